@@ -1,0 +1,84 @@
+//! Wall time: the only form in which it enters the core.
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Wall time that the caller supplies. The core asks for it at the moment it needs it and never reads a
+/// clock itself, so that tests, simulations and the model checker decide what time it is.
+pub trait Clock {
+    /// The wall clock now.
+    fn now(&self) -> UnixMicros;
+}
+
+/// A reading taken beforehand is a clock that stands still.
+impl Clock for UnixMicros {
+    fn now(&self) -> UnixMicros {
+        *self
+    }
+}
+
+/// An instant: microseconds since 1970-01-01 00:00 UTC, the resolution of Postgres's `timestamptz`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnixMicros(pub i64);
+
+impl UnixMicros {
+    /// The instant of a count of milliseconds since 1970; None beyond the range of 64-bit microseconds.
+    pub const fn from_millis(millis: i64) -> Option<Self> {
+        match millis.checked_mul(1_000) {
+            Some(micros) => Some(Self(micros)),
+            None => None,
+        }
+    }
+}
+
+/// ISO 8601 in UTC; a plain count of microseconds where the year has more than four digits.
+impl fmt::Display for UnixMicros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Timestamp::from_microsecond(self.0) {
+            Ok(at) => write!(f, "{at}"),
+            Err(_) => write!(f, "{} microseconds since 1970", self.0),
+        }
+    }
+}
+
+impl Serialize for UnixMicros {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A length of time for people: the largest units that say it without a page of digits.
+pub(crate) fn human(micros: u64) -> String {
+    const YEAR: f64 = 365.2425 * 86_400e6;
+    const UNITS: [(f64, &str); 6] =
+        [(YEAR, "years"), (86_400e6, "days"), (3_600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms")];
+    #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let micros = micros as f64;
+    // Two of a unit before it is used, so that 90 s are 90 s and not 1.5 min.
+    match UNITS.iter().find(|(size, _)| micros >= 2.0 * size) {
+        Some((size, unit)) => {
+            let text = format!("{:.3}", micros / size);
+            let text = text.trim_end_matches('0').trim_end_matches('.');
+            format!("{text} {unit}")
+        }
+        None => format!("{} ms", micros / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_said_in_the_unit_people_use() {
+        let said: Vec<_> = [0, 1_500, 90_000_000, 7_200_000_000, 1_073_000_000_000_000].map(human).into();
+        assert_eq!(said, ["0 ms", "1.5 ms", "90 s", "2 h", "34.002 years"]);
+    }
+
+    #[test]
+    fn instants_are_iso_8601_or_a_number() {
+        assert_eq!(UnixMicros(1_577_836_800_000_000).to_string(), "2020-01-01T00:00:00Z");
+        assert_eq!(UnixMicros(i64::MAX).to_string(), format!("{} microseconds since 1970", i64::MAX));
+    }
+}

@@ -1,0 +1,133 @@
+//! How far ids may run ahead of the wall clock, and what to do when they would run further.
+
+use crate::clock::{UnixMicros, human};
+use crate::error::{Explain, Kind};
+use crate::layout::TickError;
+use crate::snowflake::SequenceStart;
+use std::time::Duration;
+
+/// What a generator is allowed to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The largest drift in microseconds: tolerated steps back and borrowed future alike.
+    pub max_drift: u64,
+    /// Where the sequence of a fresh tick starts.
+    pub start: SequenceStart,
+}
+
+/// What to do when the clock stepped back by more than the largest drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rollback {
+    /// Fail at once.
+    Error,
+    /// Wait for the clock, as long as a call may wait.
+    Wait,
+}
+
+/// Why ids run ahead of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The clock was stepped back and is not yet where it was.
+    StepBack,
+    /// Ids are taken faster than the ticks of the layout hold them.
+    Demand,
+}
+
+/// The next id would run too far ahead of the clock. All lengths in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// Why.
+    pub cause: Cause,
+    /// How far the next id is ahead of the clock.
+    pub ahead: u64,
+    /// How far it may be.
+    pub max_drift: u64,
+}
+
+impl Drift {
+    /// How long to sleep before the next try, given how much longer the call may wait; None to give up.
+    /// Demand is waited for under either policy: there the clock only has to tick.
+    pub fn patience(&self, rollback: Rollback, left: Duration) -> Option<Duration> {
+        if left.is_zero() || (rollback == Rollback::Error && self.cause == Cause::StepBack) {
+            return None;
+        }
+        Some(Duration::from_micros(self.excess().max(1)).min(left))
+    }
+
+    fn excess(&self) -> u64 {
+        self.ahead.saturating_sub(self.max_drift)
+    }
+}
+
+/// Why a generator gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Too far ahead of the clock.
+    #[error("{}", match .0.cause {
+        Cause::StepBack => "the clock is behind the ids already issued",
+        Cause::Demand => "ids are requested faster than the layout provides them",
+    })]
+    Drift(Drift),
+    /// The wall clock shows a time before the layout begins.
+    #[error("the clock is before the epoch of the layout")]
+    BeforeEpoch {
+        /// What the clock shows.
+        at: UnixMicros,
+        /// Where the layout begins.
+        epoch: UnixMicros,
+    },
+    /// No tick is left.
+    #[error("the time of the layout is used up")]
+    Exhausted {
+        /// The last instant of the layout.
+        last: UnixMicros,
+    },
+}
+
+impl From<TickError> for Refusal {
+    #[cold]
+    fn from(error: TickError) -> Self {
+        match error {
+            TickError::BeforeEpoch { at, epoch } => Self::BeforeEpoch { at, epoch },
+            TickError::AfterLast { last, .. } => Self::Exhausted { last },
+        }
+    }
+}
+
+impl Explain for Refusal {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Drift(Drift { cause: Cause::Demand, .. }) => Kind::WaitedTooLong,
+            Self::Drift(_) | Self::BeforeEpoch { .. } => Kind::ClockBehind,
+            Self::Exhausted { .. } => Kind::Exhausted,
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Drift(Drift { ahead, max_drift, .. }) => format!(
+                "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
+                human(*ahead),
+                human(*max_drift)
+            ),
+            Self::BeforeEpoch { at, epoch } => format!("The clock shows {at}; the layout begins at {epoch}."),
+            Self::Exhausted { last } => format!("The layout ends at {last}."),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Drift(Drift { cause: Cause::StepBack, .. }) => {
+                "Check the server's clock. Ids go on by themselves once it has caught up. If it was ahead \
+                 by mistake and is right now, restart the server, or raise snowflake_ids.max_drift."
+            }
+            Self::Drift(_) => {
+                "Raise snowflake_ids.max_wait or snowflake_ids.max_drift, or use a layout with more \
+                 sequence bits."
+            }
+            Self::BeforeEpoch { .. } => "Set the server's clock, or use a layout with an earlier epoch.",
+            Self::Exhausted { .. } => "Use a layout with more ticks or a later epoch for new tables.",
+        })
+        .map(str::to_owned)
+    }
+}

@@ -1,0 +1,186 @@
+//! Ids as short text: base62, base58, base36, Crockford's base32 and hexadecimal.
+//!
+//! Every alphabet ascends in ASCII, so texts of equal length sort (byte by byte, as under collation "C")
+//! like their ids; fixed width pads with the alphabet's zero to make all lengths equal.
+
+use crate::error::{Explain, Kind};
+use std::str::FromStr;
+
+/// A text form of ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `0-9A-Za-z`.
+    Base62,
+    /// `1-9A-Za-z` without `I`, `O` and `l`, as Bitcoin writes it.
+    Base58,
+    /// `0-9a-z`; capitals are read too.
+    Base36,
+    /// Crockford's: `0-9A-Z` without `I`, `L`, `O`, `U`; reads small letters, `O` as 0, `I` and `L` as 1,
+    /// and passes over hyphens.
+    Crockford32,
+    /// `0-9a-f`; capitals are read too.
+    Hex,
+}
+
+/// Why text is not an id, or a name not a format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TextError {
+    /// No format has this name.
+    #[error("unknown text format \"{name}\"")]
+    UnknownFormat {
+        /// The name given.
+        name: String,
+    },
+    /// A negative id.
+    #[error("id {id} is negative")]
+    Negative {
+        /// The id given.
+        id: i64,
+    },
+    /// Text without a digit.
+    #[error("text is not a {format} id: it is empty")]
+    Empty {
+        /// The format it was read in.
+        format: &'static str,
+    },
+    /// A character outside the alphabet.
+    #[error("text is not a {format} id: character \"{found}\" at position {at} is not a digit of it")]
+    Digit {
+        /// The format it was read in.
+        format: &'static str,
+        /// The character.
+        found: char,
+        /// Its place in the text, counted from 1.
+        at: usize,
+    },
+    /// A value beyond 63 bits.
+    #[error("text is not a {format} id: its value is out of range")]
+    TooLarge {
+        /// The format it was read in.
+        format: &'static str,
+    },
+}
+
+impl Explain for TextError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        match self {
+            Self::Negative { .. } => Some("Ids are 0 or more.".into()),
+            Self::TooLarge { .. } => Some(format!("The largest id is {}.", i64::MAX)),
+            _ => None,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownFormat { .. } => {
+                Some(format!("Known formats are {}.", Format::ALL.map(Format::name).join(", ")))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Format {
+    /// Every format.
+    pub const ALL: [Self; 5] = [Self::Base62, Self::Base58, Self::Base36, Self::Crockford32, Self::Hex];
+
+    /// The name by which SQL asks for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Base62 => "base62",
+            Self::Base58 => "base58",
+            Self::Base36 => "base36",
+            Self::Crockford32 => "crockford32",
+            Self::Hex => "hex",
+        }
+    }
+
+    const fn alphabet(self) -> &'static [u8] {
+        match self {
+            Self::Base62 => b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+            Self::Base58 => b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
+            Self::Base36 => b"0123456789abcdefghijklmnopqrstuvwxyz",
+            Self::Crockford32 => b"0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+            Self::Hex => b"0123456789abcdef",
+        }
+    }
+
+    /// Digits that the largest id needs: the length of fixed-width text.
+    pub fn width(self) -> usize {
+        self.digits(i64::MAX.cast_unsigned()).len()
+    }
+
+    /// Writes an id; with `fixed` padded to [`Format::width`], so that text sorts like ids.
+    ///
+    /// # Errors
+    /// [`TextError::Negative`].
+    pub fn encode(self, id: i64, fixed: bool) -> Result<String, TextError> {
+        let value = u64::try_from(id).map_err(|_| TextError::Negative { id })?;
+        let mut digits = self.digits(value);
+        if fixed {
+            digits.resize(self.width(), self.alphabet()[0]);
+        }
+        Ok(digits.iter().rev().map(|&digit| char::from(digit)).collect())
+    }
+
+    /// Reads an id, of fixed width or not.
+    ///
+    /// # Errors
+    /// [`TextError`] where the text is empty, holds another character, or says more than 63 bits.
+    pub fn decode(self, text: &str) -> Result<i64, TextError> {
+        let format = self.name();
+        let radix = self.alphabet().len() as u64;
+        let mut value = None;
+        for (at, found) in text.chars().enumerate() {
+            if self == Self::Crockford32 && found == '-' {
+                continue;
+            }
+            let digit = self.digit(found).ok_or(TextError::Digit { format, found, at: at + 1 })?;
+            let grown = value.unwrap_or(0_u64).checked_mul(radix).and_then(|v| v.checked_add(digit));
+            value = Some(grown.ok_or(TextError::TooLarge { format })?);
+        }
+        let value = value.ok_or(TextError::Empty { format })?;
+        i64::try_from(value).map_err(|_| TextError::TooLarge { format })
+    }
+
+    /// The digits of a value, least significant first; one at the least.
+    fn digits(self, mut value: u64) -> Vec<u8> {
+        let alphabet = self.alphabet();
+        let radix = alphabet.len() as u64;
+        let mut digits = Vec::with_capacity(16);
+        loop {
+            #[allow(clippy::cast_possible_truncation, reason = "below the radix")]
+            digits.push(alphabet[(value % radix) as usize]);
+            value /= radix;
+            if value == 0 {
+                return digits;
+            }
+        }
+    }
+
+    fn digit(self, found: char) -> Option<u64> {
+        let folded = match self {
+            Self::Base62 | Self::Base58 => found,
+            Self::Base36 | Self::Hex => found.to_ascii_lowercase(),
+            Self::Crockford32 => match found.to_ascii_uppercase() {
+                'O' => '0',
+                'I' | 'L' => '1',
+                other => other,
+            },
+        };
+        self.alphabet().iter().position(|&digit| char::from(digit) == folded).map(|digit| digit as u64)
+    }
+}
+
+impl FromStr for Format {
+    type Err = TextError;
+
+    fn from_str(name: &str) -> Result<Self, TextError> {
+        let known = Self::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name));
+        known.ok_or_else(|| TextError::UnknownFormat { name: name.to_owned() })
+    }
+}

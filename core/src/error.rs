@@ -1,0 +1,32 @@
+//! What every error of the core can say of itself: what kind it is, the figures, and the way out.
+//!
+//! The core knows no SQLSTATE; it sorts its errors into a few [`Kind`]s, which the shell maps one to one.
+
+use std::fmt::Display;
+
+/// What a caller can do about an error. The shell gives each kind its SQLSTATE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An argument or a setting that can never be right.
+    BadArgument,
+    /// The time of the layout is used up.
+    Exhausted,
+    /// The wall clock is behind the ids already issued, or before the layout's epoch.
+    ClockBehind,
+    /// The call waited as long as it may.
+    WaitedTooLong,
+}
+
+/// An error with Postgres's three parts: the message is its [`Display`], the rest is here.
+pub trait Explain: Display {
+    /// The kind of the error.
+    fn kind(&self) -> Kind;
+    /// The figures, as one or more full sentences.
+    fn detail(&self) -> Option<String> {
+        None
+    }
+    /// The way out, as one or more full sentences.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+}

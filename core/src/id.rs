@@ -1,0 +1,177 @@
+//! From fields to ids and back, and the ids that bound an instant.
+
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind};
+use crate::layout::{Field, Layout, TickError};
+use serde::Serialize;
+
+/// Who issues ids: the part of an id that no two generators of a system may share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// 0 to the layout's largest datacenter.
+    pub datacenter: u32,
+    /// 0 to the layout's largest worker.
+    pub worker: u32,
+    /// 0 to the layout's largest rollback count.
+    pub rollback: u32,
+}
+
+/// An id taken apart. Serialises as the JSON that `snowflake_decode_json` gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Decoded {
+    /// The id itself.
+    pub id: u64,
+    /// When the id's tick begins.
+    pub timestamp: UnixMicros,
+    /// Its datacenter.
+    pub datacenter_id: u32,
+    /// Its worker.
+    pub worker_id: u32,
+    /// Its rollback count; 0 in a layout without one.
+    pub rollback: u32,
+    /// Its number within the tick.
+    pub sequence: u32,
+}
+
+/// Why an id can't be made or taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// A negative id: no layout uses the sign.
+    #[error("id {id} is negative")]
+    Negative {
+        /// The id given.
+        id: i64,
+    },
+    /// An id with more bits than the layout.
+    #[error("id {id} has bits beyond layout \"{layout}\"")]
+    Foreign {
+        /// The id given.
+        id: i64,
+        /// The layout it was taken for.
+        layout: Layout,
+    },
+    /// A field's value beyond its width.
+    #[error("{field} {value} is out of range for layout \"{layout}\"")]
+    Field {
+        /// The field at fault.
+        field: Field,
+        /// Its value.
+        value: i64,
+        /// The layout it was meant for.
+        layout: Layout,
+    },
+    /// An instant outside the layout.
+    #[error(transparent)]
+    Tick(#[from] TickError),
+}
+
+impl Explain for IdError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Negative { .. } => "Ids of every layout are 0 or more: the sign bit is never used.".into(),
+            Self::Foreign { layout, .. } => format!("The layout's largest id is {}.", layout.max_id()),
+            Self::Field { field, layout, .. } => format!("It must be 0 to {}.", layout.max(*field)),
+            Self::Tick(error) => return error.detail(),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Foreign { .. } => Some("Name the layout that the id was made with.".into()),
+            _ => None,
+        }
+    }
+}
+
+impl Layout {
+    /// The bits of a node in place, to be merged into every id it issues.
+    ///
+    /// # Errors
+    /// [`IdError::Field`] where a part of the node is beyond its width.
+    pub fn place(&self, node: Node) -> Result<u64, IdError> {
+        let Node { datacenter, worker, rollback } = node;
+        self.check(Field::Datacenter, datacenter.into())?;
+        self.check(Field::Worker, worker.into())?;
+        self.check(Field::Rollback, rollback.into())?;
+        let widths = self.widths();
+        let identity = ((u64::from(datacenter) << widths.worker | u64::from(worker)) << widths.rollback)
+            | u64::from(rollback);
+        Ok(identity << self.node_shift())
+    }
+
+    /// The id at a position of a placed node. Of two positions of one node the larger gives the larger id.
+    #[inline]
+    pub const fn id(&self, position: u64, placed: u64) -> u64 {
+        let tick = position >> self.sequence_bits();
+        let sequence = position & self.max(Field::Sequence);
+        tick << self.tick_shift() | sequence << self.sequence_shift() | placed
+    }
+
+    /// Takes an id apart.
+    ///
+    /// # Errors
+    /// [`IdError`] for a negative id and for one that is larger than the layout's largest.
+    pub fn decode(&self, id: i64) -> Result<Decoded, IdError> {
+        let bits = u64::try_from(id).map_err(|_| IdError::Negative { id })?;
+        if bits > self.max_id() {
+            return Err(IdError::Foreign { id, layout: *self });
+        }
+        let widths = self.widths();
+        let node = bits >> self.node_shift();
+        Ok(Decoded {
+            id: bits,
+            timestamp: self.instant(bits >> self.tick_shift()),
+            datacenter_id: self.part(node >> (widths.worker + widths.rollback), Field::Datacenter),
+            worker_id: self.part(node >> widths.rollback, Field::Worker),
+            rollback: self.part(node, Field::Rollback),
+            sequence: self.part(bits >> self.sequence_shift(), Field::Sequence),
+        })
+    }
+
+    /// Makes an id of its parts: the exact reverse of [`Layout::decode`].
+    ///
+    /// # Errors
+    /// [`IdError`] for an instant outside the layout and for a part beyond its width.
+    pub fn compose(&self, at: UnixMicros, node: Node, sequence: u32) -> Result<u64, IdError> {
+        let placed = self.place(node)?;
+        self.check(Field::Sequence, sequence.into())?;
+        Ok(self.id(self.tick(at)? << self.sequence_bits() | u64::from(sequence), placed))
+    }
+
+    /// The smallest id of the tick that an instant lies in: the lower bound of a search by time.
+    ///
+    /// # Errors
+    /// [`TickError`] for an instant outside the layout.
+    pub fn min_id(&self, at: UnixMicros) -> Result<u64, TickError> {
+        Ok(self.tick(at)? << self.tick_shift())
+    }
+
+    /// The largest id of the tick that an instant lies in: the inclusive upper bound of a search by time.
+    ///
+    /// # Errors
+    /// [`TickError`] for an instant outside the layout.
+    pub fn max_id_at(&self, at: UnixMicros) -> Result<u64, TickError> {
+        Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
+    }
+
+    /// Checks that a value fits a field.
+    ///
+    /// # Errors
+    /// [`IdError::Field`] where it doesn't.
+    pub fn check(&self, field: Field, value: i64) -> Result<(), IdError> {
+        match u64::try_from(value) {
+            Ok(value) if value <= self.max(field) => Ok(()),
+            _ => Err(IdError::Field { field, value, layout: *self }),
+        }
+    }
+
+    /// The low bits that belong to a field, whose widths but for the ticks' are 31 bits or less.
+    #[allow(clippy::cast_possible_truncation, reason = "masked to 31 bits")]
+    fn part(&self, bits: u64, field: Field) -> u32 {
+        (bits & self.max(field)) as u32
+    }
+}

@@ -1,0 +1,400 @@
+//! Bit layouts of snowflake ids: which bits of a 64-bit id say when, who and which.
+//!
+//! An id is `0 | ticks | datacenter | worker | rollback | sequence`, most significant bit first, or, where
+//! the system imitated does it so (Sonyflake, pgEdge), `0 | ticks | sequence | datacenter | worker |
+//! rollback`. Its *position* is ticks and sequence without the rest, an integer that only grows while one
+//! worker issues ids; see [`Layout::id`].
+
+mod preset;
+mod text;
+
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind};
+use std::fmt;
+use strength_reduce::StrengthReducedU64;
+
+pub use preset::PRESETS;
+
+/// A part of a layout, as errors and docs name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Time since the epoch, in units.
+    Ticks,
+    /// The datacenter, the more significant part of the worker's identity.
+    Datacenter,
+    /// The worker within its datacenter.
+    Worker,
+    /// Counts how often the worker switched because its clock stepped back.
+    Rollback,
+    /// Numbers the ids of one tick.
+    Sequence,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ticks => "ticks",
+            Self::Datacenter => "datacenter",
+            Self::Worker => "worker",
+            Self::Rollback => "rollback",
+            Self::Sequence => "sequence",
+        })
+    }
+}
+
+/// Where the sequence stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Below the worker: ids of one tick lie together by worker (Twitter and most others).
+    SequenceLast,
+    /// Above the worker: ids of one tick lie in order of their sequence (Sonyflake, pgEdge).
+    SequenceFirst,
+}
+
+/// Widths of the fields in bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Widths {
+    /// 1 to 62.
+    pub ticks: u8,
+    /// 0 to 31.
+    pub datacenter: u8,
+    /// 0 to 31.
+    pub worker: u8,
+    /// 0 to 8.
+    pub rollback: u8,
+    /// 1 to 31.
+    pub sequence: u8,
+}
+
+impl Widths {
+    /// The width of one field.
+    pub const fn of(&self, field: Field) -> u8 {
+        match field {
+            Field::Ticks => self.ticks,
+            Field::Datacenter => self.datacenter,
+            Field::Worker => self.worker,
+            Field::Rollback => self.rollback,
+            Field::Sequence => self.sequence,
+        }
+    }
+
+    /// The largest value a field holds.
+    pub const fn max(&self, field: Field) -> u64 {
+        mask(self.of(field))
+    }
+
+    fn sum(&self) -> u32 {
+        [self.ticks, self.datacenter, self.worker, self.rollback, self.sequence].map(u32::from).iter().sum()
+    }
+}
+
+const fn mask(bits: u8) -> u64 {
+    (1 << bits) - 1
+}
+
+/// A checked bit layout with its unit and epoch. Equal layouts give equal ids for equal fields.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    widths: Widths,
+    order: Order,
+    unit: StrengthReducedU64,
+    epoch: UnixMicros,
+}
+
+/// Why a layout is refused. Every variant names the field at fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// A width outside its range.
+    #[error("{field} width {width} is out of range")]
+    Width {
+        /// The field at fault.
+        field: Field,
+        /// The width asked for.
+        width: u32,
+        /// The smallest width it may have.
+        min: u8,
+        /// The largest.
+        max: u8,
+    },
+    /// More than 63 bits in all.
+    #[error("ticks, datacenter, worker, rollback and sequence add up to {sum} bits")]
+    Sum {
+        /// What the widths add up to.
+        sum: u32,
+    },
+    /// A unit that neither divides a second nor is whole seconds.
+    #[error("unit \"{unit}\" is neither a fraction of a second nor whole seconds")]
+    Unit {
+        /// The unit as written.
+        unit: String,
+    },
+    /// An epoch that is not an instant to the millisecond, or out of range.
+    #[error("epoch \"{epoch}\" is not a valid instant")]
+    Epoch {
+        /// The epoch as written.
+        epoch: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The last tick lies after the last instant that 64-bit microseconds can say.
+    #[error("ticks width {ticks} reaches beyond the year 294246")]
+    TooLong {
+        /// The width of the ticks.
+        ticks: u8,
+    },
+    /// Text that does not have the form of a layout.
+    #[error("layout \"{text}\" is not understood")]
+    Syntax {
+        /// The text as given.
+        text: String,
+        /// What was found wrong.
+        reason: String,
+    },
+}
+
+impl Explain for LayoutError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Width { field, min, max, .. } => format!("The {field} width must be {min} to {max} bits."),
+            Self::Sum { .. } => {
+                "An id has 63 bits beside its sign; one that JavaScript can hold has 53.".into()
+            }
+            Self::Unit { .. } => {
+                "Valid units are, for example, 1ms, 10ms, 100us, 1s and 2s, up to 1 day.".into()
+            }
+            Self::Epoch { reason, .. } => format!("{reason}."),
+            Self::TooLong { .. } => "The last tick of a layout must be an instant that can be shown.".into(),
+            Self::Syntax { reason, .. } => format!("{reason}."),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Width { .. } | Self::Sum { .. } => "Take the bits from another field.".into(),
+            Self::Unit { .. } => "Write a whole number followed by us, ms or s.".into(),
+            Self::Epoch { .. } => {
+                "Write a date or an instant in UTC, such as 2020-01-01 or 2010-11-04T01:42:54.657Z.".into()
+            }
+            Self::TooLong { .. } => "Use fewer ticks or a shorter unit.".into(),
+            Self::Syntax { .. } => format!(
+                "Write ticks/datacenter/worker/sequence, such as 41/5/5/12 or \"28/0/22/13 unit=1s \
+                 epoch=2016-05-20\", or one of {}.",
+                preset::names()
+            ),
+        })
+    }
+}
+
+/// The range of each width, in the order in which a layout is checked.
+const RANGES: [(Field, u8, u8); 5] = [
+    (Field::Ticks, 1, 62),
+    (Field::Datacenter, 0, 31),
+    (Field::Worker, 0, 31),
+    (Field::Rollback, 0, 8),
+    (Field::Sequence, 1, 31),
+];
+
+impl Layout {
+    /// Bits of an id beside its sign.
+    pub const BITS: u32 = 63;
+    /// The longest unit: one day in microseconds.
+    pub const MAX_UNIT_MICROS: u64 = 86_400_000_000;
+
+    /// Checks a layout. `unit` is in microseconds; `epoch` is the instant of tick 0.
+    ///
+    /// # Errors
+    /// [`LayoutError`], naming the first field that is wrong.
+    pub fn new(widths: Widths, order: Order, unit: u64, epoch: UnixMicros) -> Result<Self, LayoutError> {
+        for (field, min, max) in RANGES {
+            let width = widths.of(field);
+            if width < min || width > max {
+                return Err(LayoutError::Width { field, width: width.into(), min, max });
+            }
+        }
+        if widths.sum() > Self::BITS {
+            return Err(LayoutError::Sum { sum: widths.sum() });
+        }
+        check_unit(unit)?;
+        check_epoch(epoch)?;
+        let layout = Self { widths, order, unit: StrengthReducedU64::new(unit), epoch };
+        layout.end().ok_or(LayoutError::TooLong { ticks: widths.ticks })?;
+        Ok(layout)
+    }
+
+    /// The widths of the fields.
+    pub const fn widths(&self) -> &Widths {
+        &self.widths
+    }
+
+    /// Where the sequence stands.
+    pub const fn order(&self) -> Order {
+        self.order
+    }
+
+    /// The length of a tick in microseconds.
+    pub fn unit(&self) -> u64 {
+        self.unit.get()
+    }
+
+    /// The instant of tick 0.
+    pub const fn epoch(&self) -> UnixMicros {
+        self.epoch
+    }
+
+    /// The largest value a field holds.
+    pub const fn max(&self, field: Field) -> u64 {
+        self.widths.max(field)
+    }
+
+    /// The last instant of the layout: the last microsecond of its last tick.
+    pub fn last_instant(&self) -> UnixMicros {
+        self.end().unwrap_or(UnixMicros(i64::MAX))
+    }
+
+    /// The largest id of the layout.
+    pub fn max_id(&self) -> u64 {
+        (1 << self.widths.sum()) - 1
+    }
+
+    /// The first position after the layout's last: `ticks` and `sequence` used up.
+    pub const fn end_position(&self) -> u64 {
+        1 << (self.widths.ticks + self.widths.sequence)
+    }
+
+    fn end(&self) -> Option<UnixMicros> {
+        let ticks = 1_u64.checked_shl(self.widths.ticks.into())?;
+        let length = i64::try_from(ticks.checked_mul(self.unit())?).ok()?;
+        self.epoch.0.checked_add(length - 1).map(UnixMicros)
+    }
+
+    /// The tick of an instant.
+    ///
+    /// # Errors
+    /// [`TickError`] before the epoch and after the last tick.
+    #[inline]
+    pub fn tick(&self, at: UnixMicros) -> Result<u64, TickError> {
+        // One division, without a branch before it; an instant before the epoch is sorted out below.
+        let tick = at.0.wrapping_sub(self.epoch.0).cast_unsigned() / self.unit;
+        if at >= self.epoch && tick <= self.max(Field::Ticks) { Ok(tick) } else { Err(self.no_tick(at)) }
+    }
+
+    #[cold]
+    fn no_tick(&self, at: UnixMicros) -> TickError {
+        if at < self.epoch {
+            TickError::BeforeEpoch { at, epoch: self.epoch }
+        } else {
+            TickError::AfterLast { at, last: self.last_instant() }
+        }
+    }
+
+    /// The instant at which a tick begins. Ticks beyond the layout's last are taken as the last.
+    pub fn instant(&self, tick: u64) -> UnixMicros {
+        let tick = tick.min(self.max(Field::Ticks));
+        UnixMicros(self.epoch.0.wrapping_add_unsigned(tick.wrapping_mul(self.unit())))
+    }
+
+    pub(crate) const fn sequence_bits(&self) -> u8 {
+        self.widths.sequence
+    }
+
+    /// Bits of the worker's identity: datacenter, worker and rollback.
+    const fn node_bits(&self) -> u8 {
+        self.widths.datacenter + self.widths.worker + self.widths.rollback
+    }
+
+    pub(crate) const fn node_shift(&self) -> u8 {
+        match self.order {
+            Order::SequenceLast => self.widths.sequence,
+            Order::SequenceFirst => 0,
+        }
+    }
+
+    pub(crate) const fn sequence_shift(&self) -> u8 {
+        match self.order {
+            Order::SequenceLast => 0,
+            Order::SequenceFirst => self.node_bits(),
+        }
+    }
+
+    pub(crate) const fn tick_shift(&self) -> u8 {
+        self.node_bits() + self.widths.sequence
+    }
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.widths == other.widths
+            && self.order == other.order
+            && self.unit() == other.unit()
+            && self.epoch == other.epoch
+    }
+}
+
+impl Eq for Layout {}
+
+impl fmt::Debug for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Layout({self})")
+    }
+}
+
+/// An instant that has no tick in a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TickError {
+    /// Before tick 0.
+    #[error("{at} is before the epoch of the layout")]
+    BeforeEpoch {
+        /// The instant asked for.
+        at: UnixMicros,
+        /// The instant of tick 0.
+        epoch: UnixMicros,
+    },
+    /// After the last tick.
+    #[error("{at} is after the last tick of the layout")]
+    AfterLast {
+        /// The instant asked for.
+        at: UnixMicros,
+        /// The layout's last instant.
+        last: UnixMicros,
+    },
+}
+
+impl Explain for TickError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::BeforeEpoch { epoch, .. } => format!("The layout begins at {epoch}."),
+            Self::AfterLast { last, .. } => format!("The layout ends at {last}."),
+        })
+    }
+}
+
+fn check_unit(unit: u64) -> Result<(), LayoutError> {
+    const SECOND: u64 = 1_000_000;
+    let whole = unit > 0 && (SECOND.is_multiple_of(unit) || unit.is_multiple_of(SECOND));
+    if whole && unit <= Layout::MAX_UNIT_MICROS {
+        Ok(())
+    } else {
+        Err(LayoutError::Unit { unit: format!("{unit}us") })
+    }
+}
+
+fn check_epoch(epoch: UnixMicros) -> Result<(), LayoutError> {
+    let reason = if epoch.0 < 0 {
+        "It lies before 1970"
+    } else if epoch.0 % 1_000 != 0 {
+        "It is finer than a millisecond"
+    } else if jiff::Timestamp::from_microsecond(epoch.0).is_err() {
+        "It lies after the year 9999"
+    } else {
+        return Ok(());
+    };
+    Err(LayoutError::Epoch { epoch: epoch.to_string(), reason })
+}

@@ -1,0 +1,190 @@
+//! Layouts as text: `41/5/5/12 unit=1ms epoch=2020-01-01`, or a preset's name, and back.
+//!
+//! Fields are `ticks/datacenter/worker/sequence`; two rollback bits after the worker are written `2r`, and
+//! a sequence that stands above the worker is written right after the ticks, as `12s`.
+
+use super::{Field, Layout, LayoutError, Order, RANGES, Widths, preset};
+use crate::clock::UnixMicros;
+use jiff::{Timestamp, civil, tz::TimeZone};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+use std::str::FromStr;
+
+/// The epoch of a layout that names none: 2020-01-01 UTC.
+const DEFAULT_EPOCH: UnixMicros = UnixMicros(1_577_836_800_000_000);
+/// The unit of a layout that names none: 1 ms.
+const DEFAULT_UNIT: u64 = 1_000;
+const MILLIS_PER_DAY: i64 = 86_400_000;
+
+impl Default for Layout {
+    /// Twitter's widths from 2020: `41/5/5/12 epoch=2020-01-01`, good until 2089.
+    fn default() -> Self {
+        let widths = Widths { ticks: 41, datacenter: 5, worker: 5, rollback: 0, sequence: 12 };
+        Self {
+            widths,
+            order: Order::SequenceLast,
+            unit: strength_reduce::StrengthReducedU64::new(DEFAULT_UNIT),
+            epoch: DEFAULT_EPOCH,
+        }
+    }
+}
+
+impl FromStr for Layout {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<Self, LayoutError> {
+        let syntax = |reason: String| LayoutError::Syntax { text: text.to_owned(), reason };
+        let mut words = text.split_ascii_whitespace();
+        let first = words.next().ok_or_else(|| syntax("It is empty".into()))?;
+        let base = match preset::find(&first.to_ascii_lowercase()) {
+            Some(preset) => Some(preset.parse::<Self>()?),
+            None if first.contains('/') => None,
+            None => return Err(syntax(format!("\"{first}\" is neither field widths nor a known name"))),
+        };
+        let (widths, order) = match &base {
+            Some(layout) => (layout.widths, layout.order),
+            None => parse_widths(first).map_err(|e| e.unwrap_or_else(syntax))?,
+        };
+        let (mut unit, mut epoch) = (None, None);
+        for word in words {
+            let seen_before = match word.split_once('=') {
+                Some(("unit", value)) => unit.replace(parse_unit(value)?).is_some(),
+                Some(("epoch", value)) => epoch.replace(parse_epoch(value)?).is_some(),
+                _ => return Err(syntax(format!("\"{word}\" is neither unit=... nor epoch=..."))),
+            };
+            if seen_before {
+                return Err(syntax(format!("\"{word}\" sets again what was set before")));
+            }
+        }
+        let base = base.unwrap_or_default();
+        Self::new(widths, order, unit.unwrap_or_else(|| base.unit()), epoch.unwrap_or(base.epoch))
+    }
+}
+
+/// A width out of range, or a reason why the text is not widths at all.
+enum WidthsError {
+    Layout(LayoutError),
+    Reason(String),
+}
+
+impl WidthsError {
+    fn unwrap_or_else(self, syntax: impl FnOnce(String) -> LayoutError) -> LayoutError {
+        match self {
+            Self::Layout(error) => error,
+            Self::Reason(reason) => syntax(reason),
+        }
+    }
+}
+
+fn parse_widths(text: &str) -> Result<(Widths, Order), WidthsError> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let (order, [ticks, datacenter, worker, rollback, sequence]) = match parts[..] {
+        [t, s, d, w] if s.ends_with('s') => (Order::SequenceFirst, [t, d, w, "0r", s]),
+        [t, s, d, w, r] if s.ends_with('s') => (Order::SequenceFirst, [t, d, w, r, s]),
+        [t, d, w, s] => (Order::SequenceLast, [t, d, w, "0r", s]),
+        [t, d, w, r, s] => (Order::SequenceLast, [t, d, w, r, s]),
+        _ => {
+            return Err(WidthsError::Reason(format!("It has {} fields instead of four or five", parts.len())));
+        }
+    };
+    let sequence = if order == Order::SequenceFirst { sequence.strip_suffix('s') } else { Some(sequence) };
+    Ok((
+        Widths {
+            ticks: parse_width(Field::Ticks, ticks)?,
+            datacenter: parse_width(Field::Datacenter, datacenter)?,
+            worker: parse_width(Field::Worker, worker)?,
+            rollback: match rollback.strip_suffix('r') {
+                Some(digits) => parse_width(Field::Rollback, digits)?,
+                None => {
+                    let reason = format!("The rollback width \"{rollback}\" does not end in \"r\"");
+                    return Err(WidthsError::Reason(reason));
+                }
+            },
+            sequence: parse_width(Field::Sequence, sequence.unwrap_or_default())?,
+        },
+        order,
+    ))
+}
+
+fn parse_width(field: Field, text: &str) -> Result<u8, WidthsError> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(WidthsError::Reason(format!("The {field} width \"{text}\" is not a whole number")));
+    }
+    let width = text.parse().unwrap_or(u32::MAX);
+    u8::try_from(width).map_err(|_| {
+        let (min, max) =
+            RANGES.iter().find(|range| range.0 == field).map_or((0, 0), |&(_, min, max)| (min, max));
+        WidthsError::Layout(LayoutError::Width { field, width, min, max })
+    })
+}
+
+fn parse_unit(text: &str) -> Result<u64, LayoutError> {
+    let wrong = || LayoutError::Unit { unit: text.to_owned() };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (count, suffix) = text.split_at(digits);
+    let scale: u64 = match suffix {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        _ => return Err(wrong()),
+    };
+    let unit = count.parse::<u64>().ok().and_then(|count| count.checked_mul(scale)).ok_or_else(wrong)?;
+    super::check_unit(unit).map_err(|_| wrong())?;
+    Ok(unit)
+}
+
+fn parse_epoch(text: &str) -> Result<UnixMicros, LayoutError> {
+    let wrong = |reason| LayoutError::Epoch { epoch: text.to_owned(), reason };
+    let at = text
+        .parse::<Timestamp>()
+        .or_else(|_| text.parse::<civil::DateTime>()?.to_zoned(TimeZone::UTC).map(|z| z.timestamp()))
+        .map_err(|_| wrong("It is neither a date nor an instant of ISO 8601"))?;
+    if at.as_nanosecond() % 1_000_000 != 0 {
+        return Err(wrong("It is finer than a millisecond"));
+    }
+    let epoch = UnixMicros(at.as_microsecond());
+    super::check_epoch(epoch).map_err(|error| match error {
+        LayoutError::Epoch { reason, .. } => wrong(reason),
+        other => other,
+    })?;
+    Ok(epoch)
+}
+
+/// The canonical text: widths, the unit unless it is 1 ms, the epoch always.
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Widths { ticks, datacenter, worker, rollback, sequence } = self.widths;
+        write!(f, "{ticks}/")?;
+        if self.order == Order::SequenceFirst {
+            write!(f, "{sequence}s/")?;
+        }
+        write!(f, "{datacenter}/{worker}")?;
+        if rollback > 0 {
+            write!(f, "/{rollback}r")?;
+        }
+        if self.order == Order::SequenceLast {
+            write!(f, "/{sequence}")?;
+        }
+        match self.unit() {
+            DEFAULT_UNIT => Ok(()),
+            unit if unit.is_multiple_of(1_000_000) => write!(f, " unit={}s", unit / 1_000_000),
+            unit if unit.is_multiple_of(1_000) => write!(f, " unit={}ms", unit / 1_000),
+            unit => write!(f, " unit={unit}us"),
+        }?;
+        let epoch = self.epoch.to_string();
+        let midnight = (self.epoch.0 / 1_000) % MILLIS_PER_DAY == 0;
+        write!(f, " epoch={}", if midnight { &epoch[..10] } else { &epoch })
+    }
+}
+
+impl Serialize for Layout {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Layout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}

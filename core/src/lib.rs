@@ -1,0 +1,37 @@
+//! The algorithms of `snowflake_ids`: 64-bit ids that are unique across servers and ordered by time.
+//!
+//! Nothing here knows Postgres, does I/O or reads a clock: time is an argument ([`Clock`]), shared state is
+//! a plain struct of atomics that the shell places into shared memory, and errors say what they are
+//! ([`Kind`]) without knowing an SQLSTATE. So all of it runs under proptest, threads and loom.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`layout`] | which bits say when, who and which; its text form and the presets |
+//! | [`id`] | fields to ids and back, the bounds of an instant |
+//! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
+//! | [`drift`] | how far ids may run ahead of the clock, and what happens then |
+//! | [`block`] | what a session holds of the ids it took |
+//! | [`encode`] | ids as text |
+//! | [`clock`] | instants |
+//! | [`error`] | what all errors can say |
+
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod clock;
+pub mod drift;
+pub mod encode;
+pub mod error;
+pub mod id;
+pub mod layout;
+pub mod snowflake;
+mod sync;
+
+pub use block::Block;
+pub use clock::{Clock, UnixMicros};
+pub use drift::{Cause, Drift, Refusal, Rollback, Rules};
+pub use encode::{Format, TextError};
+pub use error::{Explain, Kind};
+pub use id::{Decoded, IdError, Node};
+pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
+pub use snowflake::{Generator, SequenceStart, Snapshot, Stretch};

@@ -1,1 +1,50 @@
+//! `snowflake_ids`: distributed 64-bit ids as column defaults, inside Postgres.
+//!
+//! This crate is the shell around `snowflake_ids_core`. It knows Postgres and no algorithm: settings,
+//! shared memory, SQL functions and errors are here, and [`pg`] is the only place for unsafe code.
 
+mod clock;
+mod error;
+mod pg;
+mod session;
+mod settings;
+mod sql;
+
+use pgrx::prelude::*;
+
+::pgrx::pg_module_magic!(name, version);
+
+/// Called by Postgres when the library is loaded: at server start where it is in
+/// `shared_preload_libraries`, else in the one session that first calls one of our functions. That session
+/// can decode ids; to generate them takes shared memory, which exists only from server start.
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    if !pg::server::preloading() {
+        return;
+    }
+    // Settings first: the size and content of shared memory follow from them.
+    settings::define();
+    let config = settings::checked().unwrap_or_else(|report| error::raise(*report));
+    pg::shmem::request(config);
+}
+
+#[cfg(any(test, feature = "pg_test"))]
+#[path = "../pg_test/backend/mod.rs"]
+mod backend_tests;
+
+/// What `cargo pgrx test` looks for to set up its server.
+#[cfg(test)]
+pub mod pg_test {
+    /// Nothing to prepare beyond the settings.
+    pub fn setup(_options: Vec<&str>) {}
+
+    /// The test server's `postgresql.conf`.
+    #[must_use]
+    pub fn postgresql_conf_options() -> Vec<&'static str> {
+        vec![
+            "shared_preload_libraries = 'snowflake_ids'",
+            "snowflake_ids.datacenter_id = 3",
+            "snowflake_ids.worker_id = 7",
+        ]
+    }
+}

@@ -116,7 +116,7 @@ impl Explain for Refusal {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(match self {
+        let hint = match self {
             Self::Drift(Drift { cause: Cause::StepBack, .. }) => {
                 "Check the server's clock. Ids go on by themselves once it has caught up. If it was ahead \
                  by mistake and is right now, restart the server, or raise snowflake_ids.max_drift."
@@ -127,7 +127,7 @@ impl Explain for Refusal {
             }
             Self::BeforeEpoch { .. } => "Set the server's clock, or use a layout with an earlier epoch.",
             Self::Exhausted { .. } => "Use a layout with more ticks or a later epoch for new tables.",
-        })
-        .map(str::to_owned)
+        };
+        Some(hint.to_owned())
     }
 }

@@ -83,7 +83,7 @@ impl Widths {
         mask(self.of(field))
     }
 
-    fn sum(&self) -> u32 {
+    fn sum(self) -> u32 {
         [self.ticks, self.datacenter, self.worker, self.rollback, self.sequence].map(u32::from).iter().sum()
     }
 }

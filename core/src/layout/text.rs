@@ -78,32 +78,31 @@ impl WidthsError {
 
 fn parse_widths(text: &str) -> Result<(Widths, Order), WidthsError> {
     let parts: Vec<&str> = text.split('/').collect();
-    let (order, [ticks, datacenter, worker, rollback, sequence]) = match parts[..] {
-        [t, s, d, w] if s.ends_with('s') => (Order::SequenceFirst, [t, d, w, "0r", s]),
-        [t, s, d, w, r] if s.ends_with('s') => (Order::SequenceFirst, [t, d, w, r, s]),
-        [t, d, w, s] => (Order::SequenceLast, [t, d, w, "0r", s]),
-        [t, d, w, r, s] => (Order::SequenceLast, [t, d, w, r, s]),
+    let (order, ticks, sequence, node) = match parts[..] {
+        [ticks, sequence, ref node @ ..] if sequence.ends_with('s') => {
+            (Order::SequenceFirst, ticks, &sequence[..sequence.len() - 1], node)
+        }
+        [ticks, ref node @ .., sequence] => (Order::SequenceLast, ticks, sequence, node),
+        _ => (Order::SequenceLast, "", "", &[][..]),
+    };
+    let (datacenter, worker, rollback) = match *node {
+        [datacenter, worker] => (datacenter, worker, "0r"),
+        [datacenter, worker, rollback] => (datacenter, worker, rollback),
         _ => {
             return Err(WidthsError::Reason(format!("It has {} fields instead of four or five", parts.len())));
         }
     };
-    let sequence = if order == Order::SequenceFirst { sequence.strip_suffix('s') } else { Some(sequence) };
-    Ok((
-        Widths {
-            ticks: parse_width(Field::Ticks, ticks)?,
-            datacenter: parse_width(Field::Datacenter, datacenter)?,
-            worker: parse_width(Field::Worker, worker)?,
-            rollback: match rollback.strip_suffix('r') {
-                Some(digits) => parse_width(Field::Rollback, digits)?,
-                None => {
-                    let reason = format!("The rollback width \"{rollback}\" does not end in \"r\"");
-                    return Err(WidthsError::Reason(reason));
-                }
-            },
-            sequence: parse_width(Field::Sequence, sequence.unwrap_or_default())?,
-        },
-        order,
-    ))
+    let rollback = rollback.strip_suffix('r').ok_or_else(|| {
+        WidthsError::Reason(format!("The rollback width \"{rollback}\" does not end in \"r\""))
+    })?;
+    let widths = Widths {
+        ticks: parse_width(Field::Ticks, ticks)?,
+        datacenter: parse_width(Field::Datacenter, datacenter)?,
+        worker: parse_width(Field::Worker, worker)?,
+        rollback: parse_width(Field::Rollback, rollback)?,
+        sequence: parse_width(Field::Sequence, sequence)?,
+    };
+    Ok((widths, order))
 }
 
 fn parse_width(field: Field, text: &str) -> Result<u8, WidthsError> {

@@ -1,0 +1,166 @@
+//! Settings with checks, and wrong values that stop a server from starting.
+
+use pgrx::guc::{GucEnum, GucValue};
+use pgrx::pg_sys::panic::pgrx_extern_c_guard;
+use pgrx::{
+    GucContext, GucFlags, GucRegistry, GucSetting, PgLogLevel, PgMemoryContexts, PgSqlErrorCode, pg_sys,
+};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::RangeInclusive;
+
+/// What all settings have: a name, a context, and two sentences for people.
+pub struct About {
+    /// With its prefix.
+    pub name: &'static CStr,
+    /// One line.
+    pub short: &'static CStr,
+    /// What more there is to say.
+    pub long: &'static CStr,
+    /// Who may set it, and when.
+    pub context: GucContext,
+}
+
+/// Why a value is refused.
+pub struct Problem {
+    /// What is wrong, as a sentence.
+    pub detail: String,
+    /// The way out, as a sentence.
+    pub hint: Option<String>,
+}
+
+/// A rule that values of a setting must meet. It must not panic.
+pub trait Check<T> {
+    /// Whether a value is right.
+    fn check(value: T) -> Result<(), Problem>;
+}
+
+/// Defines a whole number within a range.
+pub fn define_int(
+    about: About,
+    setting: &'static GucSetting<i32>,
+    range: RangeInclusive<i32>,
+    flags: GucFlags,
+) {
+    let About { name, short, long, context } = about;
+    let (min, max) = range.into_inner();
+    define(name, || GucRegistry::define_int_guc(name, short, long, setting, min, max, context, flags));
+}
+
+/// Defines one of several words, with a check.
+pub fn define_enum<T: GucEnum, C: Check<T>>(about: About, setting: &'static GucSetting<T>) {
+    let About { name, short, long, context } = about;
+    let (flags, hook) = (GucFlags::default(), Some(check_enum::<T, C> as EnumHook));
+    define(name, || {
+        // SAFETY: the hook is guarded against panics.
+        unsafe {
+            GucRegistry::define_enum_guc_with_hooks(
+                name, short, long, setting, context, flags, hook, None, None,
+            );
+        }
+    });
+}
+
+/// Defines text, with a check.
+pub fn define_text<C: for<'a> Check<&'a str>>(about: About, setting: &'static GucSetting<Option<CString>>) {
+    let About { name, short, long, context } = about;
+    let (flags, hook) = (GucFlags::default(), Some(check_text::<C> as TextHook));
+    define(name, || {
+        // SAFETY: the hook is guarded against panics.
+        unsafe {
+            GucRegistry::define_string_guc_with_hooks(
+                name, short, long, setting, context, flags, hook, None, None,
+            );
+        }
+    });
+}
+
+/// Defines a setting, and ends the start of the server if its configuration gives it a value that it may not
+/// have. On its own Postgres would warn and go on with the default, that is, with ids of another layout.
+fn define(name: &CStr, define: impl FnOnce()) {
+    let given = placeholder(name);
+    define();
+    let Some(value) = given.and_then(|value| CString::new(value).ok()) else { return };
+    // SAFETY: both texts outlive the call, which only checks the value, and reports what is wrong itself.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_POSTMASTER,
+            pg_sys::GucSource::PGC_S_FILE,
+            pg_sys::GucAction::GUC_ACTION_SET,
+            false,
+            PgLogLevel::ERROR as c_int,
+            false,
+        );
+    }
+}
+
+/// The value that a setting was given before anybody defined it.
+pub fn placeholder(name: &CStr) -> Option<String> {
+    // SAFETY: the name outlives the call; the value is copied before anything can change it.
+    unsafe {
+        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        if value.is_null() { None } else { Some(CStr::from_ptr(value).to_string_lossy().into_owned()) }
+    }
+}
+
+/// Refuses settings of this prefix that nobody defined: misspelt ones.
+pub fn reserve_prefix(prefix: &CStr) {
+    // SAFETY: the prefix outlives the call.
+    unsafe {
+        #[cfg(any(feature = "pg13", feature = "pg14"))]
+        pg_sys::EmitWarningsOnPlaceholders(prefix.as_ptr());
+        #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+        pg_sys::MarkGUCPrefixReserved(prefix.as_ptr());
+    }
+}
+
+/// The value of a setting: a plain load. pgrx's own accessor looks up the current thread each time, which on
+/// the id path costs as much as the id.
+#[inline]
+pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
+    // SAFETY: a process of the server has one thread, and the server itself keeps the value valid.
+    unsafe { T::from_raw(*setting.as_ptr()) }
+}
+
+type EnumHook = unsafe extern "C-unwind" fn(*mut c_int, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
+type TextHook =
+    unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
+
+unsafe extern "C-unwind" fn check_enum<T: GucEnum, C: Check<T>>(
+    value: *mut c_int,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: the server passes a value that it found among the words of the setting.
+    unsafe { pgrx_extern_c_guard(|| accept(C::check(T::from_ordinal(*value)))) }
+}
+
+unsafe extern "C-unwind" fn check_text<C: for<'a> Check<&'a str>>(
+    value: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: the server passes null or text that ends in a zero byte.
+    unsafe {
+        pgrx_extern_c_guard(|| {
+            (*value).is_null() || accept(C::check(&CStr::from_ptr(*value).to_string_lossy()))
+        })
+    }
+}
+
+/// Tells the server what a check found.
+fn accept(found: Result<(), Problem>) -> bool {
+    let Err(Problem { detail, hint }) = found else { return true };
+    let context = PgMemoryContexts::CurrentMemoryContext;
+    // SAFETY: what the server's macros GUC_check_errdetail and errhint do: these variables are read right
+    // after the check, and the texts live as long as the memory context of the call.
+    unsafe {
+        pg_sys::GUC_check_errcode(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE as c_int);
+        pg_sys::GUC_check_errdetail_string = context.pstrdup(&detail);
+        if let Some(hint) = hint {
+            pg_sys::GUC_check_errhint_string = context.pstrdup(&hint);
+        }
+    }
+    false
+}

@@ -1,0 +1,61 @@
+//! What the server says of itself.
+
+use pgrx::pg_sys;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether `shared_preload_libraries` is being loaded.
+pub fn preloading() -> bool {
+    // SAFETY: a plain variable of the server, written only by the postmaster at start.
+    unsafe { pg_sys::process_shared_preload_libraries_in_progress }
+}
+
+/// Whether the server replays its log. Once over it stays over, so that later calls cost nothing.
+#[inline]
+pub fn in_recovery() -> bool {
+    static OVER: AtomicBool = AtomicBool::new(false);
+    if OVER.load(Ordering::Relaxed) {
+        return false;
+    }
+    // SAFETY: callable by every process that is attached to shared memory, as all that run SQL are.
+    let recovering = unsafe { pg_sys::RecoveryInProgress() };
+    OVER.store(!recovering, Ordering::Relaxed);
+    recovering
+}
+
+/// The number of this process among those that run SQL: 0 to `max_processes() - 1`, its own while it lives.
+#[inline]
+pub fn process_number() -> usize {
+    // SAFETY: set once at the start of every process that runs SQL.
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    let number = unsafe { pg_sys::MyProcNumber };
+    // SAFETY: MyProc points to this process's own entry from its start to its end.
+    #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+    let number = unsafe { (*pg_sys::MyProc).pgprocno };
+    usize::try_from(number).unwrap_or(0)
+}
+
+/// How many processes can run SQL at once.
+pub fn max_processes() -> usize {
+    // SAFETY: plain variables of the server, fixed before shared memory is sized.
+    #[cfg(any(feature = "pg13", feature = "pg14"))]
+    // MaxBackends itself is computed only after libraries were loaded; this is its formula.
+    let processes = unsafe {
+        pg_sys::MaxConnections
+            + pg_sys::autovacuum_max_workers
+            + 1
+            + pg_sys::max_worker_processes
+            + pg_sys::max_wal_senders
+    };
+    // SAFETY: as above.
+    #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+    let processes = unsafe { pg_sys::MaxBackends };
+    usize::try_from(processes).unwrap_or(0).max(1)
+}
+
+/// A random number from the server's cryptographic source; 0 where that has none to give.
+pub fn random() -> u64 {
+    let mut bytes = [0_u8; 8];
+    // SAFETY: the buffer is ours and has the length given.
+    let filled = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
+    if filled { u64::from_ne_bytes(bytes) } else { 0 }
+}

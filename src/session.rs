@@ -1,0 +1,128 @@
+//! What one session knows: the ids it took and has not handed out, and the last one it did.
+//!
+//! A process of the server serves one session at a time and has one thread, so plain statics hold it; they
+//! are atomics only so that this is safe code. Relaxed loads and stores cost what plain ones do.
+
+use crate::clock::SystemClock;
+use crate::error::{Failure, Unready};
+use crate::pg::shmem::{self, Shared};
+use crate::pg::{server, wait};
+use crate::settings;
+use snowflake_ids_core::{Block, Refusal, Stretch};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
+
+static BLOCK: Block = Block::empty();
+/// The last id handed out; negative before the first.
+static LAST: AtomicI64 = AtomicI64::new(-1);
+
+/// The next id of this session.
+#[inline]
+pub fn next(function: &'static str) -> Result<i64, Failure> {
+    let shared = ready(function)?;
+    let position = match BLOCK.pop() {
+        Some(position) => position,
+        None => refill(shared)?,
+    };
+    Ok(hand_out(shared, position))
+}
+
+/// Several ids in growing order, taken a stretch at a time while they are asked for.
+pub fn several(function: &'static str, count: u32) -> Result<Several, Failure> {
+    Ok(Several { shared: ready(function)?, current: Stretch { from: 0, to: 0 }, wanted: count })
+}
+
+/// The last id handed out to this session, by whichever function.
+pub fn last() -> Option<i64> {
+    Some(LAST.load(Ordering::Relaxed)).filter(|id| *id >= 0)
+}
+
+/// The server's generator, if this session may use it now.
+#[inline]
+fn ready(function: &'static str) -> Result<&'static Shared, Failure> {
+    match shmem::shared() {
+        Some(shared) if shared.node.is_some() && !server::in_recovery() => Ok(shared),
+        shared => Err(Failure::Unready(unready(shared), function)),
+    }
+}
+
+#[cold]
+fn unready(shared: Option<&Shared>) -> Unready {
+    match shared {
+        None => Unready::NotPreloaded,
+        Some(_) if server::in_recovery() => Unready::InRecovery,
+        Some(_) => Unready::NoWorkerId,
+    }
+}
+
+fn refill(shared: &Shared) -> Result<u64, Failure> {
+    let Stretch { from, to } = take(shared, settings::cache())?;
+    BLOCK.fill(Stretch { from: from + 1, to });
+    Ok(from)
+}
+
+#[inline]
+fn hand_out(shared: &Shared, position: u64) -> i64 {
+    let id = shared.layout.id(position, shared.placed).cast_signed();
+    LAST.store(id, Ordering::Relaxed);
+    id
+}
+
+/// Takes ids from the server's generator, waiting for the clock where the settings say so.
+#[inline]
+fn take(shared: &Shared, want: NonZeroU32) -> Result<Stretch, Failure> {
+    match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
+        Ok(stretch) => {
+            shared.count(stretch.count());
+            Ok(stretch)
+        }
+        Err(refusal) => wait_and_take(shared, want, refusal),
+    }
+}
+
+#[cold]
+fn wait_and_take(shared: &Shared, want: NonZeroU32, first: Refusal) -> Result<Stretch, Failure> {
+    let started = Instant::now();
+    let mut refusal = first;
+    loop {
+        let left = settings::max_wait().saturating_sub(started.elapsed());
+        let Refusal::Drift(drift) = refusal else { return Err(Failure::Refused(refusal)) };
+        let Some(pause) = drift.patience(settings::rollback(), left) else {
+            return Err(Failure::Refused(refusal));
+        };
+        wait::sleep(pause);
+        match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
+            Ok(stretch) => {
+                shared.count(stretch.count());
+                return Ok(stretch);
+            }
+            Err(again) => refusal = again,
+        }
+    }
+}
+
+/// Ids of one call of `snowflake_nextvals`.
+pub struct Several {
+    shared: &'static Shared,
+    current: Stretch,
+    wanted: u32,
+}
+
+impl Several {
+    /// The next id, None after the last one wanted.
+    pub fn next(&mut self) -> Result<Option<i64>, Failure> {
+        if self.current.from == self.current.to {
+            let Some(want) = NonZeroU32::new(self.wanted) else { return Ok(None) };
+            // What the session holds already comes first: its ids must keep growing.
+            self.current = match BLOCK.pop_many(want.get().into()) {
+                Some(held) => held,
+                None => take(self.shared, want)?,
+            };
+            self.wanted -= u32::try_from(self.current.count()).unwrap_or(self.wanted);
+        }
+        let position = self.current.from;
+        self.current.from += 1;
+        Ok(Some(hand_out(self.shared, position)))
+    }
+}

@@ -1,0 +1,14 @@
+//! The SQL surface. Functions are thin: they read arguments, call the session or the core, and turn the
+//! core's errors into reports.
+#![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
+#![allow(
+    clippy::type_complexity,
+    reason = "pgrx reads a table's columns from the written type, not from an alias"
+)]
+
+mod decode;
+mod generate;
+mod layout;
+mod status;
+mod text;
+mod time;

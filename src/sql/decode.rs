@@ -1,0 +1,192 @@
+//! Functions that take ids apart and put them together. Each comes twice: with a layout argument it is
+//! IMMUTABLE, and can be indexed; without, it follows the server's layout and is STABLE.
+
+use super::{layout, time};
+use crate::error::{bad_argument, explained};
+use pgrx::JsonB;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_ids_core::{Decoded, Field, Layout, Node};
+
+/// One function for the server's layout and one for a layout that it is given.
+macro_rules! with_and_without_layout {
+    ($(#[$doc:meta])* $name:literal $own:ident $given:ident ($arg:ident: $type:ident) -> $result:ident = $body:path) => {
+        $(#[$doc])*
+        #[pg_extern(name = $name, stable, strict, parallel_safe)]
+        fn $own($arg: $type) -> Result<$result, ErrorReport> {
+            $body(&layout::of_server()?, $arg)
+        }
+
+        $(#[$doc])*
+        #[pg_extern(name = $name, immutable, strict, parallel_safe)]
+        fn $given($arg: $type, layout: &str) -> Result<$result, ErrorReport> {
+            $body(&layout::named(layout)?, $arg)
+        }
+    };
+}
+
+with_and_without_layout! {
+    /// When an id was generated: the beginning of its tick.
+    "snowflake_timestamp" timestamp_of timestamp_of_layout (id: i64) -> TimestampWithTimeZone = timestamp
+}
+with_and_without_layout! {
+    /// The datacenter that an id was generated in.
+    "snowflake_datacenter_id" datacenter_id_of datacenter_id_of_layout (id: i64) -> i32 = datacenter_id
+}
+with_and_without_layout! {
+    /// The worker that generated an id.
+    "snowflake_worker_id" worker_id_of worker_id_of_layout (id: i64) -> i32 = worker_id
+}
+with_and_without_layout! {
+    /// The number of an id within its tick.
+    "snowflake_sequence" sequence_of sequence_of_layout (id: i64) -> i32 = sequence
+}
+with_and_without_layout! {
+    /// All parts of an id as JSON.
+    "snowflake_decode_json" decode_json_of decode_json_of_layout (id: i64) -> JsonB = json
+}
+with_and_without_layout! {
+    /// The smallest id of the tick that an instant lies in: `WHERE id >= snowflake_min_id(...)`.
+    "snowflake_min_id" min_id_of min_id_of_layout (at: TimestampWithTimeZone) -> i64 = min_id
+}
+with_and_without_layout! {
+    /// The largest id of the tick that an instant lies in: `WHERE id <= snowflake_max_id(...)`.
+    "snowflake_max_id" max_id_of max_id_of_layout (at: TimestampWithTimeZone) -> i64 = max_id
+}
+
+/// All parts of an id as a row.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_decode(
+    id: i64,
+) -> Result<
+    TableIterator<
+        'static,
+        (
+            name!(id, i64),
+            name!(timestamp, TimestampWithTimeZone),
+            name!(datacenter_id, i32),
+            name!(worker_id, i32),
+            name!(rollback, i32),
+            name!(sequence, i32),
+        ),
+    >,
+    ErrorReport,
+> {
+    row(&layout::of_server()?, id)
+}
+
+/// All parts of an id as a row.
+#[pg_extern(name = "snowflake_decode", immutable, strict, parallel_safe)]
+fn decode_of_layout(
+    id: i64,
+    layout: &str,
+) -> Result<
+    TableIterator<
+        'static,
+        (
+            name!(id, i64),
+            name!(timestamp, TimestampWithTimeZone),
+            name!(datacenter_id, i32),
+            name!(worker_id, i32),
+            name!(rollback, i32),
+            name!(sequence, i32),
+        ),
+    >,
+    ErrorReport,
+> {
+    row(&layout::named(layout)?, id)
+}
+
+// One row at the most, which the planner can't know of a function that returns a table.
+extension_sql!(
+    "
+ALTER FUNCTION snowflake_decode(bigint) ROWS 1;
+ALTER FUNCTION snowflake_decode(bigint, text) ROWS 1;
+",
+    name = "decode_rows",
+    requires = [snowflake_decode, decode_of_layout]
+);
+
+/// An id made of its parts: the exact reverse of `snowflake_decode`.
+#[pg_extern(stable, strict, parallel_safe)]
+fn snowflake_compose(
+    at: TimestampWithTimeZone,
+    datacenter_id: i32,
+    worker_id: i32,
+    sequence: i32,
+) -> Result<i64, ErrorReport> {
+    compose(&layout::of_server()?, at, [datacenter_id, worker_id, 0, sequence])
+}
+
+/// An id made of its parts: the exact reverse of `snowflake_decode`.
+#[pg_extern(name = "snowflake_compose", immutable, strict, parallel_safe)]
+fn compose_of_layout(
+    at: TimestampWithTimeZone,
+    datacenter_id: i32,
+    worker_id: i32,
+    sequence: i32,
+    layout: &str,
+    rollback: default!(i32, 0),
+) -> Result<i64, ErrorReport> {
+    compose(&layout::named(layout)?, at, [datacenter_id, worker_id, rollback, sequence])
+}
+
+type Row = (i64, TimestampWithTimeZone, i32, i32, i32, i32);
+
+fn row(layout: &Layout, id: i64) -> Result<TableIterator<'static, Row>, ErrorReport> {
+    let parts = decode(layout, id)?;
+    Ok(TableIterator::once((
+        id,
+        time::to_sql(parts.timestamp)?,
+        parts.datacenter_id.cast_signed(),
+        parts.worker_id.cast_signed(),
+        parts.rollback.cast_signed(),
+        parts.sequence.cast_signed(),
+    )))
+}
+
+fn decode(layout: &Layout, id: i64) -> Result<Decoded, ErrorReport> {
+    layout.decode(id).map_err(|error| explained(&error))
+}
+
+fn timestamp(layout: &Layout, id: i64) -> Result<TimestampWithTimeZone, ErrorReport> {
+    time::to_sql(decode(layout, id)?.timestamp)
+}
+
+fn datacenter_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
+    Ok(decode(layout, id)?.datacenter_id.cast_signed())
+}
+
+fn worker_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
+    Ok(decode(layout, id)?.worker_id.cast_signed())
+}
+
+fn sequence(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
+    Ok(decode(layout, id)?.sequence.cast_signed())
+}
+
+fn json(layout: &Layout, id: i64) -> Result<JsonB, ErrorReport> {
+    let parts = decode(layout, id)?;
+    serde_json::to_value(parts)
+        .map(JsonB)
+        .map_err(|error| bad_argument("id has no JSON form", error.to_string()))
+}
+
+fn min_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
+    layout.min_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| explained(&error))
+}
+
+fn max_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
+    layout.max_id_at(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| explained(&error))
+}
+
+fn compose(layout: &Layout, at: TimestampWithTimeZone, parts: [i32; 4]) -> Result<i64, ErrorReport> {
+    let fields = [Field::Datacenter, Field::Worker, Field::Rollback, Field::Sequence];
+    for (field, part) in fields.into_iter().zip(parts) {
+        layout.check(field, part.into()).map_err(|error| explained(&error))?;
+    }
+    let [datacenter, worker, rollback, sequence] = parts.map(i32::cast_unsigned);
+    let node = Node { datacenter, worker, rollback };
+    let id = layout.compose(time::from_sql(at)?, node, sequence);
+    id.map(u64::cast_signed).map_err(|error| explained(&error))
+}

@@ -1,0 +1,51 @@
+//! Functions that generate ids.
+
+use crate::error::{bad_argument, raise};
+use crate::session::{self, Several};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+/// The most ids of one call of `snowflake_nextvals`: what a session may want at once, not what a slip of
+/// the keyboard says.
+const MAX_COUNT: i32 = 10_000_000;
+
+/// The next id: unique across all servers, larger than every one this session had before.
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_nextval() -> Result<i64, ErrorReport> {
+    Ok(session::next("snowflake_nextval")?)
+}
+
+/// Several ids at once, in growing order.
+#[pg_extern(volatile, strict, parallel_safe)]
+fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
+    if !(1..=MAX_COUNT).contains(&count) {
+        let detail = format!("A call gives 1 to {MAX_COUNT} ids.");
+        return Err(bad_argument(format!("count {count} is out of range"), detail));
+    }
+    let several = session::several("snowflake_nextvals", count.unsigned_abs())?;
+    Ok(SetOfIterator::new(Ids(several)))
+}
+
+struct Ids(Several);
+
+impl Iterator for Ids {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        self.0.next().unwrap_or_else(|failure| raise(failure))
+    }
+}
+
+/// The id that this session generated last. RESTRICTED: parallel workers have sessions of their own, so it
+/// has to run where the answer is.
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_lastval() -> Result<i64, ErrorReport> {
+    session::last().ok_or_else(|| {
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "snowflake_lastval is not yet defined in this session",
+            function_name!(),
+        )
+        .set_hint("Call snowflake_nextval() first.")
+    })
+}

@@ -1,0 +1,33 @@
+//! Which layout a decode function uses: the server's, or the one it is given.
+
+use crate::error::explained;
+use crate::pg::shmem;
+use crate::settings;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::Layout;
+use std::cell::RefCell;
+
+thread_local! {
+    /// The layout text read last: a query mostly names one, for all its rows.
+    static READ_LAST: RefCell<Option<(String, Layout)>> = const { RefCell::new(None) };
+}
+
+/// The server's own layout. Without shared memory it is what the configuration says.
+pub fn of_server() -> Result<Layout, ErrorReport> {
+    match shmem::shared() {
+        Some(shared) => Ok(shared.layout),
+        None => named(&settings::layout_text_without_preload()),
+    }
+}
+
+/// The layout of a text such as `41/5/5/12` or `twitter`.
+pub fn named(text: &str) -> Result<Layout, ErrorReport> {
+    READ_LAST.with_borrow_mut(|last| match last {
+        Some((known, layout)) if known == text => Ok(*layout),
+        _ => {
+            let layout = text.parse().map_err(|error| explained(&error))?;
+            *last = Some((text.to_owned(), layout));
+            Ok(layout)
+        }
+    })
+}

@@ -1,0 +1,27 @@
+//! Ids as short text and back.
+
+use crate::error::explained;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_ids_core::Format;
+
+/// An id as text in base62, base58, base36, crockford32 or hex; with `fixed_width` padded so that text
+/// sorts (under collation "C") like the ids.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_encode(
+    id: i64,
+    format: &str,
+    fixed_width: default!(bool, false),
+) -> Result<String, ErrorReport> {
+    named(format)?.encode(id, fixed_width).map_err(|error| explained(&error))
+}
+
+/// The id that a text says.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_decode_text(text: &str, format: &str) -> Result<i64, ErrorReport> {
+    named(format)?.decode(text).map_err(|error| explained(&error))
+}
+
+fn named(format: &str) -> Result<Format, ErrorReport> {
+    format.parse().map_err(|error| explained(&error))
+}

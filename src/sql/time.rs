@@ -1,0 +1,33 @@
+//! Instants between Postgres, which counts from 2000, and the core, which counts from 1970.
+
+use crate::error::bad_argument;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_ids_core::UnixMicros;
+
+/// 2000-01-01 UTC in microseconds since 1970.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+/// An instant as the core has it.
+pub fn from_sql(at: TimestampWithTimeZone) -> Result<UnixMicros, ErrorReport> {
+    match i64::from(at).checked_add(POSTGRES_EPOCH) {
+        Some(micros) if !at.is_infinity() && !at.is_neg_infinity() => Ok(UnixMicros(micros)),
+        _ => Err(bad_argument(
+            "no id belongs to an infinite timestamp",
+            "Layouts have a first and a last tick.",
+        )),
+    }
+}
+
+/// An instant as SQL has it. Every layout ends before `timestamptz` does.
+pub fn to_sql(at: UnixMicros) -> Result<TimestampWithTimeZone, ErrorReport> {
+    TimestampWithTimeZone::try_from(at.0 - POSTGRES_EPOCH)
+        .map_err(|_| bad_argument("timestamp out of range", format!("It is {at}.")))
+}
+
+/// A length of time as SQL has it.
+pub fn interval(micros: u64) -> Result<Interval, ErrorReport> {
+    let micros = i64::try_from(micros).unwrap_or(i64::MAX);
+    Interval::new(0, 0, micros)
+        .map_err(|_| bad_argument("interval out of range", format!("It is {micros} us.")))
+}

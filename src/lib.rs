@@ -3,7 +3,6 @@
 //! This crate is the shell around `snowflake_ids_core`. It knows Postgres and no algorithm: settings,
 //! shared memory, SQL functions and errors are here, and [`pg`] is the only place for unsafe code.
 
-mod clock;
 mod error;
 mod pg;
 mod session;

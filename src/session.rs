@@ -3,8 +3,8 @@
 //! A process of the server serves one session at a time and has one thread, so plain statics hold it; they
 //! are atomics only so that this is safe code. Relaxed loads and stores cost what plain ones do.
 
-use crate::clock::SystemClock;
 use crate::error::{Failure, Unready};
+use crate::pg::clock::SystemClock;
 use crate::pg::shmem::{self, Shared};
 use crate::pg::{server, wait};
 use crate::settings;

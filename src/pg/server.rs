@@ -12,13 +12,17 @@ pub fn preloading() -> bool {
 /// Whether the server replays its log. Once over it stays over, so that later calls cost nothing.
 #[inline]
 pub fn in_recovery() -> bool {
-    static OVER: AtomicBool = AtomicBool::new(false);
-    if OVER.load(Ordering::Relaxed) {
-        return false;
-    }
+    !RECOVERY_OVER.load(Ordering::Relaxed) && still_in_recovery()
+}
+
+static RECOVERY_OVER: AtomicBool = AtomicBool::new(false);
+
+#[cold]
+#[inline(never)]
+fn still_in_recovery() -> bool {
     // SAFETY: callable by every process that is attached to shared memory, as all that run SQL are.
     let recovering = unsafe { pg_sys::RecoveryInProgress() };
-    OVER.store(!recovering, Ordering::Relaxed);
+    RECOVERY_OVER.store(!recovering, Ordering::Relaxed);
     recovering
 }
 

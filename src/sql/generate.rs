@@ -10,9 +10,11 @@ use pgrx::prelude::*;
 const MAX_COUNT: i32 = 10_000_000;
 
 /// The next id: unique across all servers, larger than every one this session had before.
+///
+/// Raises its errors itself: a `Result` with room for a report would have to be copied at every call.
 #[pg_extern(volatile, parallel_safe)]
-fn snowflake_nextval() -> Result<i64, ErrorReport> {
-    Ok(session::next("snowflake_nextval")?)
+fn snowflake_nextval() -> i64 {
+    session::next("snowflake_nextval").unwrap_or_else(|failure| raise(failure))
 }
 
 /// Several ids at once, in growing order.

@@ -5,8 +5,8 @@ use pgrx::prelude::*;
 /// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::clock::SystemClock;
     use crate::error::Unready;
+    use crate::pg::clock::SystemClock;
     use crate::pg::shmem;
     use crate::sql::time;
     use pgrx::pg_sys::panic::ErrorReport;

@@ -4,7 +4,8 @@
 /// meaning: functions that take a layout as text are IMMUTABLE in SQL.
 ///
 /// Where a system computes its epoch in the time zone of its process (Baidu, `ShardingSphere`), the preset
-/// is UTC; write the layout out with its own `epoch=` where the process ran elsewhere.
+/// is UTC; write the layout out with its own `epoch=` where the process ran elsewhere. Instagram's 41 ticks
+/// include the sign bit of a bigint: 40 are left to ids that are not negative, which end in 2046.
 pub const PRESETS: [(&str, &str); 16] = [
     ("twitter", "41/5/5/12 epoch=2010-11-04T01:42:54.657Z"),
     ("leaf", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),
@@ -16,11 +17,11 @@ pub const PRESETS: [(&str, &str); 16] = [
     ("cosid_second", "31/0/10/22 unit=1s epoch=2019-12-24T16:00:00Z"),
     ("javascript", "41/0/3/9 epoch=2019-12-24T16:00:00Z"),
     ("javascript_second", "31/0/3/19 unit=1s epoch=2019-12-24T16:00:00Z"),
-    ("yitter", "51/0/6/6 epoch=2020-02-20T02:20:02.020Z"),
+    ("yitter", "51/0/6/6 epoch=2020-02-20T02:20:02.02Z"),
     ("sonyflake", "39/8s/0/16 unit=10ms epoch=2025-01-01"),
     ("sonyflake_v1", "39/8s/0/16 unit=10ms epoch=2014-09-01"),
     ("discord", "41/5/5/12 epoch=2015-01-01"),
-    ("instagram", "41/0/13/10 epoch=2011-08-24T21:07:01.721Z"),
+    ("instagram", "40/0/13/10 epoch=2011-08-24T21:07:01.721Z"),
     ("pgedge", "41/12s/0/10 epoch=2023-01-01"),
 ];
 

@@ -89,7 +89,10 @@ fn parse_widths(text: &str) -> Result<(Widths, Order), WidthsError> {
         [datacenter, worker] => (datacenter, worker, "0r"),
         [datacenter, worker, rollback] => (datacenter, worker, rollback),
         _ => {
-            return Err(WidthsError::Reason(format!("It has {} fields instead of four or five", parts.len())));
+            return Err(WidthsError::Reason(format!(
+                "It has {} fields instead of four or five",
+                parts.len()
+            )));
         }
     };
     let rollback = rollback.strip_suffix('r').ok_or_else(|| {

@@ -1,0 +1,125 @@
+//! The generator under every interleaving that loom finds, with clocks that jump both ways.
+//!
+//! Run by `make loom`: RUSTFLAGS="--cfg loom" cargo test -p snowflake_ids_core --test loom --release
+#![cfg(loom)]
+#![allow(missing_docs)]
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicI64, Ordering};
+use loom::thread;
+use snowflake_ids_core::{Clock, Generator, Layout, Rules, SequenceStart, UnixMicros};
+use std::num::NonZeroU32;
+
+const ONE: NonZeroU32 = NonZeroU32::MIN;
+
+fn layout() -> Layout {
+    "20/0/4/2 epoch=2020-01-01".parse().unwrap()
+}
+
+fn rules() -> Rules {
+    Rules { max_drift: 1_000_000, start: SequenceStart::Zero }
+}
+
+fn at(tick: u64) -> UnixMicros {
+    layout().instant(tick)
+}
+
+/// Runs one thread per list of ticks, each taking `want` at each of its ticks; gives what each got.
+fn run(schedule: [&'static [u64]; 2], want: u32) -> (Arc<Generator>, Vec<Vec<u64>>) {
+    let generator = Arc::new(Generator::new(&layout(), 0));
+    let threads = schedule.map(|ticks| {
+        let generator = Arc::clone(&generator);
+        thread::spawn(move || {
+            let mut got = Vec::new();
+            for &tick in ticks {
+                let want = NonZeroU32::new(want).unwrap();
+                let stretch = generator.take(&layout(), &rules(), &at(tick), want).unwrap();
+                got.extend(stretch.from..stretch.to);
+            }
+            got
+        })
+    });
+    let got = threads.map(|thread| thread.join().unwrap()).into();
+    (generator, got)
+}
+
+fn assert_unique_and_growing(got: &[Vec<u64>]) {
+    assert!(got.iter().all(|mine| mine.is_sorted_by(|a, b| a < b)), "{got:?}");
+    let mut all = got.concat();
+    all.sort_unstable();
+    assert!(all.is_sorted_by(|a, b| a < b), "issued twice: {got:?}");
+}
+
+#[test]
+fn one_tick_is_shared_without_a_duplicate_or_a_gap() {
+    loom::model(|| {
+        let (generator, got) = run([&[5, 5], &[5]], 1);
+        assert_unique_and_growing(&got);
+        assert_eq!(generator.snapshot().last, Some(5 << 2 | 2));
+    });
+}
+
+#[test]
+fn clocks_that_jump_both_ways_give_no_duplicate() {
+    loom::model(|| {
+        let (_, got) = run([&[5, 3], &[4, 6]], 1);
+        assert_unique_and_growing(&got);
+    });
+}
+
+#[test]
+fn stretches_that_borrow_ticks_give_no_duplicate() {
+    loom::model(|| {
+        let (generator, got) = run([&[5, 4], &[5]], 3);
+        assert_unique_and_growing(&got);
+        assert_eq!(generator.snapshot().full_ticks, 2, "nine ids at four a tick");
+    });
+}
+
+/// A clock that only moves on, shared by all: the server's, with nobody touching it.
+struct Steady(Arc<AtomicI64>);
+
+impl Clock for Steady {
+    fn now(&self) -> UnixMicros {
+        at(self.0.fetch_add(1, Ordering::SeqCst).cast_unsigned())
+    }
+}
+
+/// Fails when the clock is read before the last observation is loaded: a slow thread's old reading then
+/// looks like a step back.
+#[test]
+fn a_steady_clock_never_looks_like_a_step_back() {
+    loom::model(|| {
+        let generator = Arc::new(Generator::new(&layout(), 0));
+        let ticks = Arc::new(AtomicI64::new(5));
+        let threads = [1, 2].map(|calls| {
+            let (generator, clock) = (Arc::clone(&generator), Steady(Arc::clone(&ticks)));
+            thread::spawn(move || {
+                for _ in 0..calls {
+                    generator.take(&layout(), &rules(), &clock, ONE).unwrap();
+                }
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(generator.snapshot().steps_back, 0);
+    });
+}
+
+#[test]
+fn of_all_who_see_a_step_back_one_counts_it() {
+    loom::model(|| {
+        let generator = Arc::new(Generator::new(&layout(), 0));
+        generator.take(&layout(), &rules(), &at(9), ONE).unwrap();
+        let threads = [(); 2].map(|()| {
+            let generator = Arc::clone(&generator);
+            thread::spawn(move || generator.take(&layout(), &rules(), &at(4), ONE).unwrap())
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        let seen = generator.snapshot();
+        assert_eq!((seen.steps_back, seen.largest_step_back), (1, 5));
+    });
+}

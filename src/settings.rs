@@ -16,8 +16,9 @@ enum RollbackChoice {
     Error,
     #[name = c"wait"]
     Wait,
-    /// Known, so that it is refused with a reason.
+    /// Known, so that it is refused with a reason; not offered.
     #[name = c"switch"]
+    #[hidden = true]
     Switch,
 }
 
@@ -135,9 +136,11 @@ impl Check<&str> for LayoutCheck {
         match text.parse::<Layout>() {
             Ok(_) => Ok(()),
             Err(error) => {
-                let detail =
-                    error.detail().map_or_else(|| format!("{error}."), |detail| format!("{error}: {detail}"));
-                Err(Problem { detail: sentence(&detail), hint: error.hint() })
+                let mut detail = sentence(&format!("{error}."));
+                if let Some(more) = error.detail() {
+                    detail = format!("{detail} {more}");
+                }
+                Err(Problem { detail, hint: error.hint() })
             }
         }
     }

@@ -22,6 +22,9 @@ impl Clock for UnixMicros {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMicros(pub i64);
 
+/// A Gregorian year on average.
+const YEAR_MICROS: i64 = 31_556_952_000_000;
+
 impl UnixMicros {
     /// The instant of a count of milliseconds since 1970; None beyond the range of 64-bit microseconds.
     pub const fn from_millis(millis: i64) -> Option<Self> {
@@ -32,12 +35,12 @@ impl UnixMicros {
     }
 }
 
-/// ISO 8601 in UTC; a plain count of microseconds where the year has more than four digits.
+/// ISO 8601 in UTC; the year alone where it has more than four digits.
 impl fmt::Display for UnixMicros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Timestamp::from_microsecond(self.0) {
             Ok(at) => write!(f, "{at}"),
-            Err(_) => write!(f, "{} microseconds since 1970", self.0),
+            Err(_) => write!(f, "about the year {}", 1970 + self.0 / YEAR_MICROS),
         }
     }
 }
@@ -50,9 +53,15 @@ impl Serialize for UnixMicros {
 
 /// A length of time for people: the largest units that say it without a page of digits.
 pub(crate) fn human(micros: u64) -> String {
-    const YEAR: f64 = 365.2425 * 86_400e6;
-    const UNITS: [(f64, &str); 6] =
-        [(YEAR, "years"), (86_400e6, "days"), (3_600e6, "h"), (60e6, "min"), (1e6, "s"), (1e3, "ms")];
+    #[allow(clippy::cast_precision_loss, reason = "exact below 2^53")]
+    const UNITS: [(f64, &str); 6] = [
+        (YEAR_MICROS as f64, "years"),
+        (86_400e6, "days"),
+        (3_600e6, "h"),
+        (60e6, "min"),
+        (1e6, "s"),
+        (1e3, "ms"),
+    ];
     #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
     let micros = micros as f64;
     // Two of a unit before it is used, so that 90 s are 90 s and not 1.5 min.
@@ -77,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_iso_8601_or_a_number() {
+    fn instants_are_iso_8601_or_a_year() {
         assert_eq!(UnixMicros(1_577_836_800_000_000).to_string(), "2020-01-01T00:00:00Z");
-        assert_eq!(UnixMicros(i64::MAX).to_string(), format!("{} microseconds since 1970", i64::MAX));
+        assert_eq!(UnixMicros(i64::MAX).to_string(), "about the year 294247");
     }
 }

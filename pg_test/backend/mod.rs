@@ -1,1 +1,159 @@
 //! Tests that run inside a server which preloads the library: datacenter 3, worker 7.
+//!
+//! What SQL shows is tested by pg_regress (pg_test/sql); here is what takes Rust to see.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use pgrx::prelude::*;
+
+#[pg_schema]
+mod tests {
+    use crate::error::Failure;
+    use crate::pg::clock::SystemClock;
+    use crate::pg::shmem;
+    use crate::{session, settings};
+    use pgrx::prelude::*;
+    use snowflake_ids_core::{Cause, Clock, Drift, Layout, Node, Refusal, Rollback, SequenceStart};
+    use std::collections::HashSet;
+    use std::time::Duration;
+
+    fn one<T: FromDatum + IntoDatum>(sql: &str) -> T {
+        Spi::get_one(sql).unwrap().unwrap_or_else(|| panic!("{sql} gave NULL"))
+    }
+
+    /// The SQLSTATE of a statement that fails.
+    fn sqlstate(sql: &str) -> String {
+        let sql = sql.replace('\'', "''");
+        Spi::run("CREATE TEMP TABLE IF NOT EXISTS caught (state text)").unwrap();
+        Spi::run(&format!(
+            "DO $$ BEGIN EXECUTE '{sql}'; EXCEPTION WHEN OTHERS THEN INSERT INTO caught VALUES (SQLSTATE); END $$"
+        ))
+        .unwrap();
+        one(
+            "WITH gone AS (DELETE FROM caught RETURNING state) SELECT coalesce(max(state), 'no error') FROM gone",
+        )
+    }
+
+    #[pg_test]
+    fn ids_carry_the_servers_identity() {
+        let id: i64 = one("SELECT snowflake_nextval()");
+        let decoded = Layout::default().decode(id).unwrap();
+        assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (3, 7, 0));
+        let shared = shmem::shared().unwrap();
+        assert_eq!(shared.node, Some(Node { datacenter: 3, worker: 7, rollback: 0 }));
+    }
+
+    #[pg_test]
+    fn ids_carry_the_time_at_which_they_were_made() {
+        let before = SystemClock.now();
+        let id: i64 = one("SELECT snowflake_nextval()");
+        let after = SystemClock.now();
+        let made = Layout::default().decode(id).unwrap().timestamp;
+        let drift = shmem::shared().unwrap().generator.snapshot().full_ticks;
+        assert!(made.0 > before.0 - 1_000, "{made} is before {before}");
+        assert!(made <= after || drift > 0, "{made} is after {after}");
+    }
+
+    #[pg_test]
+    fn the_servers_clock_is_postgress() {
+        let postgres: f64 = one("SELECT extract(epoch FROM clock_timestamp())::float8");
+        #[allow(clippy::cast_precision_loss)]
+        let ours = SystemClock.now().0 as f64 / 1e6;
+        assert!((ours - postgres).abs() < 1.0, "{ours} {postgres}");
+    }
+
+    #[pg_test]
+    fn ids_are_unique_and_grow_whatever_the_cache() {
+        let mut last = 0;
+        let mut all = HashSet::new();
+        for cache in [1, 64, 1, 1000, 3] {
+            Spi::run(&format!("SET snowflake_ids.cache = {cache}")).unwrap();
+            for _ in 0..500 {
+                let id = session::next("test").unwrap();
+                assert!(id > last, "{id} after {last}");
+                assert!(all.insert(id));
+                last = id;
+            }
+        }
+        assert_eq!(session::last(), Some(last));
+    }
+
+    #[pg_test]
+    fn several_take_what_the_session_holds_first() {
+        Spi::run("SET snowflake_ids.cache = 100").unwrap();
+        let first = session::next("test").unwrap();
+        let mut several = session::several("test", 150).unwrap();
+        let mut last = first;
+        for _ in 0..150 {
+            let id = several.next().unwrap().unwrap();
+            assert!(id > last, "{id} after {last}");
+            last = id;
+        }
+        assert_eq!(several.next().unwrap(), None);
+        assert!(session::next("test").unwrap() > last);
+    }
+
+    #[pg_test]
+    fn every_id_taken_is_counted_once() {
+        Spi::run("SET snowflake_ids.cache = 1").unwrap();
+        // Uses up what an earlier test left in this process: it was counted when it was taken.
+        Spi::run("SELECT snowflake_nextvals(10000)").unwrap();
+        let before: i64 = one("SELECT ids_issued FROM snowflake_ids.status");
+        Spi::run("SELECT snowflake_nextval() FROM generate_series(1, 1000)").unwrap();
+        Spi::run("SELECT snowflake_nextvals(2345)").unwrap();
+        let after: i64 = one("SELECT ids_issued FROM snowflake_ids.status");
+        // Other sessions of this server may take some at the same time; none may be missing.
+        assert!(after - before >= 3345, "{before} {after}");
+    }
+
+    #[pg_test]
+    fn settings_reach_the_rules() {
+        assert_eq!(settings::rules().max_drift, 60_000_000);
+        assert_eq!(settings::rules().start, SequenceStart::Zero);
+        assert_eq!(settings::rollback(), Rollback::Wait);
+        assert_eq!(settings::max_wait(), Duration::from_secs(1));
+        assert_eq!(settings::cache().get(), 1);
+        Spi::run("SET snowflake_ids.max_drift = '1500ms'").unwrap();
+        Spi::run("SET snowflake_ids.sequence_start = rotate").unwrap();
+        Spi::run("SET snowflake_ids.clock_rollback = error").unwrap();
+        Spi::run("SET snowflake_ids.max_wait = '2s'").unwrap();
+        Spi::run("SET snowflake_ids.cache = 17").unwrap();
+        assert_eq!(settings::rules().max_drift, 1_500_000);
+        assert_eq!(settings::rules().start, SequenceStart::Rotate);
+        assert_eq!(settings::rollback(), Rollback::Error);
+        assert_eq!(settings::max_wait(), Duration::from_secs(2));
+        assert_eq!(settings::cache().get(), 17);
+    }
+
+    #[pg_test]
+    fn errors_have_their_sqlstates() {
+        assert_eq!(sqlstate("SELECT snowflake_nextvals(0)"), "22023");
+        assert_eq!(sqlstate("SELECT snowflake_timestamp(-1)"), "22023");
+        assert_eq!(sqlstate("SELECT snowflake_timestamp(1, 'nonsense')"), "22023");
+        assert_eq!(sqlstate("SELECT snowflake_min_id('1999-01-01')"), "22023");
+        assert_eq!(sqlstate("SELECT snowflake_decode_text('!', 'hex')"), "22023");
+        assert_eq!(sqlstate("SET snowflake_ids.cache = 0"), "22023");
+        assert_eq!(sqlstate("SELECT snowflake_nextval()"), "no error");
+    }
+
+    /// A full tick without drift makes the next call wait for the clock, and no longer than it may.
+    #[pg_test]
+    fn a_call_waits_for_the_clock_no_longer_than_it_may() {
+        Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
+        Spi::run("SET snowflake_ids.max_wait = '5s'").unwrap();
+        let ids: i64 = one("SELECT count(DISTINCT id) FROM snowflake_nextvals(50000) id");
+        assert_eq!(ids, 50_000, "13 ticks of 4096 ids, waited for one after the other");
+    }
+
+    #[pg_test]
+    fn a_session_may_refuse_to_wait() {
+        Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
+        Spi::run("SET snowflake_ids.max_wait = 0").unwrap();
+        let mut several = session::several("test", 10_000_000).unwrap();
+        // Ten million ids take 2,441 ticks of time to give, and far less to ask for.
+        let failure = (0..10_000_000).find_map(|_| several.next().err());
+        assert!(
+            matches!(failure, Some(Failure::Refused(Refusal::Drift(Drift { cause: Cause::Demand, .. })))),
+            "{failure:?}"
+        );
+    }
+}

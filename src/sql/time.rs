@@ -8,15 +8,15 @@ use snowflake_ids_core::UnixMicros;
 /// 2000-01-01 UTC in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// An instant as the core has it.
+/// An instant as the core has it. The last years of `timestamptz` run together; no layout reaches them.
 pub fn from_sql(at: TimestampWithTimeZone) -> Result<UnixMicros, ErrorReport> {
-    match i64::from(at).checked_add(POSTGRES_EPOCH) {
-        Some(micros) if !at.is_infinity() && !at.is_neg_infinity() => Ok(UnixMicros(micros)),
-        _ => Err(bad_argument(
+    if at.is_infinity() || at.is_neg_infinity() {
+        return Err(bad_argument(
             "no id belongs to an infinite timestamp",
             "Layouts have a first and a last tick.",
-        )),
+        ));
     }
+    Ok(UnixMicros(i64::from(at).saturating_add(POSTGRES_EPOCH)))
 }
 
 /// An instant as SQL has it. Every layout ends before `timestamptz` does.

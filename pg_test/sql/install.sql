@@ -1,0 +1,45 @@
+-- What the extension brings, with its labels and privileges.
+CREATE EXTENSION snowflake_ids;
+
+SELECT p.oid::regprocedure AS function,
+       CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS volatility,
+       CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
+       proisstrict AS strict
+FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_ids')
+ORDER BY p.oid::regprocedure::text COLLATE "C";
+
+\d snowflake_ids.status
+
+SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val
+FROM pg_settings WHERE name LIKE 'snowflake\_ids.%' ORDER BY name COLLATE "C";
+
+-- Everybody may generate and decode, and look at the status; nobody needs more than that.
+CREATE ROLE ids_user;
+SET ROLE ids_user;
+SELECT snowflake_nextval() > 0 AS generates, snowflake_worker_id(snowflake_lastval()) AS worker;
+SELECT worker_id, layout FROM snowflake_ids.status;
+CREATE TABLE snowflake_ids.mine (id bigint);
+SET snowflake_ids.max_drift = 0;
+SET snowflake_ids.cache = 10;
+RESET snowflake_ids.cache;
+RESET ROLE;
+
+-- Generation can be taken away.
+REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC;
+SET ROLE ids_user;
+SELECT snowflake_nextval();
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION snowflake_nextval() TO PUBLIC;
+DROP ROLE ids_user;
+
+-- It goes as it came, and comes again, in a schema of the user's choice.
+DROP EXTENSION snowflake_ids;
+SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_ids';
+CREATE SCHEMA keys;
+CREATE EXTENSION snowflake_ids SCHEMA keys;
+SELECT keys.snowflake_nextval() > 0 AS generates;
+DROP EXTENSION snowflake_ids;
+DROP SCHEMA keys;
+CREATE EXTENSION snowflake_ids;

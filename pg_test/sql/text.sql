@@ -1,0 +1,35 @@
+-- Ids as text and back.
+SELECT format, snowflake_encode(0, format) AS zero, snowflake_encode(911804767842365440, format) AS id,
+       snowflake_encode(9223372036854775807, format) AS largest, snowflake_encode(42, format, true) AS fixed
+FROM unnest(ARRAY['base62', 'base58', 'base36', 'crockford32', 'hex']) format;
+
+SELECT bool_and(snowflake_decode_text(snowflake_encode(id, format, fixed), format) = id) AS reads_back
+FROM unnest(ARRAY['base62', 'base58', 'base36', 'crockford32', 'hex']) format, unnest(ARRAY[true, false]) fixed,
+     unnest(ARRAY[0, 1, 31, 32, 57, 58, 61, 62, 911804767842365440, 9223372036854775807]) id;
+
+-- Of fixed width, text sorts like the ids.
+SELECT format, array_agg(id ORDER BY snowflake_encode(id, format, true) COLLATE "C") = array_agg(id ORDER BY id) AS sorts
+FROM unnest(ARRAY['base62', 'base58', 'base36', 'crockford32', 'hex']) format,
+     (SELECT (7 * i)::bigint ^ 5 FROM generate_series(1, 500) i) ids(wide), LATERAL (SELECT wide::bigint AS id) i
+GROUP BY format ORDER BY format;
+
+-- What people misread.
+SELECT snowflake_decode_text('0s9v-1kbx-wowo6', 'crockford32') = snowflake_decode_text('0S9V1KBXW0W06', 'crockford32') AS same;
+
+-- Errors.
+SELECT snowflake_encode(1, 'base64');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_encode(-1, 'hex');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode_text('', 'hex');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode_text('12g4', 'hex');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode_text('0OIl', 'base58');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode_text('zzzzzzzzzzzz', 'base62');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode_text('8000000000000000', 'hex');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode_text('1', 'morse');
+\echo :LAST_ERROR_SQLSTATE

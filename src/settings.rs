@@ -4,7 +4,7 @@ use crate::error::explained;
 use crate::pg::guc::{self, About, Check, Problem, read};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
-use snowflake_ids_core::{Explain, Layout, Node, Rollback, Rules, SequenceStart};
+use snowflake_ids_core::{Explain, Field, Layout, Node, Rollback, Rules, SequenceStart};
 use std::ffi::{CStr, CString};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -198,12 +198,24 @@ fn sentence(text: &str) -> String {
 /// The settings of server start, checked against each other.
 pub fn checked() -> Result<Config, Box<ErrorReport>> {
     let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(explained(&error)))?;
-    let datacenter = read(&DATACENTER_ID).cast_unsigned();
-    let node = parse_worker(&text(&WORKER_ID)).map(|worker| Node { datacenter, worker, rollback: 0 });
-    layout
-        .place(node.unwrap_or(Node { datacenter, ..Node::default() }))
-        .map_err(|error| explained(&error))?;
+    let datacenter = read(&DATACENTER_ID);
+    fits(&layout, Field::Datacenter, datacenter.into())?;
+    let worker = parse_worker(&text(&WORKER_ID));
+    fits(&layout, Field::Worker, worker.unwrap_or(0).into())?;
+    let node = worker.map(|worker| Node { datacenter: datacenter.cast_unsigned(), worker, rollback: 0 });
     Ok(Config { layout, node })
+}
+
+/// Whether the setting of a field fits the layout, which may have been set after it.
+fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
+    layout.check(field, value).map_err(|error| {
+        let setting = format!("snowflake_ids.{field}_id");
+        let report = explained(&error).set_hint(format!(
+            "Set {setting} to a number from 0 to {}, or take a layout with a wider {field}.",
+            layout.max(field)
+        ));
+        Box::new(report)
+    })
 }
 
 /// The layout setting of a server that did not preload the library, as `postgresql.conf` gives it.

@@ -118,8 +118,8 @@ impl Explain for Refusal {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Drift(Drift { cause: Cause::StepBack, .. }) => {
-                "Check the server's clock. Ids go on by themselves once it has caught up. If it was ahead \
-                 by mistake and is right now, restart the server, or raise snowflake_ids.max_drift."
+                "Check the server's clock: ids go on by themselves once it has caught up. If it is right now \
+                 and was ahead by mistake, restart the server."
             }
             Self::Drift(_) => {
                 "Raise snowflake_ids.max_wait or snowflake_ids.max_drift, or use a layout with more \

@@ -21,7 +21,7 @@ use std::num::NonZeroU32;
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Generator {
-    /// The position after the last one issued; 0 before the first.
+    /// The position after the last one issued; `first` before there is one.
     next: AtomicU64,
     /// Positions at and above this one may not be issued: the end of the layout.
     limit: AtomicU64,
@@ -35,8 +35,8 @@ pub struct Generator {
     steps_back: AtomicU64,
     /// The largest step back, in ticks.
     largest_step_back: AtomicU64,
-    /// Where a fresh tick's sequence starts under [`SequenceStart::Random`]: the seed of that choice.
-    seed: AtomicU64,
+    /// The position to begin with: nothing was issued while `next` is still here.
+    first: u64,
 }
 
 #[cfg(not(loom))]
@@ -64,8 +64,8 @@ pub enum SequenceStart {
     /// Zero: a tick holds as many ids as it can.
     #[default]
     Zero,
-    /// Anywhere in the lower half, so that ids made at low rates do not all end in the same bits and
-    /// `id % n` spreads them over shards.
+    /// Anywhere in the lower half, scattered by the tick, so that ids made at low rates do not all end in the
+    /// same bits and `id % n` spreads them over shards.
     Random,
     /// One more than where the last tick stopped, within the lower half: even shards without chance.
     Rotate,
@@ -85,18 +85,20 @@ pub struct Snapshot {
 }
 
 impl Generator {
-    /// A generator that has issued nothing. `seed` is any number; it sets generators of different
-    /// servers apart under [`SequenceStart::Random`].
-    pub fn new(layout: &Layout, seed: u64) -> Self {
+    /// A generator that has issued nothing since it `started`. It begins with the tick after that: in the tick
+    /// of its start a generator before it may have issued ids, and where ticks are seconds a server restarts
+    /// within one.
+    pub fn new(layout: &Layout, started: UnixMicros) -> Self {
+        let first = layout.tick(started).map_or(0, |tick| (tick + 1) << layout.sequence_bits());
         Self {
-            next: AtomicU64::new(0),
+            next: AtomicU64::new(first),
+            first,
             limit: AtomicU64::new(layout.end_position()),
             observed: AtomicU64::new(0),
             highest: AtomicU64::new(0),
             full_ticks: AtomicU64::new(0),
             steps_back: AtomicU64::new(0),
             largest_step_back: AtomicU64::new(0),
-            seed: AtomicU64::new(seed),
         }
     }
 
@@ -123,7 +125,7 @@ impl Generator {
         let bits = layout.sequence_bits();
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
-            let (from, fresh) = self.first(layout, rules.start, now, next);
+            let (from, fresh) = Self::first_at(layout, rules.start, now, next);
             let mut to = from.saturating_add(want.get().into());
             // Within the present tick nothing runs ahead, so there is nothing more to check.
             if to > (now + 1) << bits || to > self.limit.load(Ordering::Relaxed) {
@@ -148,7 +150,7 @@ impl Generator {
 
     /// The first position to take at tick `now`, and whether it opens that tick.
     #[inline]
-    fn first(&self, layout: &Layout, start: SequenceStart, now: u64, next: u64) -> (u64, bool) {
+    fn first_at(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> (u64, bool) {
         let base = now << layout.sequence_bits();
         // `next` on the boundary itself: the tick before is full, this one is still fresh. A start may only
         // be chosen there; in a tick that has begun it would leave holes or, worse, look like one.
@@ -158,7 +160,7 @@ impl Generator {
         let lower_half = layout.max(Field::Sequence) >> 1;
         let sequence = match start {
             SequenceStart::Zero => 0,
-            SequenceStart::Random => scatter(self.seed.load(Ordering::Relaxed) ^ now) & lower_half,
+            SequenceStart::Random => scatter(now) & lower_half,
             SequenceStart::Rotate => next & lower_half,
         };
         (base | sequence, true)
@@ -215,7 +217,9 @@ impl Generator {
     /// The counters now. Read one after the other: they may belong to neighbouring moments.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            last: self.next.load(Ordering::Acquire).checked_sub(1),
+            last: Some(self.next.load(Ordering::Acquire))
+                .filter(|next| *next != self.first)
+                .map(|next| next - 1),
             full_ticks: self.full_ticks.load(Ordering::Relaxed),
             steps_back: self.steps_back.load(Ordering::Relaxed),
             largest_step_back: self.largest_step_back.load(Ordering::Relaxed),

@@ -1,5 +1,5 @@
 //! The generator, one thread, a clock in the test's hand.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
     Cause, Drift, Explain, Generator, Kind, Layout, Refusal, Rollback, Rules, SequenceStart, UnixMicros,
@@ -8,6 +8,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000;
+/// A start before every epoch leaves the first tick to the test.
+const BEFORE: UnixMicros = UnixMicros(0);
 
 /// A generator of the default layout whose clock is set in milliseconds after the epoch.
 struct Bench {
@@ -19,7 +21,7 @@ struct Bench {
 impl Bench {
     fn new(layout: &str, max_drift: u64, start: SequenceStart) -> Self {
         let layout: Layout = layout.parse().unwrap();
-        Self { generator: Generator::new(&layout, 42), rules: Rules { max_drift, start }, layout }
+        Self { generator: Generator::new(&layout, BEFORE), rules: Rules { max_drift, start }, layout }
     }
 
     fn at(&self, tick: u64) -> UnixMicros {
@@ -214,6 +216,22 @@ fn a_chosen_start_never_skips_ids_of_a_tick_that_has_begun() {
 fn zero_puts_every_id_of_a_low_rate_on_one_shard() {
     let bench = default(0);
     assert!((1000..2000).all(|tick| bench.take(tick, 1).unwrap().1 == 0));
+}
+
+/// A server that restarts within a tick: its predecessor may have issued ids of that very tick.
+#[test]
+fn the_tick_of_the_start_is_left_to_the_generator_before() {
+    let layout: Layout = "28/0/22/13 unit=1s epoch=2016-05-20".parse().unwrap();
+    let rules = Rules { max_drift: SECOND, start: SequenceStart::Zero };
+    let started = UnixMicros(layout.instant(500).0 + 300_000);
+    let before = Generator::new(&layout, BEFORE);
+    let earlier = before.take(&layout, &rules, &started, NonZeroU32::new(100).unwrap()).unwrap();
+    let after = Generator::new(&layout, started);
+    assert_eq!(after.snapshot().last, None);
+    let later = after.take(&layout, &rules, &started, NonZeroU32::MIN).unwrap();
+    assert!(later.from >= earlier.to);
+    assert_eq!(later.from, 501 << 13);
+    assert_eq!(after.snapshot().last, Some(501 << 13));
 }
 
 #[test]

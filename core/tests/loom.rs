@@ -1,8 +1,8 @@
 //! The generator under every interleaving that loom finds, with clocks that jump both ways.
 //!
-//! Run by `make loom`: RUSTFLAGS="--cfg loom" cargo test -p snowflake_ids_core --test loom --release
+//! Run by `make loom`.
 #![cfg(loom)]
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
@@ -26,7 +26,7 @@ fn at(tick: u64) -> UnixMicros {
 
 /// Runs one thread per list of ticks, each taking `want` at each of its ticks; gives what each got.
 fn run(schedule: [&'static [u64]; 2], want: u32) -> (Arc<Generator>, Vec<Vec<u64>>) {
-    let generator = Arc::new(Generator::new(&layout(), 0));
+    let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
     let threads = schedule.map(|ticks| {
         let generator = Arc::clone(&generator);
         thread::spawn(move || {
@@ -90,7 +90,7 @@ impl Clock for Steady {
 #[test]
 fn a_steady_clock_never_looks_like_a_step_back() {
     loom::model(|| {
-        let generator = Arc::new(Generator::new(&layout(), 0));
+        let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
         let ticks = Arc::new(AtomicI64::new(5));
         let threads = [1, 2].map(|calls| {
             let (generator, clock) = (Arc::clone(&generator), Steady(Arc::clone(&ticks)));
@@ -110,7 +110,7 @@ fn a_steady_clock_never_looks_like_a_step_back() {
 #[test]
 fn of_all_who_see_a_step_back_one_counts_it() {
     loom::model(|| {
-        let generator = Arc::new(Generator::new(&layout(), 0));
+        let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
         generator.take(&layout(), &rules(), &at(9), ONE).unwrap();
         let threads = [(); 2].map(|()| {
             let generator = Arc::clone(&generator);

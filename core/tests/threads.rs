@@ -1,6 +1,6 @@
 //! The generator under real threads and a clock that jumps both ways.
 #![cfg(not(loom))]
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ fn threads_never_share_a_position_and_each_sees_growing_ones() {
     const CALLS: usize = if cfg!(miri) { 200 } else { 50_000 };
     let layout = Layout::default();
     let rules = Rules { max_drift: 60_000_000, start: SequenceStart::Rotate };
-    let (generator, clock) = (Generator::new(&layout, 1), Jumping(AtomicI64::new(0)));
+    let (generator, clock) = (Generator::new(&layout, layout.epoch()), Jumping(AtomicI64::new(0)));
     let all = Mutex::new(HashSet::new());
     thread::scope(|scope| {
         for thread in 0..THREADS {

@@ -1,6 +1,6 @@
 //! Tests that run inside a server which preloads the library: datacenter 3, worker 7.
 //!
-//! What SQL shows is tested by pg_regress (pg_test/sql); here is what takes Rust to see.
+//! What SQL shows is tested by `pg_regress` (`pg_test/sql`); here is what takes Rust to see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use pgrx::prelude::*;

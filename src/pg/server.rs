@@ -9,21 +9,22 @@ pub fn preloading() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
-/// Whether the server replays its log. Once over it stays over, so that later calls cost nothing.
-#[inline]
-pub fn in_recovery() -> bool {
-    !RECOVERY_OVER.load(Ordering::Relaxed) && still_in_recovery()
-}
-
 static RECOVERY_OVER: AtomicBool = AtomicBool::new(false);
 
-#[cold]
-#[inline(never)]
-fn still_in_recovery() -> bool {
-    // SAFETY: callable by every process that is attached to shared memory, as all that run SQL are.
-    let recovering = unsafe { pg_sys::RecoveryInProgress() };
-    RECOVERY_OVER.store(!recovering, Ordering::Relaxed);
-    recovering
+/// Whether the server is known not to replay its log. Once over, recovery stays over.
+#[inline]
+pub fn out_of_recovery() -> bool {
+    RECOVERY_OVER.load(Ordering::Relaxed)
+}
+
+/// Whether the server replays its log.
+pub fn in_recovery() -> bool {
+    if !out_of_recovery() {
+        // SAFETY: callable by every process that is attached to shared memory, as all that run SQL are.
+        let over = unsafe { !pg_sys::RecoveryInProgress() };
+        RECOVERY_OVER.store(over, Ordering::Relaxed);
+    }
+    !out_of_recovery()
 }
 
 /// The number of this process among those that run SQL: 0 to `max_processes() - 1`, its own while it lives.
@@ -54,12 +55,4 @@ pub fn max_processes() -> usize {
     #[cfg(not(any(feature = "pg13", feature = "pg14")))]
     let processes = unsafe { pg_sys::MaxBackends };
     usize::try_from(processes).unwrap_or(0).max(1)
-}
-
-/// A random number from the server's cryptographic source; 0 where that has none to give.
-pub fn random() -> u64 {
-    let mut bytes = [0_u8; 8];
-    // SAFETY: the buffer is ours and has the length given.
-    let filled = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
-    if filled { u64::from_ne_bytes(bytes) } else { 0 }
 }

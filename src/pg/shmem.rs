@@ -1,9 +1,10 @@
 //! Shared memory: one block, laid out and filled at server start.
 
+use super::clock::SystemClock;
 use super::server;
 use crate::settings::Config;
 use pgrx::{pg_guard, pg_sys};
-use snowflake_ids_core::{Generator, Layout, Node};
+use snowflake_ids_core::{Clock, Generator, Layout, Node};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -40,8 +41,9 @@ impl Shared {
     /// Counts ids that this process took.
     #[inline]
     pub fn count(&self, ids: u64) {
-        let tally = &self.tallies()[server::process_number().min(self.tallies - 1)].0;
-        tally.store(tally.load(Ordering::Relaxed) + ids, Ordering::Relaxed);
+        if let Some(Tally(tally)) = self.tallies().get(server::process_number()) {
+            tally.store(tally.load(Ordering::Relaxed) + ids, Ordering::Relaxed);
+        }
     }
 
     /// The ids that all processes took since server start.
@@ -141,7 +143,7 @@ unsafe fn fill(block: *mut Shared, config: &Config) {
     let Config { layout, node } = *config;
     let tallies = server::max_processes();
     let shared = Shared {
-        generator: Generator::new(&layout, server::random()),
+        generator: Generator::new(&layout, SystemClock.now()),
         layout,
         node,
         // Checked when the settings were read.

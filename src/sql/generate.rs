@@ -1,4 +1,4 @@
-//! Functions that generate ids.
+//! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::pg::call`].
 
 use crate::error::{bad_argument, raise};
 use crate::session::{self, Several};
@@ -8,14 +8,6 @@ use pgrx::prelude::*;
 /// The most ids of one call of `snowflake_nextvals`: what a session may want at once, not what a slip of
 /// the keyboard says.
 const MAX_COUNT: i32 = 10_000_000;
-
-/// The next id: unique across all servers, larger than every one this session had before.
-///
-/// Raises its errors itself: a `Result` with room for a report would have to be copied at every call.
-#[pg_extern(volatile, parallel_safe)]
-fn snowflake_nextval() -> i64 {
-    session::next("snowflake_nextval").unwrap_or_else(|failure| raise(failure))
-}
 
 /// Several ids at once, in growing order.
 #[pg_extern(volatile, strict, parallel_safe)]

@@ -25,9 +25,10 @@ pub fn to_sql(at: UnixMicros) -> Result<TimestampWithTimeZone, ErrorReport> {
         .map_err(|_| bad_argument("timestamp out of range", format!("It is {at}.")))
 }
 
-/// A length of time as SQL has it.
+/// A length of time as SQL has it: days and what is left of one.
 pub fn interval(micros: u64) -> Result<Interval, ErrorReport> {
-    let micros = i64::try_from(micros).unwrap_or(i64::MAX);
-    Interval::new(0, 0, micros)
-        .map_err(|_| bad_argument("interval out of range", format!("It is {micros} us.")))
+    const DAY: u64 = 86_400_000_000;
+    let days = i32::try_from(micros / DAY).unwrap_or(i32::MAX);
+    Interval::new(0, days, (micros % DAY).cast_signed())
+        .map_err(|_| bad_argument("interval out of range", format!("It is {micros} microseconds.")))
 }

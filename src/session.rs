@@ -13,6 +13,10 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
+/// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
+/// not push everybody's ids seconds ahead of the clock at once.
+const MAX_STRETCH: u32 = 65_536;
+
 static BLOCK: Block = Block::empty();
 /// The last id handed out; negative before the first.
 static LAST: AtomicI64 = AtomicI64::new(-1);
@@ -22,7 +26,7 @@ static LAST: AtomicI64 = AtomicI64::new(-1);
 #[inline]
 pub fn next_at_once() -> Option<i64> {
     let shared = shmem::shared().filter(|shared| shared.node.is_some() && server::out_of_recovery())?;
-    let position = match BLOCK.pop() {
+    let position = match BLOCK.pop(shared.steps_back()) {
         Some(position) => position,
         None => refill(shared).ok()?,
     };
@@ -32,7 +36,7 @@ pub fn next_at_once() -> Option<i64> {
 /// The next id of this session.
 pub fn next(function: &'static str) -> Result<i64, Failure> {
     let shared = ready(function)?;
-    let position = match BLOCK.pop() {
+    let position = match BLOCK.pop(shared.steps_back()) {
         Some(position) => position,
         None => refill(shared).or_else(|refusal| wait_and_refill(shared, refusal))?,
     };
@@ -69,18 +73,18 @@ fn unready(shared: Option<&Shared>) -> Unready {
 
 #[inline]
 fn refill(shared: &Shared) -> Result<u64, Refusal> {
-    take(shared, settings::cache()).map(keep)
+    take(shared, settings::cache()).map(|stretch| keep(shared, stretch))
 }
 
 #[cold]
 fn wait_and_refill(shared: &Shared, refusal: Refusal) -> Result<u64, Failure> {
-    wait_and_take(shared, settings::cache(), refusal).map(keep)
+    wait_and_take(shared, settings::cache(), refusal).map(|stretch| keep(shared, stretch))
 }
 
 /// Keeps all of a stretch but its first position.
 #[inline]
-fn keep(Stretch { from, to }: Stretch) -> u64 {
-    BLOCK.fill(Stretch { from: from + 1, to });
+fn keep(shared: &Shared, Stretch { from, to }: Stretch) -> u64 {
+    BLOCK.fill(Stretch { from: from + 1, to }, shared.announce_steps_back());
     from
 }
 
@@ -129,9 +133,9 @@ impl Several {
     /// The next id, None after the last one wanted.
     pub fn next(&mut self) -> Result<Option<i64>, Failure> {
         if self.current.from == self.current.to {
-            let Some(want) = NonZeroU32::new(self.wanted) else { return Ok(None) };
+            let Some(want) = NonZeroU32::new(self.wanted.min(MAX_STRETCH)) else { return Ok(None) };
             // What the session holds already comes first: its ids must keep growing.
-            self.current = match BLOCK.pop_many(want.get().into()) {
+            self.current = match BLOCK.pop_many(want.get().into(), self.shared.steps_back()) {
                 Some(held) => held,
                 None => {
                     take(self.shared, want).or_else(|refusal| wait_and_take(self.shared, want, refusal))?

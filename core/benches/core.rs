@@ -49,25 +49,25 @@ fn takes(c: &mut Criterion) {
     let layout = Layout::default();
     let mut group = c.benchmark_group("take");
     group.bench_function("fresh tick each", |b| {
-        let (generator, clock) = (Generator::new(&layout, 0), Advancing::by(1_000));
+        let (generator, clock) = (Generator::new(&layout, layout.epoch()), Advancing::by(1_000));
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("same tick", |b| {
         // A microsecond a call: a thousand calls a tick, which has room for 4096.
-        let (generator, clock) = (Generator::new(&layout, 0), Advancing::by(1));
+        let (generator, clock) = (Generator::new(&layout, layout.epoch()), Advancing::by(1));
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("borrowed ticks", |b| {
         // The clock stands still: after the first tick is full, each call runs ahead of it, as in a loop.
-        let generator = Generator::new(&layout, 0);
+        let generator = Generator::new(&layout, layout.epoch());
         b.iter(|| take(&generator, &layout, &NOW, ONE));
     });
     group.bench_function("out of a block of 64", |b| {
-        let (generator, block) = (Generator::new(&layout, 0), Block::empty());
+        let (generator, block) = (Generator::new(&layout, layout.epoch()), Block::empty());
         b.iter(|| {
-            block.pop().unwrap_or_else(|| {
+            block.pop(0).unwrap_or_else(|| {
                 let Stretch { from, to } = take(&generator, &layout, &NOW, BLOCK);
-                block.fill(Stretch { from: from + 1, to });
+                block.fill(Stretch { from: from + 1, to }, 0);
                 from
             })
         });
@@ -78,7 +78,7 @@ fn takes(c: &mut Criterion) {
 /// One session's call while another does nothing but call.
 fn contended(c: &mut Criterion) {
     let layout = Layout::default();
-    let generator = Generator::new(&layout, 0);
+    let generator = Generator::new(&layout, layout.epoch());
     let stop = AtomicBool::new(false);
     let call = |clock: &Advancing| take(&generator, &layout, clock, ONE);
     thread::scope(|scope| {

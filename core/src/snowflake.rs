@@ -127,8 +127,10 @@ impl Generator {
         loop {
             let (from, fresh) = Self::first_at(layout, rules.start, now, next);
             let mut to = from.saturating_add(want.get().into());
-            // Within the present tick nothing runs ahead, so there is nothing more to check.
-            if to > (now + 1) << bits || to > self.limit.load(Ordering::Relaxed) {
+            // Counted from the beginning of the present tick, so as not to divide; what that finds too far
+            // ahead is looked at again from where in the tick we are.
+            let ahead = ((to - 1) >> bits).saturating_sub(now).saturating_mul(layout.unit());
+            if ahead > rules.max_drift || to > self.limit.load(Ordering::Relaxed) {
                 to = to.min(self.ceiling(layout, rules, at));
                 if to <= from {
                     return Err(self.refuse(layout, rules, at, from));
@@ -157,13 +159,19 @@ impl Generator {
         if next > base {
             return (next, false);
         }
+        (base | Self::start_of(layout, start, now, next), true)
+    }
+
+    /// The first sequence of a fresh tick. Out of line: a tick is fresh once, and the optimiser would scatter
+    /// its number for every id of it.
+    #[inline(never)]
+    fn start_of(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> u64 {
         let lower_half = layout.max(Field::Sequence) >> 1;
-        let sequence = match start {
+        match start {
             SequenceStart::Zero => 0,
             SequenceStart::Random => scatter(now) & lower_half,
             SequenceStart::Rotate => next & lower_half,
-        };
-        (base | sequence, true)
+        }
     }
 
     /// The position that the present drift must stay below.
@@ -214,6 +222,12 @@ impl Generator {
         }
     }
 
+    /// Steps back of the wall clock so far.
+    #[inline]
+    pub fn steps_back(&self) -> u64 {
+        self.steps_back.load(Ordering::Relaxed)
+    }
+
     /// The counters now. Read one after the other: they may belong to neighbouring moments.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
@@ -221,7 +235,7 @@ impl Generator {
                 .filter(|next| *next != self.first)
                 .map(|next| next - 1),
             full_ticks: self.full_ticks.load(Ordering::Relaxed),
-            steps_back: self.steps_back.load(Ordering::Relaxed),
+            steps_back: self.steps_back(),
             largest_step_back: self.largest_step_back.load(Ordering::Relaxed),
         }
     }

@@ -2,7 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
-    Cause, Drift, Explain, Generator, Kind, Layout, Refusal, Rollback, Rules, SequenceStart, UnixMicros,
+    Block, Cause, Drift, Explain, Generator, Kind, Layout, Refusal, Rollback, Rules, SequenceStart, Stretch,
+    UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -241,4 +242,16 @@ fn nothing_is_taken_by_a_refused_call() {
     let before = bench.generator.snapshot();
     bench.drift(100, 1);
     assert_eq!(bench.generator.snapshot(), before);
+}
+
+#[test]
+fn a_block_is_worth_nothing_once_the_clock_has_stepped_back() {
+    let block = Block::empty();
+    block.fill(Stretch { from: 10, to: 20 }, 0);
+    assert_eq!(block.pop(0), Some(10));
+    assert_eq!(block.pop(1), None);
+    assert_eq!(block.pop_many(5, 1), None);
+    block.fill(Stretch { from: 30, to: 40 }, 1);
+    assert_eq!(block.pop(1), Some(30));
+    assert_eq!(block.pop_many(5, 1), Some(Stretch { from: 31, to: 36 }));
 }

@@ -134,11 +134,11 @@ proptest! {
     #[test]
     fn a_block_gives_each_position_once(from in 0_u64..1 << 60, count in 1_u64..1000, asks in prop::collection::vec(0_u64..50, 1..100)) {
         let block = Block::empty();
-        prop_assert_eq!(block.pop(), None);
-        block.fill(Stretch { from, to: from + count });
+        prop_assert_eq!(block.pop(0), None);
+        block.fill(Stretch { from, to: from + count }, 0);
         let mut expected = from;
         for ask in asks {
-            let got = if ask == 0 { block.pop().map(|at| Stretch { from: at, to: at + 1 }) } else { block.pop_many(ask) };
+            let got = if ask == 0 { block.pop(0).map(|at| Stretch { from: at, to: at + 1 }) } else { block.pop_many(ask, 0) };
             let Some(got) = got else { prop_assert_eq!(expected, from + count); break };
             prop_assert_eq!(got.from, expected);
             prop_assert!(got.count() <= ask.max(1));

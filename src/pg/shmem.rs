@@ -19,6 +19,9 @@ pub struct Shared {
     pub node: Option<Node>,
     /// The bits of the identity, in place.
     pub placed: u64,
+    /// Steps back of the clock that sessions have met. Repeats the generator's count among what is hardly
+    /// ever written: an id out of a session's block then touches no line that others write.
+    steps_back: AtomicU64,
     tallies: usize,
 }
 
@@ -38,6 +41,22 @@ pub fn shared() -> Option<&'static Shared> {
 }
 
 impl Shared {
+    /// Steps back of the clock that sessions have met.
+    #[inline]
+    pub fn steps_back(&self) -> u64 {
+        self.steps_back.load(Ordering::Relaxed)
+    }
+
+    /// Makes known what the generator has counted; gives the count.
+    #[inline]
+    pub fn announce_steps_back(&self) -> u64 {
+        let counted = self.generator.steps_back();
+        if counted != self.steps_back() {
+            self.steps_back.store(counted, Ordering::Relaxed);
+        }
+        counted
+    }
+
     /// Counts ids that this process took.
     #[inline]
     pub fn count(&self, ids: u64) {
@@ -148,6 +167,7 @@ unsafe fn fill(block: *mut Shared, config: &Config) {
         node,
         // Checked when the settings were read.
         placed: node.and_then(|node| layout.place(node).ok()).unwrap_or(0),
+        steps_back: AtomicU64::new(0),
         tallies,
     };
     // SAFETY: as the function's.

@@ -17,7 +17,7 @@ pub const PRESETS: [(&str, &str); 16] = [
     ("cosid_second", "31/0/10/22 unit=1s epoch=2019-12-24T16:00:00Z"),
     ("javascript", "41/0/3/9 epoch=2019-12-24T16:00:00Z"),
     ("javascript_second", "31/0/3/19 unit=1s epoch=2019-12-24T16:00:00Z"),
-    ("yitter", "51/0/6/6 epoch=2020-02-20T02:20:02.02Z"),
+    ("yitter", "51/0/6/6 epoch=2020-02-19T18:20:02Z"),
     ("sonyflake", "39/8s/0/16 unit=10ms epoch=2025-01-01"),
     ("sonyflake_v1", "39/8s/0/16 unit=10ms epoch=2014-09-01"),
     ("discord", "41/5/5/12 epoch=2015-01-01"),

@@ -1,0 +1,73 @@
+//! What a server is started with.
+
+use crate::clock;
+use crate::owner::Owner;
+use crate::programs::{self, Programs};
+use crate::server::{Home, Server};
+use anyhow::Result;
+use std::collections::BTreeMap;
+
+/// The settings and the environment of a server to be started.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    settings: BTreeMap<String, String>,
+    faketime: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let settings = [("shared_preload_libraries", "snowflake_ids"), ("snowflake_ids.worker_id", "1")];
+        Self { settings: settings.map(|(name, value)| (name.into(), value.into())).into(), faketime: false }
+    }
+}
+
+impl Builder {
+    /// Sets a line of `postgresql.conf`; the last one counts.
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.settings.insert(name.into(), value.into());
+        self
+    }
+
+    /// Leaves a setting at its default.
+    pub fn without(mut self, name: &str) -> Self {
+        self.settings.remove(name);
+        self
+    }
+
+    /// Does not preload the extension.
+    pub fn without_preload(self) -> Self {
+        self.without("shared_preload_libraries")
+    }
+
+    /// Little memory, nothing synced: for tests whose subject is neither size nor durability.
+    pub fn small(self) -> Self {
+        self.set("shared_buffers", "32MB").set("fsync", "off").set("max_wal_size", "256MB")
+    }
+
+    /// Gives the server a clock that [`Server::set_clock`] steps.
+    pub fn faketime(mut self) -> Self {
+        self.faketime = true;
+        self
+    }
+
+    /// Creates the cluster and starts it.
+    ///
+    /// # Errors
+    /// A program is missing, or the server does not start; the error holds its log.
+    pub fn start(self) -> Result<Server> {
+        let owner = Owner::of_servers()?;
+        let home = Home::new(Programs::find(owner)?, owner)?;
+        let mut initdb = home.command("initdb");
+        // Neither the server's speed nor its safety depends on a sync of the empty cluster.
+        initdb.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]);
+        programs::output(initdb.arg("--pgdata").arg(home.data()))?;
+        let environment = if self.faketime { clock::environment(&home)? } else { Vec::new() };
+        let mut server = Server::new(home, environment)?;
+        for (name, value) in &self.settings {
+            server.set(name, value)?;
+        }
+        server.start_again()?;
+        Ok(server)
+    }
+}

@@ -1,0 +1,45 @@
+//! `kill -9` for a whole server.
+
+use crate::server::Server;
+use crate::wait;
+use anyhow::Result;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::time::Duration;
+
+impl Server {
+    /// Kills the postmaster and all its children at once and waits until none of them runs: a child that
+    /// lives on keeps the shared memory and with it the next start out.
+    ///
+    /// # Errors
+    /// The server is not running, or a process does not die.
+    pub fn kill9(&mut self) -> Result<()> {
+        let postmaster = self.pid()?;
+        // A stopped postmaster forks no more, so the list of its children is whole.
+        kill(postmaster, Signal::SIGSTOP)?;
+        let children = children(postmaster)?;
+        kill(postmaster, Signal::SIGKILL)?;
+        for child in &children {
+            // An error says that it is gone already.
+            let _ = kill(*child, Signal::SIGKILL);
+        }
+        self.wait_for_exit()?;
+        wait::until(Duration::from_secs(20), "the server's children to die", || {
+            Ok((!children.iter().any(|child| runs(*child))).then_some(()))
+        })
+    }
+}
+
+fn children(parent: Pid) -> Result<Vec<Pid>> {
+    let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
+    list.split_whitespace().map(|pid| Ok(Pid::from_raw(pid.parse()?))).collect()
+}
+
+/// Whether a process is there and not merely waiting to be reaped.
+fn runs(process: Pid) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+    // "pid (name) state ...", and the name may hold anything.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}

@@ -1,0 +1,61 @@
+//! Postgres's programs, run as the owner of the servers.
+
+use crate::owner::Owner;
+use anyhow::{Context, Result, ensure};
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The programs that belong to `PG_CONFIG`, by default to `pg_config`.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    bindir: PathBuf,
+    owner: Owner,
+}
+
+impl Programs {
+    /// Finds them.
+    ///
+    /// # Errors
+    /// `PG_CONFIG` does not run, or no server is installed beside it.
+    pub fn find(owner: Owner) -> Result<Self> {
+        let pg_config = env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into());
+        let bindir = output(Command::new(&pg_config).arg("--bindir"))
+            .context("set PG_CONFIG to the pg_config of the Postgres to test")?;
+        let bindir = PathBuf::from(bindir.trim());
+        let postgres = bindir.join("postgres");
+        ensure!(postgres.is_file(), "{} is missing: install the server's package", postgres.display());
+        Ok(Self { bindir, owner })
+    }
+
+    /// A program of this Postgres, as the owner, in `folder`, with nothing of the caller's own settings.
+    pub fn command(&self, program: &str, folder: &Path) -> Command {
+        let mut command = Command::new(self.bindir.join(program));
+        self.owner.run(&mut command);
+        for name in env::vars_os().map(|(name, _)| name).filter(is_setting) {
+            command.env_remove(name);
+        }
+        command.current_dir(folder).env("HOME", folder).env("LC_ALL", "C");
+        // It puts backtraces into DETAIL and makes every error slow.
+        command.env_remove("RUST_BACKTRACE");
+        command
+    }
+}
+
+/// PGHOST, PGOPTIONS and their like.
+#[allow(clippy::ptr_arg, reason = "the form that filter wants")]
+fn is_setting(name: &OsString) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("PG"))
+}
+
+/// Runs a command to its end and gives what it printed.
+///
+/// # Errors
+/// It does not start, or fails; with what it said.
+pub fn output(command: &mut Command) -> Result<String> {
+    let Output { status, stdout, stderr } =
+        command.output().with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(status.success(), "{command:?} failed: {status}\n{}", String::from_utf8_lossy(&stderr));
+    Ok(String::from_utf8_lossy(&stdout).into_owned())
+}

@@ -1,0 +1,255 @@
+//! Clocks that step: back a little, back a lot, far ahead and back, before the layout, after it.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const NEXT: &str = "select snowflake_nextval()";
+const YEAR_2060: f64 = 2_840_140_800.0;
+
+fn server() -> Result<Server> {
+    Server::builder().small().faketime().start()
+}
+
+/// Sets the clock to an instant, in seconds since 1970. As an offset: an absolute time would count from the
+/// start of each process.
+fn set_clock_to(server: &Server, instant: f64) -> Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+    server.set_clock(&format!("{:+.3}", instant - now))
+}
+
+/// A length of time that the status shows, in seconds.
+fn seconds(client: &mut Client, column: &str) -> Result<f64> {
+    sql::one(client, &format!("select extract(epoch from {column})::float8 from snowflake_ids.status"))
+}
+
+fn status(client: &mut Client, column: &str) -> Result<i64> {
+    sql::one(client, &format!("select {column} from snowflake_ids.status"))
+}
+
+fn next(client: &mut Client) -> Result<i64> {
+    sql::one(client, NEXT)
+}
+
+fn assert_clock_behind(error: &DbError) {
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(error.message(), "the clock is behind the ids already issued");
+    assert!(error.detail().is_some_and(|detail| detail.contains("snowflake_ids.max_drift")), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("clock")), "{error:?}");
+}
+
+#[test]
+fn ids_go_on_growing_through_a_step_back_within_max_drift() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    server.set_clock("-5")?;
+    for _ in 0..100 {
+        taken.push(next(&mut client)?);
+    }
+    ids::growing(&taken)?;
+    let drift = seconds(&mut client, "drift")?;
+    assert!(drift > 0.0 && drift <= 5.1, "drift {drift}");
+    assert_eq!(status(&mut client, "steps_back")?, 1);
+    let step = seconds(&mut client, "largest_step_back")?;
+    assert!(step > 3.0 && step <= 5.0, "largest step back {step}");
+
+    server.set_clock("+0")?;
+    taken.push(next(&mut client)?);
+    ids::growing(&taken)?;
+    assert!(seconds(&mut client, "drift")? < 0.1);
+    assert_eq!(status(&mut client, "steps_back")?, 1);
+    Ok(())
+}
+
+#[test]
+fn with_error_a_step_back_beyond_max_drift_fails_at_once() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    client.batch_execute("set snowflake_ids.clock_rollback = error; set snowflake_ids.max_wait = '60s'")?;
+    let before = next(&mut client)?;
+    server.set_clock("-1h")?;
+    let start = Instant::now();
+    let error = sql::error(&mut client, NEXT)?;
+    assert!(start.elapsed() < Duration::from_secs(5), "failed after {:?}", start.elapsed());
+    assert_clock_behind(&error);
+    assert_eq!(status(&mut client, "ids_issued")?, 1, "a refused call takes nothing");
+    assert_eq!(status(&mut client, "steps_back")?, 1, "one step back is counted once");
+
+    server.set_clock("+0")?;
+    assert!(next(&mut client)? > before);
+    Ok(())
+}
+
+#[test]
+fn with_wait_a_small_overrun_is_waited_out() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    client.batch_execute("set snowflake_ids.max_drift = '1s'; set snowflake_ids.max_wait = '20s'")?;
+    let before = next(&mut client)?;
+    server.set_clock("-3")?;
+    let start = Instant::now();
+    let overrun = seconds(&mut client, "drift")? - 1.0;
+    assert!(overrun > 0.0, "the machine was too slow for this test: {overrun}");
+    assert!(next(&mut client)? > before);
+    let waited = start.elapsed().as_secs_f64();
+    assert!(waited >= overrun - 0.01 && waited < overrun + 5.0, "waited {waited} s for {overrun} s");
+    Ok(())
+}
+
+#[test]
+fn with_wait_a_large_overrun_fails_after_max_wait() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    client.batch_execute("set snowflake_ids.max_wait = '700ms'")?;
+    next(&mut client)?;
+    server.set_clock("-1h")?;
+    let start = Instant::now();
+    let error = sql::error(&mut client, NEXT)?;
+    let waited = start.elapsed();
+    assert_clock_behind(&error);
+    assert!(waited >= Duration::from_millis(700) && waited < Duration::from_secs(5), "waited {waited:?}");
+    Ok(())
+}
+
+#[test]
+fn timeout_cancel_and_shutdown_end_the_wait_at_once() -> Result<()> {
+    const SOON: Duration = Duration::from_secs(10);
+    let mut server = server()?;
+    let mut client = server.session()?;
+    client.batch_execute("set snowflake_ids.max_wait = '30s'")?;
+    next(&mut client)?;
+    server.set_clock("-1h")?;
+
+    let start = Instant::now();
+    client.batch_execute("set statement_timeout = '300ms'")?;
+    assert_eq!(sql::error(&mut client, NEXT)?.code(), &SqlState::QUERY_CANCELED);
+    assert!(start.elapsed() < SOON, "timed out after {:?}", start.elapsed());
+    client.batch_execute("set statement_timeout = 0")?;
+
+    let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+    let mut other = server.connect("postgres")?;
+    let waiting = thread::spawn(move || (sql::error(&mut client, NEXT), client));
+    let active = format!(
+        "select count(*) > 0 from pg_stat_activity where pid = {pid} and state = 'active' and wait_event is not null"
+    );
+    wait::until(SOON, "the call to wait", || Ok(sql::one::<bool>(&mut other, &active)?.then_some(())))?;
+    let start = Instant::now();
+    assert!(sql::one::<bool>(&mut other, &format!("select pg_cancel_backend({pid})"))?);
+    let (error, mut client) = waiting.join().unwrap();
+    assert_eq!(error?.code(), &SqlState::QUERY_CANCELED);
+    assert!(start.elapsed() < SOON, "cancelled after {:?}", start.elapsed());
+
+    let waiting = thread::spawn(move || client.simple_query(NEXT).map(drop));
+    wait::until(SOON, "the call to wait", || Ok(sql::one::<bool>(&mut other, &active)?.then_some(())))?;
+    let start = Instant::now();
+    server.stop(Shutdown::Fast)?;
+    assert!(start.elapsed() < SOON, "shut down after {:?}", start.elapsed());
+    assert!(waiting.join().unwrap().is_err(), "the waiting call was ended");
+    Ok(())
+}
+
+#[test]
+fn after_a_moment_in_2060_calls_fail_with_an_explanation_until_a_restart() -> Result<()> {
+    let mut server = server()?;
+    let mut client = server.session()?;
+    client.batch_execute("set snowflake_ids.max_wait = '200ms'")?;
+    let mut taken: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(100)")?;
+    set_clock_to(&server, YEAR_2060)?;
+    taken.push(next(&mut client)?);
+    server.set_clock("+0")?;
+
+    for session in [&mut client, &mut server.session()?] {
+        for call in [NEXT, "select snowflake_nextvals(1000)"] {
+            let start = Instant::now();
+            let error = sql::error(session, call)?;
+            assert!(start.elapsed() < Duration::from_secs(10), "failed after {:?}", start.elapsed());
+            assert_clock_behind(&error);
+            assert!(error.detail().is_some_and(|detail| detail.contains("years")), "{error:?}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("restart")), "{error:?}");
+        }
+    }
+
+    server.restart()?;
+    let mut client = server.session()?;
+    let after: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(100)")?;
+    let newest: f64 = sql::one(
+        &mut client,
+        &format!("select extract(epoch from snowflake_timestamp({}))::float8", after[99]),
+    )?;
+    assert!(newest < YEAR_2060 - 86_400.0, "an id from {newest}");
+    assert!(after[0] > taken[99], "ids after the restart follow those before the step");
+    taken.extend(after);
+    ids::unique(taken)
+}
+
+#[test]
+fn a_clock_before_the_epoch_is_an_error_that_says_so() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    set_clock_to(&server, 1_560_000_000.0)?;
+    let error = sql::error(&mut client, NEXT)?;
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    assert_eq!(error.message(), "the clock is before the epoch of the layout");
+    assert!(error.detail().is_some_and(|detail| detail.contains("2020-01-01")), "{error:?}");
+    Ok(())
+}
+
+/// The end of Baidu's layout: 2^28 s after 2016-05-20, which is 2024-11-20 21:24:16 UTC.
+const END: f64 = 1_463_702_400.0 + 268_435_456.0;
+const SEQUENCE_AND_TICKS_USED_UP: &SqlState = &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED;
+
+fn baidu() -> Result<Server> {
+    Server::builder().small().faketime().set("snowflake_ids.layout", "baidu").start()
+}
+
+#[test]
+fn ids_flow_until_the_last_tick_of_a_layout_and_not_beyond() -> Result<()> {
+    let server = baidu()?;
+    let mut client = server.session()?;
+    set_clock_to(&server, END - 30.0)?;
+    let mut taken = vec![next(&mut client)?];
+    set_clock_to(&server, END + 10.0)?;
+    for call in [NEXT, "select snowflake_nextvals(10)"] {
+        let error = sql::error(&mut client, call)?;
+        assert_eq!(error.code(), SEQUENCE_AND_TICKS_USED_UP);
+        assert!(error.detail().is_some_and(|detail| detail.contains("2024-11-20T21:24:15")), "{error:?}");
+        assert!(error.hint().is_some(), "{error:?}");
+    }
+    let left: f64 = sql::one(&mut client, "select years_left from snowflake_ids.status")?;
+    assert!(left.abs() < f64::EPSILON, "{left} years left");
+    set_clock_to(&server, END - 20.0)?;
+    taken.push(next(&mut client)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_burst_near_the_end_of_a_layout_takes_its_last_tick_and_stops() -> Result<()> {
+    let server = baidu()?;
+    let mut client = server.session()?;
+    // 50 ticks of 8192 ids are left, all within max_drift.
+    set_clock_to(&server, END - 50.0)?;
+    let mut taken: Vec<i64> = Vec::new();
+    let error = loop {
+        assert!(taken.len() < 60 * 8192, "the layout has no end");
+        match sql::column(&mut client, "select snowflake_nextvals(5000)") {
+            Ok(ids) => taken.extend::<Vec<i64>>(ids),
+            Err(error) => break error,
+        }
+    };
+    let error = error.downcast::<postgres::Error>()?;
+    assert_eq!(error.code(), Some(SEQUENCE_AND_TICKS_USED_UP), "{error:?}");
+    ids::growing(&taken)?;
+    assert!(taken.iter().all(|id| *id > 0));
+    let last: f64 =
+        sql::one(&mut client, "select extract(epoch from last_timestamp)::float8 from snowflake_ids.status")?;
+    assert!(
+        (last - (END - 1.0)).abs() < 0.5,
+        "the last tick begins at {}, the last id is of {last}",
+        END - 1.0
+    );
+    Ok(())
+}

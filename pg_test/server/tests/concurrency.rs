@@ -1,0 +1,124 @@
+//! Many sessions at once.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::{Server, ids, sql};
+use std::env;
+use std::panic::resume_unwind;
+use std::sync::Barrier;
+use std::thread;
+
+const SESSIONS: usize = 16;
+
+/// Runs `work` in as many threads as there are sessions, all of which begin together.
+fn at_once<T: Send>(
+    clients: Vec<Client>,
+    work: impl Fn(usize, Client) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (barrier, work) = (&Barrier::new(clients.len()), &work);
+    thread::scope(|scope| {
+        let start = |(number, client)| {
+            scope.spawn(move || {
+                barrier.wait();
+                work(number, client)
+            })
+        };
+        let threads: Vec<_> = clients.into_iter().enumerate().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+#[test]
+fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let clients = (0..SESSIONS).map(|_| server.session()).collect::<Result<_>>()?;
+    let per_session = at_once(clients, |number, mut client| {
+        client.batch_execute(&format!("set snowflake_ids.cache = {}", [1, 64][number % 2]))?;
+        let mut taken = Vec::new();
+        // The two functions in turn: what a session holds of its cache comes first in both.
+        for count in 1..=300 {
+            taken.push(sql::one(&mut client, "select snowflake_nextval()")?);
+            taken.extend(sql::column::<i64>(&mut client, &format!("select snowflake_nextvals({count})"))?);
+        }
+        let last: i64 = sql::one(&mut client, "select snowflake_lastval()")?;
+        assert_eq!(Some(&last), taken.last());
+        ids::growing(&taken)?;
+        Ok(taken)
+    })?;
+    assert_eq!(per_session.iter().map(Vec::len).sum::<usize>(), SESSIONS * (300 + 300 * 301 / 2));
+    ids::unique(per_session.concat())
+}
+
+/// Rows of one INSERT: a multiple of the cache, so that no session is left with ids it took and did not use.
+const ROWS: i64 = 64 * 49;
+
+/// How a session takes its ids.
+#[derive(Clone, Copy)]
+enum Way {
+    One,
+    Cached,
+    Block,
+}
+
+impl Way {
+    const fn of(session: usize) -> Self {
+        match session % 3 {
+            0 => Self::One,
+            1 => Self::Cached,
+            _ => Self::Block,
+        }
+    }
+
+    const fn cache(self) -> u32 {
+        match self {
+            Self::Cached => 64,
+            Self::One | Self::Block => 1,
+        }
+    }
+
+    fn insert(self, table: &str) -> String {
+        match self {
+            Self::One | Self::Cached => {
+                format!("insert into {table} (filler) select 0 from generate_series(1, {ROWS}) returning id")
+            }
+            Self::Block => format!(
+                "insert into {table} (id, filler) select id, 0 from snowflake_nextvals({ROWS}) id returning id"
+            ),
+        }
+    }
+}
+
+#[test]
+fn four_tables_in_two_databases_share_one_stream_of_ids() -> Result<()> {
+    // One million ids; ten with SNOWFLAKE_IDS_FULL=1.
+    let inserts = if env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1") { 200 } else { 20 };
+    let server = Server::builder().small().set("synchronous_commit", "off").start()?;
+    for database in ["a", "b"] {
+        server.create_database(database)?;
+        server.connect(database)?.batch_execute(
+            "create table t0 (id bigint primary key default snowflake_nextval(), filler int);
+             create table t1 (like t0 including all)",
+        )?;
+    }
+    let clients = (0..SESSIONS).map(|n| server.connect(["a", "b"][n % 2])).collect::<Result<_>>()?;
+    let per_session = at_once(clients, |number, mut client| {
+        let way = Way::of(number);
+        client.batch_execute(&format!("set snowflake_ids.cache = {}", way.cache()))?;
+        let insert = client.prepare(&way.insert(["t0", "t1"][number / 2 % 2]))?;
+        let mut taken: Vec<i64> = Vec::new();
+        for _ in 0..inserts {
+            taken.extend(client.query(&insert, &[])?.iter().map(|row| row.get::<_, i64>(0)));
+        }
+        ids::growing(&taken)?;
+        Ok(taken)
+    })?;
+    let taken = per_session.concat();
+    let expected = SESSIONS * inserts * usize::try_from(ROWS)?;
+    assert_eq!(taken.len(), expected);
+    ids::unique(taken)?;
+    let status =
+        server.connect("a")?.query_one("select ids_issued, steps_back from snowflake_ids.status", &[])?;
+    assert_eq!(usize::try_from(status.get::<_, i64>(0))?, expected, "ids issued and ids handed out");
+    assert_eq!(status.get::<_, i64>(1), 0, "sessions that read the clock side by side are no step back");
+    Ok(())
+}

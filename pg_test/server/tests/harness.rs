@@ -1,0 +1,63 @@
+//! The harness itself: what every other test relies on, shown on a server without the extension.
+
+use anyhow::Result;
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+fn plain() -> Builder {
+    Server::builder().without_preload().without("snowflake_ids.worker_id").small()
+}
+
+#[test]
+fn what_is_committed_outlives_every_way_to_stop() -> Result<()> {
+    let mut server = plain().start()?;
+    server.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
+    server.stop(Shutdown::Fast)?;
+    server.start_again()?;
+    server.stop(Shutdown::Immediate)?;
+    server.start_again()?;
+    server.kill9()?;
+    server.start_again()?;
+    assert_eq!(sql::one::<i32>(&mut server.connect("postgres")?, "select a from t")?, 1);
+    Ok(())
+}
+
+#[test]
+fn a_standby_has_what_its_primary_had() -> Result<()> {
+    let server = plain().start()?;
+    server.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
+    let standby = server.standby()?;
+    let mut client = standby.connect("postgres")?;
+    assert_eq!(sql::one::<i32>(&mut client, "select a from t")?, 1);
+    assert!(sql::one::<bool>(&mut client, "select pg_is_in_recovery()")?);
+    Ok(())
+}
+
+#[test]
+fn a_stepped_clock_is_seen_by_a_running_session() -> Result<()> {
+    let server = plain().faketime().start()?;
+    let mut client = server.connect("postgres")?;
+    for (offset, seconds) in [("+0", 0.0), ("-1h", -3600.0), ("+2.5", 2.5), ("+0", 0.0)] {
+        server.set_clock(offset)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
+        let shown: f64 = sql::one(&mut client, "select extract(epoch from clock_timestamp())::float8")?;
+        assert!((shown - now - seconds).abs() < 1.0, "offset {offset}: {shown} at {now}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_server_that_does_not_start_says_why() {
+    let error = plain().set("shared_buffers", "nonsense").start().map(drop).unwrap_err();
+    assert!(format!("{error:#}").contains("invalid value for parameter \"shared_buffers\""), "{error:#}");
+}
+
+#[test]
+fn a_dropped_server_leaves_nothing() -> Result<()> {
+    let server = plain().start()?;
+    let (folder, port) = (server.socket_folder().to_owned(), server.port());
+    drop(server);
+    assert!(!folder.exists());
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err(), "port {port} is still open");
+    Ok(())
+}

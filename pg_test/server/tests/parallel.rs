@@ -1,0 +1,77 @@
+//! Parallel plans: the functions are PARALLEL SAFE, and here they run in workers.
+
+use anyhow::{Context, Result};
+use postgres::{Client, SimpleQueryMessage};
+use snowflake_ids_server_tests::{Server, sql};
+
+const ROWS: i64 = 50_000;
+
+/// A session whose plans go parallel wherever they may, and whose leader leaves the work to the workers.
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
+    client.batch_execute(&format!(
+        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
+         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
+         create table t as select a from generate_series(1, {ROWS}) a; analyze t"
+    ))?;
+    Ok(client)
+}
+
+/// Runs a query under EXPLAIN and gives its plan, a line each.
+fn explain(client: &mut Client, query: &str) -> Result<Vec<String>> {
+    let messages = client.simple_query(&format!("explain (analyze, verbose, costs off) {query}"))?;
+    let line = |message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    };
+    Ok(messages.into_iter().filter_map(line).collect())
+}
+
+fn launched(plan: &[String]) -> Result<u32> {
+    let line = plan.iter().find_map(|line| line.trim().strip_prefix("Workers Launched: "));
+    Ok(line.with_context(|| format!("no Gather in {plan:#?}"))?.parse()?)
+}
+
+/// The lines of the plan from its parallel scan on: what the workers do.
+fn of_workers(plan: &[String]) -> Result<String> {
+    let scan = plan.iter().position(|line| line.contains("Parallel Seq Scan"));
+    Ok(plan[scan.with_context(|| format!("no parallel scan in {plan:#?}"))?..].join("\n"))
+}
+
+#[test]
+fn parallel_workers_generate_ids_and_none_twice() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = session(&server)?;
+    for cache in [1, 64] {
+        client.batch_execute(&format!("set snowflake_ids.cache = {cache}; drop table if exists ids"))?;
+        let plan = explain(&mut client, "create table ids as select a, snowflake_nextval() as id from t")?;
+        assert!(launched(&plan)? > 0, "{plan:#?}");
+        let scan = of_workers(&plan)?;
+        assert!(scan.contains("Output: a, snowflake_nextval()"), "{plan:#?}");
+        let distinct: i64 = sql::one(&mut client, "select count(distinct id) from ids")?;
+        assert_eq!(distinct, ROWS);
+    }
+    Ok(())
+}
+
+#[test]
+fn parallel_workers_decode_ids_in_a_filter() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.worker_id", "9").start()?;
+    let mut client = session(&server)?;
+    client.batch_execute("create table ids as select snowflake_nextval() as id from t; analyze ids")?;
+    for (condition, expected) in [
+        ("snowflake_worker_id(id) = 9", ROWS),
+        ("snowflake_worker_id(id) = 8", 0),
+        ("snowflake_timestamp(id) between now() - interval '1 hour' and now() + interval '1 min'", ROWS),
+        ("snowflake_timestamp(id, 'twitter') > now()", 0),
+        ("snowflake_decode_text(snowflake_encode(id, 'base62'), 'base62') = id", ROWS),
+    ] {
+        let query = format!("select count(*) from ids where {condition}");
+        let plan = explain(&mut client, &query)?;
+        assert!(launched(&plan)? > 0, "{plan:#?}");
+        let scan = of_workers(&plan)?;
+        assert!(scan.contains("Filter: ") && scan.contains("snowflake_"), "{plan:#?}");
+        assert_eq!(sql::one::<i64>(&mut client, &query)?, expected, "{condition}");
+    }
+    Ok(())
+}

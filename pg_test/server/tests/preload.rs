@@ -1,0 +1,66 @@
+//! A server that does not preload the library: it decodes, and says what generating takes.
+
+use anyhow::Result;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::{Builder, Server, sql};
+
+fn without_preload() -> Builder {
+    Server::builder().small().without_preload().without("snowflake_ids.worker_id")
+}
+
+/// An id of the default layout: tick 1000, datacenter 3, worker 7, sequence 9.
+const ID: i64 = 1000 << 22 | 3 << 17 | 7 << 12 | 9;
+
+#[test]
+fn ids_are_decoded_without_preload() -> Result<()> {
+    let server = without_preload().start()?;
+    let mut client = server.session()?;
+    let row = client.query_one(
+        "select snowflake_datacenter_id($1), snowflake_worker_id($1), snowflake_sequence($1),
+         snowflake_timestamp($1) = '2020-01-01 00:00:01+00', snowflake_encode($1, 'hex') is not null",
+        &[&ID],
+    )?;
+    assert_eq!((row.get(0), row.get(1), row.get(2)), (3_i32, 7_i32, 9_i32));
+    assert_eq!((row.get(3), row.get(4)), (true, true));
+    Ok(())
+}
+
+#[test]
+fn generating_without_preload_says_what_to_do() -> Result<()> {
+    let server = without_preload().start()?;
+    let mut client = server.session()?;
+    for call in
+        ["select snowflake_nextval()", "select snowflake_nextvals(2)", "select * from snowflake_ids.status"]
+    {
+        let error = sql::error(&mut client, call)?;
+        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
+    }
+    assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1, "the session lives on");
+    Ok(())
+}
+
+#[test]
+fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
+    let server = without_preload().set("snowflake_ids.layout", "sonyflake").start()?;
+    let mut client = server.session()?;
+    // Sequence above the worker: 1000 ticks of 10 ms, sequence 9, worker 7.
+    let row = client.query_one(
+        "select snowflake_worker_id($1), snowflake_sequence($1),
+         snowflake_timestamp($1) = '2025-01-01 00:00:10+00'",
+        &[&(1000_i64 << 24 | 9 << 16 | 7)],
+    )?;
+    assert_eq!((row.get(0), row.get(1), row.get(2)), (7_i32, 9_i32, true));
+    Ok(())
+}
+
+#[test]
+fn a_malformed_layout_is_an_error_without_preload_too() -> Result<()> {
+    let server = without_preload().set("snowflake_ids.layout", "41/5/5/99").start()?;
+    let mut client = server.session()?;
+    let error = sql::error(&mut client, "select snowflake_worker_id(1)")?;
+    assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+    assert!(error.message().contains("sequence"), "{error:?}");
+    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(4096, '41/5/5/12')")?, 1);
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! Settings: what is refused, when, and with which words; what a layout makes of the ids.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+
+/// Values that may not be set, each with words that the refusal must say.
+const WRONG: [(&str, &str, &str); 34] = [
+    ("datacenter_id", "-1", "outside the valid range"),
+    ("datacenter_id", "32", "datacenter"),
+    ("datacenter_id", "north", "invalid value"),
+    ("worker_id", "-1", "worker id"),
+    ("worker_id", "32", "worker"),
+    ("worker_id", "2147483648", "worker id"),
+    ("worker_id", "1.5", "worker id"),
+    ("worker_id", "first", "worker id"),
+    ("worker_id", "auto", "not part of this version"),
+    ("max_drift", "-1", "outside the valid range"),
+    ("max_drift", "1 parsec", "Valid units"),
+    ("max_wait", "-1", "outside the valid range"),
+    ("max_wait", "long", "invalid value"),
+    ("clock_rollback", "switch", "not part of this version"),
+    ("clock_rollback", "ignore", "Available values"),
+    ("sequence_start", "one", "Available values"),
+    ("cache", "0", "outside the valid range"),
+    ("cache", "1000001", "outside the valid range"),
+    ("cache", "many", "invalid value"),
+    ("layout", "", "empty"),
+    ("layout", "tritter", "neither field widths nor a known name"),
+    ("layout", "41/5/5", "3 fields"),
+    ("layout", "41/5/5/13", "64 bits"),
+    ("layout", "41/x/5/12", "datacenter width"),
+    ("layout", "0/5/5/12", "ticks"),
+    ("layout", "41/32/1/1", "datacenter"),
+    ("layout", "41/5/5/2/12", "rollback"),
+    ("layout", "41/5/5/0", "sequence"),
+    ("layout", "41/5/5/12 unit=3ms", "3ms"),
+    ("layout", "41/5/5/12 unit=0s", "0s"),
+    ("layout", "41/5/5/12 epoch=1969-12-31", "1970"),
+    ("layout", "41/5/5/12 epoch=soon", "soon"),
+    ("layout", "41/5/5/12 colour=red", "colour=red"),
+    ("layout", "62/0/0/1", "294246"),
+];
+
+/// Right by themselves, wrong together with the layout: noticed when the server starts.
+const WRONG_FOR_THE_LAYOUT: [&str; 2] = ["datacenter_id", "worker_id"];
+
+#[test]
+fn a_server_with_a_wrong_setting_does_not_start_and_says_why() -> Result<()> {
+    let mut server = Server::builder().small().start()?;
+    server.stop(Shutdown::Fast)?;
+    for (setting, value, words) in WRONG {
+        let name = format!("snowflake_ids.{setting}");
+        let right = right_value(setting);
+        server.set(&name, value)?;
+        let refused =
+            server.start_again().err().with_context(|| format!("{name} = '{value}' was accepted"))?;
+        let log = format!("{refused:#}");
+        assert!(log.contains("FATAL: "), "{name} = '{value}':\n{log}");
+        assert!(log.contains(words), "{name} = '{value}' does not say \"{words}\":\n{log}");
+        assert!(log.contains(setting) || WRONG_FOR_THE_LAYOUT.contains(&setting), "which setting?\n{log}");
+        assert!(!log.contains("panicked"), "{log}");
+        server.set(&name, right)?;
+    }
+    server.start_again()?;
+    sql::one::<i64>(&mut server.session()?, "select snowflake_nextval()").map(drop)
+}
+
+fn right_value(setting: &str) -> &'static str {
+    match setting {
+        "layout" => "twitter",
+        "clock_rollback" => "wait",
+        "sequence_start" => "zero",
+        "max_drift" | "max_wait" => "1s",
+        _ => "1",
+    }
+}
+
+#[test]
+fn alter_system_refuses_a_wrong_value_and_keeps_the_old_one() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    for (setting, value, words) in WRONG {
+        if value == "32" && WRONG_FOR_THE_LAYOUT.contains(&setting) {
+            continue;
+        }
+        let error =
+            sql::error(&mut client, &format!("alter system set snowflake_ids.{setting} = '{value}'"))?;
+        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+        let said = format!("{} {:?} {:?}", error.message(), error.detail(), error.hint());
+        assert!(said.contains(&format!("snowflake_ids.{setting}")), "{said}");
+        assert!(said.contains(words), "{setting} = '{value}' does not say \"{words}\": {said}");
+    }
+    let written: String = sql::one(&mut client, "select pg_read_file('postgresql.auto.conf')")?;
+    assert!(!written.contains("snowflake_ids"), "{written}");
+    Ok(())
+}
+
+#[test]
+fn an_unknown_setting_is_warned_of_at_start_and_refused_in_a_session() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.worker", "5").start()?;
+    let log = server.log();
+    assert!(log.contains("invalid configuration parameter name \"snowflake_ids.worker\""), "{log}");
+    let error = sql::error(&mut server.session()?, "set snowflake_ids.cashe = 5")?;
+    assert_eq!(error.code(), &SqlState::INVALID_NAME, "{error:?}");
+    Ok(())
+}
+
+#[test]
+fn an_ordinary_user_may_tune_only_what_harms_nobody_else() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute("create role app; set role app")?;
+    client.batch_execute("set snowflake_ids.cache = 100; set snowflake_ids.max_wait = '5s'")?;
+    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    for setting in ["max_drift = '1h'", "clock_rollback = error", "sequence_start = random"] {
+        let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
+        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{setting}");
+    }
+    for setting in ["worker_id = 2", "datacenter_id = 2", "layout = twitter"] {
+        let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
+        assert_eq!(error.code(), &SqlState::CANT_CHANGE_RUNTIME_PARAM, "{setting}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_server_without_a_worker_id_decodes_and_does_not_generate() -> Result<()> {
+    let server = Server::builder().small().without("snowflake_ids.worker_id").start()?;
+    let mut client = server.session()?;
+    for call in ["select snowflake_nextval()", "select snowflake_nextvals(3)"] {
+        let error = sql::error(&mut client, call)?;
+        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+        assert!(error.message().contains("snowflake_ids.worker_id"), "{error:?}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.worker_id")), "{error:?}");
+    }
+    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(7::bigint << 12)")?, 7);
+    let unknown: bool =
+        sql::one(&mut client, "select worker_id is null and last_id is null from snowflake_ids.status")?;
+    assert!(unknown, "the status shows no worker id and no last id");
+    Ok(())
+}
+
+/// A server layout, its datacenter and worker, and the mask and bits that every id must then have.
+const LAYOUTS: [(&str, i32, i32, i64, i64); 4] = [
+    ("sonyflake", 0, 0xABCD, 0xFFFF, 0xABCD),
+    ("pgedge", 0, 513, 0x3FF, 513),
+    ("twitter", 3, 4, 0x3FF << 12, (3 << 5 | 4) << 12),
+    ("javascript", 0, 5, 7 << 9, 5 << 9),
+];
+
+#[test]
+fn a_server_generates_ids_of_the_layout_it_was_given() -> Result<()> {
+    let mut server = Server::builder().small().start()?;
+    for (layout, datacenter, worker, mask, bits) in LAYOUTS {
+        server.set("snowflake_ids.layout", layout)?;
+        server.set("snowflake_ids.datacenter_id", &datacenter.to_string())?;
+        server.set("snowflake_ids.worker_id", &worker.to_string())?;
+        server.restart()?;
+        let mut client = server.session()?;
+        let taken: Vec<i64> =
+            sql::column(&mut client, "select snowflake_nextval() from generate_series(1, 2000)")?;
+        ids::growing(&taken)?;
+        for id in &taken {
+            assert_eq!(id & mask, bits, "{layout}: {id:x}");
+        }
+        assert!(layout != "javascript" || taken[1999] < 1 << 53, "{} is not JavaScript's", taken[1999]);
+        decodes(&mut client, taken[0], layout, (datacenter, worker))?;
+    }
+    Ok(())
+}
+
+/// The server's own functions and those that are given its layout read an id of just now alike.
+fn decodes(client: &mut Client, id: i64, layout: &str, node: (i32, i32)) -> Result<()> {
+    for argument in [String::new(), format!(", '{layout}'")] {
+        let row = client.query_one(
+            &format!(
+                "select snowflake_datacenter_id({id}{argument}), snowflake_worker_id({id}{argument}),
+                 abs(extract(epoch from clock_timestamp() - snowflake_timestamp({id}{argument})))::float8"
+            ),
+            &[],
+        )?;
+        assert_eq!((row.get(0), row.get(1)), node, "{layout}{argument}");
+        assert!(
+            row.get::<_, f64>(2) < 20.0,
+            "{layout}{argument}: the time is {} s off",
+            row.get::<_, f64>(2)
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The sections of a run: each starts its own server, measures one thing and says what it found.
+
+mod bulk;
+mod call;
+mod copy;
+mod index;
+mod insert;
+mod select;
+mod stream;
+
+use crate::report::Outcome;
+use crate::rounds::Effort;
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Section {
+    /// The cost of a call above the cost of a row
+    Call,
+    /// Ids a second out of one session
+    Stream,
+    /// `select f()` with durable commits
+    Select,
+    /// Single-row inserts of 1, 8 and 32 sessions
+    Insert,
+    /// INSERT ... SELECT of a million rows
+    Bulk,
+    /// COPY of a million rows
+    Copy,
+    /// The size of the primary key's index after 10-row inserts
+    Index,
+}
+
+impl Section {
+    /// The heading.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Call => "Cost of a call",
+            Self::Stream => "Ids out of one session",
+            Self::Select => "Calls with durable commits",
+            Self::Insert => "Single-row inserts",
+            Self::Bulk => "Bulk insert",
+            Self::Copy => "COPY",
+            Self::Index => "Size of the primary key's index",
+        }
+    }
+
+    /// Measures it.
+    pub fn measure(self, effort: Effort) -> Result<Outcome> {
+        let outcome = match self {
+            Self::Call => call::measure(effort),
+            Self::Stream => stream::measure(effort),
+            Self::Select => select::measure(effort),
+            Self::Insert => insert::measure(effort),
+            Self::Bulk => bulk::measure(effort),
+            Self::Copy => copy::measure(effort),
+            Self::Index => index::measure(effort),
+        };
+        outcome.with_context(|| format!("could not measure: {}", self.title()))
+    }
+}

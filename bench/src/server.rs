@@ -1,0 +1,57 @@
+//! The throwaway servers that are measured.
+
+use crate::session::Session;
+use anyhow::{Result, ensure};
+use snowflake_ids_server_tests::Server;
+use std::thread;
+
+/// The database that everything happens in.
+pub const DATABASE: &str = "bench";
+
+/// What all measurements share: durable commits as users have them, and nothing that starts by itself in
+/// the middle of a slice (checkpoints, autovacuum) or changes a plan (parallel workers, JIT).
+const SETTINGS: [(&str, &str); 11] = [
+    ("fsync", "on"),
+    ("synchronous_commit", "on"),
+    ("shared_buffers", "1GB"),
+    ("work_mem", "64MB"),
+    ("max_wal_size", "16GB"),
+    ("checkpoint_timeout", "1h"),
+    ("autovacuum", "off"),
+    ("jit", "off"),
+    ("max_parallel_workers_per_gather", "0"),
+    ("max_connections", "100"),
+    ("snowflake_ids.max_drift", "1h"),
+];
+
+/// Starts a server with the benchmark's database and the sequences that [`crate::key`] names.
+pub fn start(extra: &[(&str, &str)]) -> Result<Server> {
+    let builder = SETTINGS.iter().chain(extra).fold(Server::builder(), |b, (name, value)| b.set(name, value));
+    let server = builder.start()?;
+    server.create_database(DATABASE)?;
+    Session::open(&server)?.execute("create sequence one_by_one; create sequence cache_32 cache 32")?;
+    Ok(server)
+}
+
+/// Cores of this machine.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The conditions of a run, in general terms: day, server version, cores.
+pub fn describe() -> Result<String> {
+    let server = start(&[])?;
+    let mut session = Session::open(&server)?;
+    let day: String = session.value("select to_char(now() at time zone 'UTC', 'YYYY-MM-DD')")?;
+    let version: String = session.value("select split_part(current_setting('server_version'), ' ', 1)")?;
+    let extension: String =
+        session.value("select extversion from pg_extension where extname = 'snowflake_ids'")?;
+    let number: i32 = session.value("select current_setting('server_version_num')::int")?;
+    ensure!(number >= 140_000, "the benchmark needs Postgres 14 or later, which counts its WAL flushes");
+    let layout: String = session.value("select current_setting('snowflake_ids.layout')")?;
+    Ok(format!(
+        "{day}, snowflake_ids {extension} (layout {layout}), PostgreSQL {version}, {cores} cores shared by \
+         server and clients, fsync and synchronous_commit on unless stated otherwise",
+        cores = cores()
+    ))
+}

@@ -1,0 +1,82 @@
+//! One session of a server, and what its statements cost.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::types::FromSqlOwned;
+use snowflake_ids_server_tests::Server;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What a statement cost, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// As the client sees it.
+    pub wall: f64,
+    /// On a processor, of the server process alone.
+    pub cpu: f64,
+}
+
+/// A session whose server process is watched.
+pub struct Session {
+    client: Client,
+    schedstat: PathBuf,
+}
+
+impl Session {
+    /// Connects to the benchmark's database.
+    pub fn open(server: &Server) -> Result<Self> {
+        let mut client = server.connect(crate::server::DATABASE)?;
+        let pid: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0);
+        Ok(Self { client, schedstat: PathBuf::from(format!("/proc/{pid}/schedstat")) })
+    }
+
+    /// Runs statements whose results and costs are of no interest.
+    pub fn execute(&mut self, statements: &str) -> Result<()> {
+        self.client.batch_execute(statements).with_context(|| format!("failed: {statements}"))
+    }
+
+    /// The one value that a query gives.
+    pub fn value<T: FromSqlOwned>(&mut self, query: &str) -> Result<T> {
+        let row = self.client.query_one(query, &[]).with_context(|| format!("failed: {query}"))?;
+        Ok(row.try_get(0)?)
+    }
+
+    /// The values of a query's one row.
+    pub fn values<const N: usize>(&mut self, query: &str) -> Result<[f64; N]> {
+        let row = self.client.query_one(query, &[]).with_context(|| format!("failed: {query}"))?;
+        let mut values = [0.0; N];
+        for (place, value) in values.iter_mut().enumerate() {
+            *value = row.try_get(place)?;
+        }
+        Ok(values)
+    }
+
+    /// The plan of a query, without its estimates.
+    pub fn plan(&mut self, query: &str) -> Result<String> {
+        let lines = self.client.query(&format!("explain (costs off) {query}"), &[])?;
+        Ok(lines.iter().map(|line| line.get::<_, String>(0)).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Runs a statement and says what it cost, planning left out.
+    pub fn cost(&mut self, statement: &str) -> Result<Cost> {
+        let prepared = self.client.prepare(statement).with_context(|| format!("failed: {statement}"))?;
+        let (cpu, start) = (self.cpu()?, Instant::now());
+        self.client.execute(&prepared, &[]).with_context(|| format!("failed: {statement}"))?;
+        let wall = start.elapsed().as_secs_f64();
+        Ok(Cost { wall, cpu: self.cpu()? - cpu })
+    }
+
+    /// Seconds that the server process has spent on a processor. It sleeps while this is read, so the
+    /// kernel's figure is exact.
+    fn cpu(&self) -> Result<f64> {
+        let text = fs::read_to_string(&self.schedstat).with_context(|| {
+            format!(
+                "can't read {}; processor times need Linux with scheduler statistics",
+                self.schedstat.display()
+            )
+        })?;
+        let nanoseconds = text.split_ascii_whitespace().next().context("schedstat is empty")?;
+        Ok(nanoseconds.parse::<f64>()? / 1e9)
+    }
+}

@@ -1,0 +1,47 @@
+//! What a slice of work left behind on the server: WAL, flushes of it, transaction ids.
+
+use crate::session::Session;
+use anyhow::Result;
+use std::ops::Sub;
+
+/// Bytes of WAL written since the server exists.
+pub fn bytes(session: &mut Session) -> Result<i64> {
+    session.value("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
+}
+
+/// Transaction ids used since the server exists. Asking uses none.
+pub fn transaction_ids(session: &mut Session) -> Result<i64> {
+    session.value("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+}
+
+/// Flushes of the WAL to disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Flushes {
+    /// How many.
+    pub count: f64,
+    /// How long they took, in seconds.
+    pub time: f64,
+}
+
+/// Makes the server time its flushes; for [`flushes`].
+pub const TIME_FLUSHES: (&str, &str) = ("track_wal_io_timing", "on");
+
+/// Flushes since the server exists. They are counted from version 14 on.
+pub fn flushes(session: &mut Session) -> Result<Flushes> {
+    let version: i32 = session.value("select current_setting('server_version_num')::int")?;
+    let source = if version < 180_000 {
+        "wal_sync::float8, wal_sync_time from pg_stat_wal"
+    } else {
+        "sum(fsyncs)::float8, sum(fsync_time) from pg_stat_io where object = 'wal'"
+    };
+    let [count, milliseconds] = session.values(&format!("select {source}"))?;
+    Ok(Flushes { count, time: milliseconds / 1e3 })
+}
+
+impl Sub for Flushes {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self { count: self.count - before.count, time: self.time - before.time }
+    }
+}

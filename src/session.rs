@@ -73,18 +73,21 @@ fn unready(shared: Option<&Shared>) -> Unready {
 
 #[inline]
 fn refill(shared: &Shared) -> Result<u64, Refusal> {
-    take(shared, settings::cache()).map(|stretch| keep(shared, stretch))
+    // Before the clock is read: a step back seen by anybody after this makes the block stale.
+    let steps_back = shared.steps_back();
+    take(shared, settings::cache()).map(|stretch| keep(stretch, steps_back))
 }
 
 #[cold]
 fn wait_and_refill(shared: &Shared, refusal: Refusal) -> Result<u64, Failure> {
-    wait_and_take(shared, settings::cache(), refusal).map(|stretch| keep(shared, stretch))
+    let steps_back = shared.steps_back();
+    wait_and_take(shared, settings::cache(), refusal).map(|stretch| keep(stretch, steps_back))
 }
 
 /// Keeps all of a stretch but its first position.
 #[inline]
-fn keep(shared: &Shared, Stretch { from, to }: Stretch) -> u64 {
-    BLOCK.fill(Stretch { from: from + 1, to }, shared.announce_steps_back());
+fn keep(Stretch { from, to }: Stretch, steps_back: u64) -> u64 {
+    BLOCK.fill(Stretch { from: from + 1, to }, steps_back);
     from
 }
 
@@ -99,7 +102,10 @@ fn hand_out(shared: &Shared, position: u64) -> i64 {
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a tenth of the cost of an id, measured")]
 fn take(shared: &Shared, want: NonZeroU32) -> Result<Stretch, Refusal> {
-    let stretch = shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want)?;
+    let taken = shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want);
+    // Refused or not, this call may be the one that met a step back.
+    shared.announce_steps_back();
+    let stretch = taken?;
     shared.count(stretch.count());
     Ok(stretch)
 }

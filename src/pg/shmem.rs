@@ -47,14 +47,14 @@ impl Shared {
         self.steps_back.load(Ordering::Relaxed)
     }
 
-    /// Makes known what the generator has counted; gives the count.
+    /// Makes known what the generator has counted.
     #[inline]
-    pub fn announce_steps_back(&self) -> u64 {
+    pub fn announce_steps_back(&self) {
         let counted = self.generator.steps_back();
         if counted != self.steps_back() {
-            self.steps_back.store(counted, Ordering::Relaxed);
+            // Never downwards, so that no block seems fresh again.
+            self.steps_back.fetch_max(counted, Ordering::Relaxed);
         }
-        counted
     }
 
     /// Counts ids that this process took.

@@ -187,6 +187,24 @@ fn after_a_moment_in_2060_calls_fail_with_an_explanation_until_a_restart() -> Re
 }
 
 #[test]
+fn ids_of_2060_in_a_sessions_cache_are_thrown_away_once_anybody_meets_the_step_back() -> Result<()> {
+    let server = server()?;
+    let (mut holder, mut other) = (server.session()?, server.session()?);
+    for client in [&mut holder, &mut other] {
+        client.batch_execute("set snowflake_ids.max_wait = 0")?;
+        next(client)?;
+    }
+    holder.batch_execute("set snowflake_ids.cache = 1000")?;
+    set_clock_to(&server, YEAR_2060)?;
+    next(&mut holder)?;
+    server.set_clock("+0")?;
+    assert_clock_behind(&sql::error(&mut other, NEXT)?);
+    assert_clock_behind(&sql::error(&mut holder, NEXT)?);
+    assert_clock_behind(&sql::error(&mut holder, "select snowflake_nextvals(900)")?);
+    Ok(())
+}
+
+#[test]
 fn a_clock_before_the_epoch_is_an_error_that_says_so() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;

@@ -1,6 +1,7 @@
 //! Many sessions at once, by Postgres's own pgbench.
 
-use crate::server::{DATABASE, cores};
+use crate::server::cores;
+use crate::session::DATABASE;
 use anyhow::{Context, Result, bail};
 use snowflake_ids_server_tests::Server;
 use std::io::Write;

@@ -1,12 +1,9 @@
 //! The throwaway servers that are measured.
 
-use crate::session::Session;
+use crate::session::{DATABASE, Session};
 use anyhow::{Result, ensure};
 use snowflake_ids_server_tests::Server;
 use std::thread;
-
-/// The database that everything happens in.
-pub const DATABASE: &str = "bench";
 
 /// What all measurements share: durable commits as users have them, and nothing that starts by itself in
 /// the middle of a slice (checkpoints, autovacuum) or changes a plan (parallel workers, JIT).

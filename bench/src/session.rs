@@ -8,6 +8,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+/// The database that everything happens in.
+pub const DATABASE: &str = "bench";
+
 /// What a statement cost, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
@@ -26,7 +29,7 @@ pub struct Session {
 impl Session {
     /// Connects to the benchmark's database.
     pub fn open(server: &Server) -> Result<Self> {
-        let mut client = server.connect(crate::server::DATABASE)?;
+        let mut client = server.connect(DATABASE)?;
         let pid: i32 = client.query_one("select pg_backend_pid()", &[])?.get(0);
         Ok(Self { client, schedstat: PathBuf::from(format!("/proc/{pid}/schedstat")) })
     }

@@ -1,28 +1,10 @@
-//! How far ids may run ahead of the wall clock, and what to do when they would run further.
+//! Ids that would run too far ahead of the wall clock, and every other reason why there are none.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::{Explain, Kind};
 use crate::layout::TickError;
-use crate::snowflake::SequenceStart;
+use crate::rules::Rollback;
 use std::time::Duration;
-
-/// What a generator is allowed to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// The largest drift in microseconds: tolerated steps back and borrowed future alike.
-    pub max_drift: u64,
-    /// Where the sequence of a fresh tick starts.
-    pub start: SequenceStart,
-}
-
-/// What to do when the clock stepped back by more than the largest drift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rollback {
-    /// Fail at once.
-    Error,
-    /// Wait for the clock, as long as a call may wait.
-    Wait,
-}
 
 /// Why ids run ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

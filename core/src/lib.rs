@@ -9,7 +9,8 @@
 //! | [`layout`] | which bits say when, who and which; its text form and the presets |
 //! | [`id`] | fields to ids and back, the bounds of an instant |
 //! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
-//! | [`drift`] | how far ids may run ahead of the clock, and what happens then |
+//! | [`rules`] | what the generator may do |
+//! | [`drift`] | ids too far ahead of the clock, and every other refusal |
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`encode`] | ids as text |
 //! | [`clock`] | instants |
@@ -24,14 +25,16 @@ pub mod encode;
 pub mod error;
 pub mod id;
 pub mod layout;
+pub mod rules;
 pub mod snowflake;
 mod sync;
 
 pub use block::Block;
 pub use clock::{Clock, UnixMicros};
-pub use drift::{Cause, Drift, Refusal, Rollback, Rules};
+pub use drift::{Cause, Drift, Refusal};
 pub use encode::{Format, TextError};
 pub use error::{Explain, Kind};
 pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
-pub use snowflake::{Generator, SequenceStart, Snapshot, Stretch};
+pub use rules::{Rollback, Rules, SequenceStart};
+pub use snowflake::{Generator, Snapshot, Stretch};

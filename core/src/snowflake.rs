@@ -12,8 +12,9 @@
 //! stepped back, and not that another process was faster.
 
 use crate::clock::{Clock, UnixMicros};
-use crate::drift::{Cause, Drift, Refusal, Rules};
+use crate::drift::{Cause, Drift, Refusal};
 use crate::layout::{Field, Layout};
+use crate::rules::{Rules, SequenceStart};
 use crate::sync::{AtomicU64, Ordering};
 use std::num::NonZeroU32;
 
@@ -56,19 +57,6 @@ impl Stretch {
     pub const fn count(self) -> u64 {
         self.to - self.from
     }
-}
-
-/// The sequence that a fresh tick starts with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SequenceStart {
-    /// Zero: a tick holds as many ids as it can.
-    #[default]
-    Zero,
-    /// Anywhere in the lower half, scattered by the tick, so that ids made at low rates do not all end in the
-    /// same bits and `id % n` spreads them over shards.
-    Random,
-    /// One more than where the last tick stopped, within the lower half: even shards without chance.
-    Rotate,
 }
 
 /// A generator's counters at one moment.

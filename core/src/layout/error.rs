@@ -1,0 +1,127 @@
+//! Why a layout is refused, or an instant has no tick in one.
+
+use super::{Field, preset};
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind};
+
+/// Why a layout is refused. Every variant names the field at fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// A width outside its range.
+    #[error("{field} width {width} is out of range")]
+    Width {
+        /// The field at fault.
+        field: Field,
+        /// The width asked for.
+        width: u32,
+        /// The smallest width it may have.
+        min: u8,
+        /// The largest.
+        max: u8,
+    },
+    /// More than 63 bits in all.
+    #[error("ticks, datacenter, worker, rollback and sequence add up to {sum} bits")]
+    Sum {
+        /// What the widths add up to.
+        sum: u32,
+    },
+    /// A unit that neither divides a second nor is whole seconds.
+    #[error("unit \"{unit}\" is neither a fraction of a second nor whole seconds")]
+    Unit {
+        /// The unit as written.
+        unit: String,
+    },
+    /// An epoch that is not an instant to the millisecond, or out of range.
+    #[error("epoch \"{epoch}\" is not a valid instant")]
+    Epoch {
+        /// The epoch as written.
+        epoch: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The last tick lies after the last instant that 64-bit microseconds can say.
+    #[error("ticks width {ticks} reaches beyond the year 294246")]
+    TooLong {
+        /// The width of the ticks.
+        ticks: u8,
+    },
+    /// Text that does not have the form of a layout.
+    #[error("layout \"{text}\" is not understood")]
+    Syntax {
+        /// The text as given.
+        text: String,
+        /// What was found wrong.
+        reason: String,
+    },
+}
+
+impl Explain for LayoutError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Width { field, min, max, .. } => format!("The {field} width must be {min} to {max} bits."),
+            Self::Sum { .. } => {
+                "An id has 63 bits beside its sign; one that JavaScript can hold has 53.".into()
+            }
+            Self::Unit { .. } => {
+                "Valid units are, for example, 1ms, 10ms, 100us, 1s and 2s, up to 1 day.".into()
+            }
+            Self::Epoch { reason, .. } => format!("{reason}."),
+            Self::TooLong { .. } => "The last tick of a layout must be an instant that can be shown.".into(),
+            Self::Syntax { reason, .. } => format!("{reason}."),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Width { .. } | Self::Sum { .. } => "Take the bits from another field.".into(),
+            Self::Unit { .. } => "Write a whole number followed by us, ms or s.".into(),
+            Self::Epoch { .. } => {
+                "Write a date or an instant in UTC, such as 2020-01-01 or 2010-11-04T01:42:54.657Z.".into()
+            }
+            Self::TooLong { .. } => "Use fewer ticks or a shorter unit.".into(),
+            Self::Syntax { .. } => format!(
+                "Write ticks/datacenter/worker/sequence, such as 41/5/5/12 or \"28/0/22/13 unit=1s \
+                 epoch=2016-05-20\", or one of {}.",
+                preset::names()
+            ),
+        })
+    }
+}
+
+/// An instant that has no tick in a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TickError {
+    /// Before tick 0.
+    #[error("{at} is before the epoch of the layout")]
+    BeforeEpoch {
+        /// The instant asked for.
+        at: UnixMicros,
+        /// The instant of tick 0.
+        epoch: UnixMicros,
+    },
+    /// After the last tick.
+    #[error("{at} is after the last tick of the layout")]
+    AfterLast {
+        /// The instant asked for.
+        at: UnixMicros,
+        /// The layout's last instant.
+        last: UnixMicros,
+    },
+}
+
+impl Explain for TickError {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::BeforeEpoch { epoch, .. } => format!("The layout begins at {epoch}."),
+            Self::AfterLast { last, .. } => format!("The layout ends at {last}."),
+        })
+    }
+}

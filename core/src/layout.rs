@@ -190,11 +190,12 @@ impl Layout {
     /// [`TickError`] before the epoch and after the last tick.
     #[inline]
     pub fn tick(&self, at: UnixMicros) -> Result<u64, TickError> {
-        // An instant before the epoch is sorted out below.
+        // An instant before the epoch wraps round to a tick beyond the last: a layout ends before 2^63
+        // microseconds, and what wraps is that much or more.
         let since = at.0.wrapping_sub(self.epoch.0).cast_unsigned();
         // Most layouts tick in milliseconds, and dividing by a constant is cheaper still.
         let tick = if self.unit.get() == 1_000 { since / 1_000 } else { since / self.unit };
-        if at >= self.epoch && tick <= self.max(Field::Ticks) { Ok(tick) } else { Err(self.no_tick(at)) }
+        if tick <= self.max(Field::Ticks) { Ok(tick) } else { Err(self.no_tick(at)) }
     }
 
     #[cold]

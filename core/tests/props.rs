@@ -3,7 +3,8 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::{
-    Block, Field, Format, Generator, Layout, Node, Order, Rules, SequenceStart, Stretch, UnixMicros, Widths,
+    Block, Field, Format, Generator, Layout, Node, Order, Rules, SequenceStart, Stretch, TickError,
+    UnixMicros, Widths,
 };
 use std::num::NonZeroU32;
 
@@ -77,6 +78,17 @@ proptest! {
         let last = u32::try_from(layout.max(Field::Sequence)).unwrap();
         let node = node(&layout, who);
         prop_assert!(layout.compose(earlier, node, last).unwrap() < layout.compose(later, node, 0).unwrap());
+    }
+
+    #[test]
+    fn only_instants_within_the_layout_have_a_tick(layout in valid_layouts(), any in any::<i64>()) {
+        for at in [any, i64::MIN, i64::MAX, layout.epoch().0 - 1, layout.last_instant().0].map(UnixMicros) {
+            match layout.tick(at) {
+                Err(TickError::BeforeEpoch { .. }) => prop_assert!(at < layout.epoch()),
+                Err(TickError::AfterLast { .. }) => prop_assert!(at > layout.last_instant()),
+                Ok(_) => prop_assert!(layout.epoch() <= at && at <= layout.last_instant()),
+            }
+        }
     }
 
     #[test]

@@ -220,7 +220,7 @@ fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport
 
 /// The layout setting of a server that did not preload the library, as `postgresql.conf` gives it.
 pub fn layout_text_without_preload() -> String {
-    guc::placeholder(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())
+    guc::shown(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())
 }
 
 fn text(setting: &GucSetting<Option<CString>>) -> String {

@@ -123,3 +123,41 @@ fn of_all_who_see_a_step_back_one_counts_it() {
         assert_eq!((seen.steps_back, seen.largest_step_back), (1, 5));
     });
 }
+
+/// A clock that a test sets while others read it.
+struct Set(Arc<AtomicI64>);
+
+impl Clock for Set {
+    fn now(&self) -> UnixMicros {
+        at(self.0.load(Ordering::SeqCst).cast_unsigned())
+    }
+}
+
+/// Fails when a later reading is noted by a plain store: one from before the step, noted after it, makes the
+/// next reading look like another step.
+#[test]
+fn a_reading_from_before_a_step_back_does_not_hide_it() {
+    loom::model(|| {
+        let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
+        let clock = Arc::new(AtomicI64::new(5));
+        let take = |generator: &Generator, clock: &Arc<AtomicI64>| {
+            generator.take(&layout(), &rules(), &Set(Arc::clone(clock)), ONE).unwrap();
+        };
+        take(&generator, &clock);
+        clock.store(6, Ordering::SeqCst);
+        let threads = [None, Some(3)].map(|step| {
+            let (generator, clock) = (Arc::clone(&generator), Arc::clone(&clock));
+            thread::spawn(move || {
+                if let Some(tick) = step {
+                    clock.store(tick, Ordering::SeqCst);
+                }
+                take(&generator, &clock);
+            })
+        });
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        take(&generator, &clock);
+        assert_eq!(generator.snapshot().steps_back, 1);
+    });
+}

@@ -77,7 +77,7 @@ pub fn define_text<C: for<'a> Check<&'a str>>(about: About, setting: &'static Gu
 /// Defines a setting, and ends the start of the server if its configuration gives it a value that it may not
 /// have. On its own Postgres would warn and go on with the default, that is, with ids of another layout.
 fn define(name: &CStr, define: impl FnOnce()) {
-    let given = placeholder(name);
+    let given = shown(name);
     define();
     let Some(value) = given.and_then(|value| CString::new(value).ok()) else { return };
     // SAFETY: both texts outlive the call, which only checks the value, and reports what is wrong itself.
@@ -95,8 +95,9 @@ fn define(name: &CStr, define: impl FnOnce()) {
     }
 }
 
-/// The value that a setting was given before anybody defined it.
-pub fn placeholder(name: &CStr) -> Option<String> {
+/// The value of a setting by its name, whoever defined it; one that nobody did keeps what the configuration
+/// gives it. None where that gives nothing.
+pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call; the value is copied before anything can change it.
     unsafe {
         let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);

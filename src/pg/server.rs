@@ -40,19 +40,22 @@ pub fn process_number() -> usize {
 }
 
 /// How many processes can run SQL at once.
+#[cfg(not(any(feature = "pg13", feature = "pg14")))]
 pub fn max_processes() -> usize {
-    // SAFETY: plain variables of the server, fixed before shared memory is sized.
-    #[cfg(any(feature = "pg13", feature = "pg14"))]
-    // MaxBackends itself is computed only after libraries were loaded; this is its formula.
-    let processes = unsafe {
-        pg_sys::MaxConnections
-            + pg_sys::autovacuum_max_workers
-            + 1
-            + pg_sys::max_worker_processes
-            + pg_sys::max_wal_senders
-    };
-    // SAFETY: as above.
-    #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+    // SAFETY: a plain variable of the server, fixed before shared memory is sized.
     let processes = unsafe { pg_sys::MaxBackends };
     usize::try_from(processes).unwrap_or(0).max(1)
+}
+
+/// How many processes can run SQL at once. The server adds them up only after libraries were loaded, which is
+/// too late to size shared memory by; this is its sum.
+#[cfg(any(feature = "pg13", feature = "pg14"))]
+pub fn max_processes() -> usize {
+    /// The launcher of autovacuum.
+    const LAUNCHER: usize = 1;
+    [c"max_connections", c"autovacuum_max_workers", c"max_worker_processes", c"max_wal_senders"]
+        .iter()
+        .filter_map(|setting| super::guc::shown(setting)?.parse::<usize>().ok())
+        .sum::<usize>()
+        + LAUNCHER
 }

@@ -1,0 +1,130 @@
+# snowflake_ids: PGXS verbs around cargo-pgrx, the tests and the demo. `make help` lists them.
+#
+#   PG_CONFIG   the pg_config of the server to build for, install into and test with
+#   DESTDIR     stands before every path that `make install` writes to
+
+PG_CONFIG ?= pg_config
+export PG_CONFIG DESTDIR
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+export TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+export PATH := $(TARGET)/tools/bin:$(PATH):$(HOME)/.cargo/bin
+
+# Which server this is follows from PG_CONFIG. Asked each time, for `make setup` may be what brings it.
+export PG_MAJOR = $(shell $(PG_CONFIG) --version 2>/dev/null | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+FEATURES = --no-default-features --features pg$(PG_MAJOR)
+
+# pgrx asks PG_CONFIG instead of a ~/.pgrx/config.toml, so that the user's own stays out of this.
+export PGRX_PG_CONFIG_PATH = $(abspath $(shell command -v $(PG_CONFIG)))
+export PGRX_HOME := $(TARGET)/no-pgrx-home
+
+# build.rs gives the linker flag that cargo-pgrx would give through rustflags, where it would make every
+# dependency build once more.
+export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND := 1
+
+PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)
+LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
+SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
+  $(shell find src core/src core/Cargo.toml -type f)
+
+.PHONY: all setup setup-check install uninstall installcheck install-script install-script-check \
+  test fmt-check lint deny test-core loom miri test-backend test-server bench demo demo-stop clean help
+
+## Build
+
+all: $(LIBRARY) ## the extension for PG_CONFIG, optimised, packaged below target/package
+
+# `make && sudo make install` works, because nothing is asked of root but to copy.
+$(LIBRARY): $(SOURCES)
+	@devtools/setup.sh --check
+	rm -rf $(PACKAGE)
+	cargo pgrx package $(FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
+
+setup: ## install what building and testing need and this machine does not have
+	@devtools/setup.sh
+
+setup-check: ## say what is missing, and install nothing
+	@devtools/setup.sh --check
+
+install: $(LIBRARY) ## copy the extension into PG_CONFIG's server (restart it afterwards)
+	@devtools/install.sh $(PACKAGE)
+
+uninstall: ## remove the extension from PG_CONFIG's server
+	@devtools/install.sh --uninstall
+
+clean: ## remove what was built
+	cargo clean
+
+## Try
+
+demo: setup ## a throwaway server with a sharded table of a million rows
+	@$(MAKE) --no-print-directory install
+	@devtools/demo.sh start
+
+demo-stop: ## stop the demo's server and remove it
+	@devtools/demo.sh stop
+
+## Test
+
+TESTS := setup fmt-check lint deny test-core loom miri test-backend install install-script-check installcheck test-server
+
+test: ## all tests
+	@devtools/test.sh $(TESTS)
+
+fmt-check: ## is the code formatted
+	@echo '== formatting'
+	cargo fmt --all --check
+
+# The extension by itself, so that what it depends on is built as `make test-backend` needs it.
+lint: ## clippy over everything, warnings are errors
+	@echo '== clippy'
+	cargo clippy --all-targets $(FEATURES),pg_test -- -D warnings
+	cargo clippy --workspace --exclude snowflake_ids --all-targets -- -D warnings
+
+deny: ## licenses, bans and sources of the dependencies
+	@echo '== dependencies'
+	@devtools/cargo-tool.sh cargo-deny 0.20.2
+	cargo deny --locked check licenses bans sources
+
+test-core: ## the algorithms, without PostgreSQL
+	@echo '== core: unit, property and thread tests'
+	cargo test -p snowflake_ids_core
+
+loom: ## the lock-free parts of the core, under every interleaving
+	@echo '== core: loom'
+	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off cargo test -p snowflake_ids_core --test loom --release --target-dir $(TARGET)/loom
+
+miri: ## the core's unit tests under miri, where it is installed
+	@echo '== core: miri'
+	@devtools/miri.sh
+
+test-backend: ## the tests that run inside a server; leaves a build with tests in it installed
+	@echo '== inside a server'
+	@devtools/test-backend.sh
+
+installcheck: ## pg_regress against the installed extension, in a throwaway server
+	@echo '== pg_regress'
+	@devtools/installcheck.sh
+
+test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers
+	@echo '== with servers'
+	env -u RUST_BACKTRACE cargo test -p snowflake_ids_server_tests
+
+install-script-check: $(LIBRARY) ## is the committed install script what the sources generate
+	@echo '== install script'
+	@devtools/install-script.sh --check $(PACKAGE)
+
+install-script: $(LIBRARY) ## write the install script to sql/install
+	@devtools/install-script.sh --update $(PACKAGE)
+
+## Measure
+
+bench: setup ## what an id costs, compared; results in bench/results
+	@$(MAKE) --no-print-directory install
+	cargo run -p snowflake_ids_bench
+
+help: ## this list
+	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' Makefile

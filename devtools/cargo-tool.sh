@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# cargo-tool.sh NAME VERSION: a cargo command of exactly this version, built below target/ unless it is
+# there already. Leaves ~/.cargo/bin alone.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+name=$1 version=$2
+
+[[ $(cargo "${name#cargo-}" --version 2>/dev/null) != "$name $version" ]] || exit 0
+
+say "building $name $version (once; one to three minutes)"
+# A debug build without its default features is done in a third of the time and is quick enough.
+CARGO_PROFILE_DEV_DEBUG=0 cargo install "$name" --version "=$version" --root "$TARGET/tools" \
+  --locked --debug --no-default-features

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# install-script.sh --check|--update FOLDER: compares the install script that was generated for the packaged
+# extension below FOLDER with the one in sql/install, or puts it there. The committed script shows what a
+# change does to the SQL surface. Comments that say where in the sources an object comes from are left out,
+# for they change with every line.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+mode=$1 package=$2
+version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' Cargo.toml)
+script=snowflake_ids--$version.sql
+committed=sql/install/$script
+
+generated() { sed -E '/^-- [^ ]+\.rs:[0-9]+$/d' "$package$(pg sharedir)/extension/$script"; }
+
+case $mode in
+  --update)
+    mkdir -p "$(dirname "$committed")"
+    generated >"$committed"
+    ;;
+  --check)
+    [[ -e $committed ]] || fail "$committed is missing. Give: make install-script"
+    generated | diff -u "$committed" - ||
+      fail "$committed is not what the sources generate. Where that is meant, give: make install-script"
+    echo "$committed is what the sources generate"
+    ;;
+esac

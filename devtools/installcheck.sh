@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# pg_regress over pg_test/sql and pg_test/expected, against the installed extension in a throwaway server.
+# What came out, and how it differs, is left in target/regress.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+pg_regress=$(dirname "$(pg pgxs)")/../test/regress/pg_regress
+[[ -x $pg_regress ]] || fail "$pg_regress is missing: it comes with PostgreSQL's server headers."
+[[ -e $(pg sharedir)/extension/snowflake_ids.control ]] || fail "The extension is not installed. Give: make install"
+
+work=$(server_folder)
+trap 'rm -rf "$work"' EXIT
+cp -r pg_test/{sql,expected,regress.conf} "$work"
+if is_root; then chown -R postgres: "$work"; fi
+
+# install.sql creates the extension for the others.
+tests=(install)
+for file in "$work"/sql/*.sql; do
+  name=$(basename "$file" .sql)
+  [[ $name == install ]] || tests+=("$name")
+done
+
+status=0
+as_server_user env HOME="$work" "$pg_regress" --bindir="$(pg bindir)" --dlpath="$(pg pkglibdir)" \
+  --inputdir="$work" --outputdir="$work" --temp-instance="$work/server" --temp-config="$work/regress.conf" \
+  --dbname=regression "${tests[@]}" || status=$?
+
+rm -rf "$TARGET/regress"
+mkdir -p "$TARGET/regress"
+for file in results log server/log regression.out regression.diffs; do
+  [[ ! -e $work/$file ]] || cp -r "$work/$file" "$TARGET/regress"
+done
+if [[ -s $work/regression.diffs ]]; then
+  cat "$work/regression.diffs"
+  echo "These differences, and what came out, are in $TARGET/regress."
+fi
+exit "$status"

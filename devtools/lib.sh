@@ -1,0 +1,57 @@
+# What the scripts beside this file share. They are called by `make`, from the top of the checkout and with
+# PG_CONFIG, TARGET and PATH set.
+# shellcheck shell=bash
+
+: "${PG_CONFIG:?call this through make}" "${TARGET:?call this through make}"
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+say() { printf '\n== %s\n' "$*"; }
+
+fail() {
+  printf '%s\n' "$@" >&2
+  exit 1
+}
+
+pg() { "$PG_CONFIG" "--$1"; }
+
+is_root() { [[ $EUID -eq 0 ]]; }
+
+# The system's own sudo, never the stand-in beside this file.
+real_sudo() {
+  local path
+  while IFS= read -r path; do
+    [[ $path -ef $here/sudo ]] || { printf '%s\n' "$path" && return; }
+  done < <(type -ap sudo)
+  return 1
+}
+
+can_become_root() { is_root || real_sudo >/dev/null; }
+
+as_root() {
+  if is_root; then "$@"; else "$(real_sudo)" "$@"; fi
+}
+
+# Can we create FOLDER, or files in it?
+can_write() {
+  local folder=$1
+  until [[ -e $folder ]]; do folder=$(dirname "$folder"); done
+  [[ -w $folder ]]
+}
+
+# PostgreSQL refuses to run as root. The command starts in a folder that its user can enter, and without
+# the backtraces that would slow errors down and end up in them.
+as_server_user() (
+  unset RUST_BACKTRACE
+  cd /
+  if is_root; then exec runuser -u postgres -- "$@"; else exec "$@"; fi
+)
+
+# A new folder that the server's user owns. Not below the checkout, which that user may not be able to
+# enter, and with a short path, because sockets will lie in it.
+server_folder() {
+  local folder
+  folder=$(mktemp -d /tmp/snowflake_ids.XXXXXX)
+  if is_root; then chown postgres: "$folder"; fi
+  printf '%s\n' "$folder"
+}

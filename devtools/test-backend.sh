@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# test-backend.sh [TEST]: the tests that run inside a server (`cargo pgrx test`). Installs a build of the
+# extension that contains them.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+data=$(server_folder)
+trap 'rm -rf "$data"' EXIT
+export CARGO_PGRX_TEST_PGDATA=$data
+
+# Run as someone, cargo-pgrx copies its files with sudo. A PostgreSQL of the user's own needs none.
+if is_root; then
+  export CARGO_PGRX_TEST_RUNAS=postgres
+elif ! can_write "$(pg pkglibdir)" || ! can_write "$(pg sharedir)/extension"; then
+  CARGO_PGRX_TEST_RUNAS=$(id -un)
+  export CARGO_PGRX_TEST_RUNAS
+fi
+USER=$(id -un)
+export USER PATH=$here:$PATH
+# In a server's environment it puts backtraces into the errors that the tests compare.
+unset RUST_BACKTRACE
+
+cargo pgrx test "pg$PG_MAJOR" "$@"

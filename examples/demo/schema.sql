@@ -1,0 +1,31 @@
+-- Orders in four shards, each cut into months. Both cuts go by the id alone: its hash chooses the shard, and
+-- the time in it the month. In a cluster the shards would be on machines of their own.
+
+CREATE EXTENSION snowflake_ids;
+
+CREATE TABLE orders (
+    id          bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    customer_id bigint         NOT NULL,
+    amount      numeric(10, 2) NOT NULL,
+    created_at  timestamptz    NOT NULL DEFAULT clock_timestamp()
+) PARTITION BY HASH (id);
+
+DO $$
+DECLARE
+    shard text;
+    month timestamptz;
+BEGIN
+    FOR i IN 0..3 LOOP
+        shard := format('orders_%s', i);
+        EXECUTE format('CREATE TABLE %I PARTITION OF orders FOR VALUES WITH (MODULUS 4, REMAINDER %s)
+                        PARTITION BY RANGE (id)', shard, i);
+        -- Last month, this month and the next.
+        FOR n IN -1..1 LOOP
+            month := date_trunc('month', now()) + n * interval '1 month';
+            EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%s) TO (%s)',
+                           shard || to_char(month, '_YYYY_MM'), shard,
+                           snowflake_min_id(month), snowflake_min_id(month + interval '1 month'));
+        END LOOP;
+    END LOOP;
+END
+$$;

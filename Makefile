@@ -78,11 +78,9 @@ fmt-check: ## is the code formatted
 	@echo '== formatting'
 	cargo fmt --all --check
 
-# The extension by itself, so that what it depends on is built as `make test-backend` needs it.
 lint: ## clippy over everything, warnings are errors
 	@echo '== clippy'
-	cargo clippy --all-targets $(FEATURES),pg_test -- -D warnings
-	cargo clippy --workspace --exclude snowflake_ids --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets $(FEATURES),pg_test -- -D warnings
 
 deny: ## licenses, bans and sources of the dependencies
 	@echo '== dependencies'
@@ -95,9 +93,10 @@ test-core: ## the algorithms, without PostgreSQL
 
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'
-	RUSTFLAGS='--cfg loom' CARGO_PROFILE_RELEASE_LTO=off cargo test -p snowflake_ids_core --test loom --release --target-dir $(TARGET)/loom
+	RUSTFLAGS='--cfg loom' CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
+	  cargo test -p snowflake_ids_core --test loom --target-dir $(TARGET)/loom
 
-miri: ## the core's unit tests under miri, where it is installed
+miri: ## the core's generator under miri, where that is installed
 	@echo '== core: miri'
 	@devtools/miri.sh
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # demo.sh start: a throwaway server with the installed extension, a sharded table, and a look at both.
 # demo.sh stop: stops that server, and no other, and removes it.
-set -euo pipefail
+set -Eeuo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -82,6 +82,7 @@ demo_start() {
 
   say "starting a server on port $port"
   server_start "$folder" "$port"
+  trap 'echo "The demo stopped half way; its server still runs. To stop it:  make demo-stop" >&2' ERR
   say "creating the table orders: 4 shards, each with a partition per month"
   "${psql[@]}" --file=examples/demo/schema.sql
   say "loading 1 million orders from 4 sessions"

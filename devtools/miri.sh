@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The core's unit tests under miri, where it is installed.
+# The core's generator, alone and under threads, with miri, where it is installed.
 set -euo pipefail
 
 if RUSTUP_AUTO_INSTALL=0 cargo +nightly miri --version >/dev/null 2>&1; then
-  cargo +nightly miri test -p snowflake_ids_core --lib
+  cargo +nightly miri test -p snowflake_ids_core --lib --test generator --test threads
 else
   echo "miri: skipped, it is not installed (rustup component add --toolchain nightly miri rust-src)"
 fi

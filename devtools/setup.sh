@@ -32,7 +32,7 @@ packaged_major() {
   if [[ $PG_CONFIG =~ ^/usr/lib/postgresql/([0-9]+)/bin/pg_config$ ]]; then
     echo "${BASH_REMATCH[1]}"
   elif [[ $PG_CONFIG == pg_config ]] && ! pg version 2>/dev/null | sed -nE 's/^PostgreSQL ([0-9]+).*/\1/p'; then
-    apt-cache depends postgresql | sed -nE 's/.*Depends: postgresql-([0-9]+)$/\1/p'
+    { apt-cache depends postgresql 2>/dev/null || true; } | sed -nE 's/.*Depends: postgresql-([0-9]+)$/\1/p'
   fi
 }
 
@@ -48,8 +48,14 @@ missing_packages() {
   fi
 }
 
+# Which PostgreSQL Debian has is asked of its package lists, and a fresh system has none yet.
+need_lists() {
+  check_only || [[ -n $(apt-cache show postgresql 2>/dev/null) ]] || ! can_become_root || as_root apt-get update -q
+}
+
 need_packages() {
   local packages
+  need_lists
   mapfile -t packages < <(missing_packages)
   [[ ${#packages[@]} -gt 0 ]] || return 0
   if check_only; then fail "These packages are missing: ${packages[*]}" "Give: make setup"; fi

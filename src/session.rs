@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
 /// not push everybody's ids seconds ahead of the clock at once.
-const MAX_STRETCH: u32 = 65_536;
+const MAX_STRETCH: u32 = 8_192;
 
 static BLOCK: Block = Block::empty();
 /// The last id handed out; negative before the first.
@@ -71,11 +71,26 @@ fn unready(shared: Option<&Shared>) -> Unready {
     }
 }
 
+/// The next position when the block gave none: it is due for a look at the clock, or has to be filled.
 #[inline]
 fn refill(shared: &Shared) -> Result<u64, Refusal> {
-    // Before the clock is read: a step back seen by anybody after this makes the block stale.
+    // Before the clock is read: a step back seen by anybody after this, this call included, makes the block
+    // stale. That may waste a block, and never hands out one that should have been thrown away.
     let steps_back = shared.steps_back();
+    if renew(shared, steps_back)
+        && let Some(position) = BLOCK.pop(steps_back)
+    {
+        return Ok(position);
+    }
     take(shared, settings::cache()).map(|stretch| keep(stretch, steps_back))
+}
+
+/// Looks at the clock for the sake of the block; whether it goes on.
+#[inline]
+fn renew(shared: &Shared, steps_back: u64) -> bool {
+    BLOCK.renew(steps_back, |position| {
+        shared.generator.allows(&shared.layout, &settings::rules(), &SystemClock, position)
+    })
 }
 
 #[cold]
@@ -140,17 +155,29 @@ impl Several {
     pub fn next(&mut self) -> Result<Option<i64>, Failure> {
         if self.current.from == self.current.to {
             let Some(want) = NonZeroU32::new(self.wanted.min(MAX_STRETCH)) else { return Ok(None) };
-            // What the session holds already comes first: its ids must keep growing.
-            self.current = match BLOCK.pop_many(want.get().into(), self.shared.steps_back()) {
+            self.current = match self.held(want.get().into()) {
                 Some(held) => held,
-                None => {
-                    take(self.shared, want).or_else(|refusal| wait_and_take(self.shared, want, refusal))?
-                }
+                None => self.taken(want)?,
             };
             self.wanted -= u32::try_from(self.current.count()).unwrap_or(self.wanted);
         }
         let position = self.current.from;
         self.current.from += 1;
         Ok(Some(hand_out(self.shared, position)))
+    }
+
+    /// What the session holds already. It comes first: the ids of a session must keep growing.
+    fn held(&self, want: u64) -> Option<Stretch> {
+        let steps_back = self.shared.steps_back();
+        BLOCK
+            .pop_many(want, steps_back)
+            .or_else(|| renew(self.shared, steps_back).then(|| BLOCK.pop_many(want, steps_back))?)
+    }
+
+    fn taken(&self, want: NonZeroU32) -> Result<Stretch, Failure> {
+        let stretch = take(self.shared, want).or_else(|refusal| wait_and_take(self.shared, want, refusal))?;
+        // Whatever the block still has was refused, and is older than this.
+        BLOCK.clear();
+        Ok(stretch)
     }
 }

@@ -4,7 +4,7 @@ use crate::error::explained;
 use crate::pg::guc::{self, About, Check, Problem, read};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
-use snowflake_ids_core::{Explain, Field, Layout, Node, Rollback, Rules, SequenceStart};
+use snowflake_ids_core::{ClockRollback, Explain, Field, Layout, Node, Rules, SequenceStart};
 use std::ffi::{CStr, CString};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -241,11 +241,11 @@ pub fn rules() -> Rules {
 }
 
 /// What to do when the clock is behind by more than the rules allow.
-pub fn rollback() -> Rollback {
+pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
-        RollbackChoice::Error => Rollback::Error,
+        RollbackChoice::Error => ClockRollback::Error,
         // Switch is refused when it is set.
-        RollbackChoice::Wait | RollbackChoice::Switch => Rollback::Wait,
+        RollbackChoice::Wait | RollbackChoice::Switch => ClockRollback::Wait,
     }
 }
 

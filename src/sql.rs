@@ -1,5 +1,6 @@
 //! The SQL surface. Functions are thin: they read arguments, call the session or the core, and turn the
 //! core's errors into reports.
+#![allow(clippy::needless_pass_by_value, reason = "pgrx passes arguments by value")]
 #![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 #![allow(
     clippy::type_complexity,

@@ -6,38 +6,49 @@ use crate::sync::{AtomicU64, Ordering};
 /// A stretch of positions of which the first are used. One session owns it; the atomics are there so that
 /// it can be a plain static without unsafe code, and cost nothing.
 ///
-/// Nobody looks at the clock for an id out of a block. So a block is only good as long as the clock was not
-/// seen to step back: ids taken under a clock that was far ahead by mistake must not go on coming out of the
-/// blocks when the mistake was mended. `steps_back` below is the number of such steps on the server so far.
+/// Ids taken under a clock that was far ahead by mistake must not go on coming out of a block when the mistake
+/// was mended. So a block is good for [`Block::SPAN`] positions at a time, then its owner looks at the clock
+/// and [renews](Block::renew) it or fills it anew; and it is good for nothing once anybody has seen the clock
+/// step back. `steps_back` below is the number of such steps on the server so far.
 #[derive(Debug)]
 pub struct Block {
     next: AtomicU64,
+    /// Positions below this one may be handed out without a look at the clock.
+    until: AtomicU64,
     end: AtomicU64,
     steps_back: AtomicU64,
 }
 
 impl Block {
+    /// Positions between two looks at the clock.
+    pub const SPAN: u64 = 64;
+
     /// A block that holds nothing.
     #[cfg(not(loom))]
     pub const fn empty() -> Self {
-        Self { next: AtomicU64::new(0), end: AtomicU64::new(0), steps_back: AtomicU64::new(0) }
+        Self {
+            next: AtomicU64::new(0),
+            until: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            steps_back: AtomicU64::new(0),
+        }
     }
 
-    /// The next position, None when the block is used up or the clock has stepped back since.
+    /// The next position; None when the block is used up, due for a look at the clock, or stale.
     #[inline]
     pub fn pop(&self, steps_back: u64) -> Option<u64> {
         let next = self.next.load(Ordering::Relaxed);
-        if next >= self.end.load(Ordering::Relaxed) || self.is_stale(steps_back) {
+        if next >= self.until.load(Ordering::Relaxed) || self.is_stale(steps_back) {
             return None;
         }
         self.next.store(next + 1, Ordering::Relaxed);
         Some(next)
     }
 
-    /// Up to `want` positions off the front, None when the block is used up or the clock has stepped back.
+    /// Up to `want` positions off the front; None as for [`Block::pop`].
     pub fn pop_many(&self, want: u64, steps_back: u64) -> Option<Stretch> {
         let from = self.next.load(Ordering::Relaxed);
-        let to = self.end.load(Ordering::Relaxed).min(from.saturating_add(want));
+        let to = self.until.load(Ordering::Relaxed).min(from.saturating_add(want));
         if to <= from || self.is_stale(steps_back) {
             return None;
         }
@@ -49,8 +60,26 @@ impl Block {
     #[inline]
     pub fn fill(&self, stretch: Stretch, steps_back: u64) {
         self.next.store(stretch.from, Ordering::Relaxed);
+        self.until.store(stretch.to.min(stretch.from + Self::SPAN), Ordering::Relaxed);
         self.end.store(stretch.to, Ordering::Relaxed);
         self.steps_back.store(steps_back, Ordering::Relaxed);
+    }
+
+    /// Drops what is left.
+    pub fn clear(&self) {
+        self.end.store(0, Ordering::Relaxed);
+        self.until.store(0, Ordering::Relaxed);
+    }
+
+    /// Makes the next positions good if `allowed` says so of the last of them; whether there are any.
+    pub fn renew(&self, steps_back: u64, allowed: impl FnOnce(u64) -> bool) -> bool {
+        let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
+        let until = end.min(next + Self::SPAN);
+        let renewed = next < end && !self.is_stale(steps_back) && allowed(until - 1);
+        if renewed {
+            self.until.store(until, Ordering::Relaxed);
+        }
+        renewed
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use crate::clock::{UnixMicros, human};
 use crate::error::{Explain, Kind};
 use crate::layout::TickError;
-use crate::rules::Rollback;
+use crate::rules::ClockRollback;
 use std::time::Duration;
 
 /// Why ids run ahead of the clock.
@@ -11,6 +11,9 @@ use std::time::Duration;
 pub enum Cause {
     /// The clock was stepped back and is not yet where it was.
     StepBack,
+    /// The tick in which the generator started is not over yet. It begins with the next one, since a
+    /// generator before it may have issued ids of this one.
+    Start,
     /// Ids are taken faster than the ticks of the layout hold them.
     Demand,
 }
@@ -28,9 +31,9 @@ pub struct Drift {
 
 impl Drift {
     /// How long to sleep before the next try, given how much longer the call may wait; None to give up.
-    /// Demand is waited for under either policy: there the clock only has to tick.
-    pub fn patience(&self, rollback: Rollback, left: Duration) -> Option<Duration> {
-        if left.is_zero() || (rollback == Rollback::Error && self.cause == Cause::StepBack) {
+    /// Where there was no step back, the clock only has to tick, and is waited for under either policy.
+    pub fn patience(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
+        if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;
         }
         Some(Duration::from_micros(self.excess().max(1)).min(left))
@@ -47,6 +50,7 @@ pub enum Refusal {
     /// Too far ahead of the clock.
     #[error("{}", match .0.cause {
         Cause::StepBack => "the clock is behind the ids already issued",
+        Cause::Start => "the tick of the server's start is not over yet",
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
     Drift(Drift),
@@ -79,7 +83,7 @@ impl From<TickError> for Refusal {
 impl Explain for Refusal {
     fn kind(&self) -> Kind {
         match self {
-            Self::Drift(Drift { cause: Cause::Demand, .. }) => Kind::WaitedTooLong,
+            Self::Drift(Drift { cause: Cause::Start | Cause::Demand, .. }) => Kind::WaitedTooLong,
             Self::Drift(_) | Self::BeforeEpoch { .. } => Kind::ClockBehind,
             Self::Exhausted { .. } => Kind::Exhausted,
         }
@@ -102,6 +106,10 @@ impl Explain for Refusal {
             Self::Drift(Drift { cause: Cause::StepBack, .. }) => {
                 "Check the server's clock: ids go on by themselves once it has caught up. If it is right now \
                  and was ahead by mistake, restart the server."
+            }
+            Self::Drift(Drift { cause: Cause::Start, .. }) => {
+                "Try again later, raise snowflake_ids.max_wait or snowflake_ids.max_drift, or use a layout \
+                 with shorter ticks."
             }
             Self::Drift(_) => {
                 "Raise snowflake_ids.max_wait or snowflake_ids.max_drift, or use a layout with more \

@@ -73,7 +73,7 @@ impl Explain for IdError {
     fn detail(&self) -> Option<String> {
         Some(match self {
             Self::Negative { .. } => "Ids of every layout are 0 or more: the sign bit is never used.".into(),
-            Self::Foreign { layout, .. } => format!("The layout's largest id is {}.", layout.max_id()),
+            Self::Foreign { layout, .. } => format!("The layout's largest id is {}.", layout.largest_id()),
             Self::Field { field, layout, .. } => format!("It must be 0 to {}.", layout.max(*field)),
             Self::Tick(error) => return error.detail(),
         })
@@ -117,7 +117,7 @@ impl Layout {
     /// [`IdError`] for a negative id and for one that is larger than the layout's largest.
     pub fn decode(&self, id: i64) -> Result<Decoded, IdError> {
         let bits = u64::try_from(id).map_err(|_| IdError::Negative { id })?;
-        if bits > self.max_id() {
+        if bits > self.largest_id() {
             return Err(IdError::Foreign { id, layout: *self });
         }
         let widths = self.widths();
@@ -154,7 +154,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`TickError`] for an instant outside the layout.
-    pub fn max_id_at(&self, at: UnixMicros) -> Result<u64, TickError> {
+    pub fn max_id(&self, at: UnixMicros) -> Result<u64, TickError> {
         Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
     }
 

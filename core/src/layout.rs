@@ -169,7 +169,7 @@ impl Layout {
     }
 
     /// The largest id of the layout.
-    pub fn max_id(&self) -> u64 {
+    pub fn largest_id(&self) -> u64 {
         (1 << self.widths.sum()) - 1
     }
 

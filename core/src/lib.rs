@@ -36,5 +36,5 @@ pub use encode::{Format, TextError};
 pub use error::{Explain, Kind};
 pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
-pub use rules::{Rollback, Rules, SequenceStart};
+pub use rules::{ClockRollback, Rules, SequenceStart};
 pub use snowflake::{Generator, Snapshot, Stretch};

@@ -11,7 +11,7 @@ pub struct Rules {
 
 /// What to do when the clock stepped back by more than the largest drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rollback {
+pub enum ClockRollback {
     /// Fail at once.
     Error,
     /// Wait for the clock, as long as a call may wait.

@@ -77,12 +77,13 @@ impl Generator {
     /// of its start a generator before it may have issued ids, and where ticks are seconds a server restarts
     /// within one.
     pub fn new(layout: &Layout, started: UnixMicros) -> Self {
-        let first = layout.tick(started).map_or(0, |tick| (tick + 1) << layout.sequence_bits());
+        let tick = layout.tick(started).ok();
+        let first = tick.map_or(0, |tick| (tick + 1) << layout.sequence_bits());
         Self {
             next: AtomicU64::new(first),
             first,
             limit: AtomicU64::new(layout.end_position()),
-            observed: AtomicU64::new(0),
+            observed: AtomicU64::new(tick.unwrap_or(0)),
             highest: AtomicU64::new(0),
             full_ticks: AtomicU64::new(0),
             steps_back: AtomicU64::new(0),
@@ -126,7 +127,7 @@ impl Generator {
             }
             match self.next.compare_exchange_weak(next, to, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    let before = if fresh { from } else { next - 1 };
+                    let before = if fresh || next == self.first { from } else { next - 1 };
                     let full = ((to - 1) >> bits) - (before >> bits);
                     if full > 0 {
                         self.full_ticks.fetch_add(full, Ordering::Relaxed);
@@ -179,14 +180,21 @@ impl Generator {
         if from >= self.limit.load(Ordering::Relaxed) {
             return Refusal::Exhausted { last: layout.last_instant() };
         }
-        let first = layout.instant(from >> layout.sequence_bits());
-        let highest = layout.instant(self.highest.load(Ordering::Relaxed));
-        let behind = highest.0.saturating_sub(at.0);
-        Refusal::Drift(Drift {
-            cause: if behind > 0 { Cause::StepBack } else { Cause::Demand },
-            ahead: first.0.saturating_sub(at.0).max(0).cast_unsigned(),
-            max_drift: rules.max_drift,
-        })
+        let ahead = |tick| layout.instant(tick).0.saturating_sub(at.0).max(0).cast_unsigned();
+        let cause = if ahead(self.highest.load(Ordering::Relaxed)) > rules.max_drift {
+            Cause::StepBack
+        } else if from == self.first {
+            Cause::Start
+        } else {
+            Cause::Demand
+        };
+        let ahead = ahead(from >> layout.sequence_bits());
+        Refusal::Drift(Drift { cause, ahead, max_drift: rules.max_drift })
+    }
+
+    /// Whether a position taken earlier may be handed out now: whether it is still within the drift.
+    pub fn allows(&self, layout: &Layout, rules: &Rules, clock: &impl Clock, position: u64) -> bool {
+        position < self.ceiling(layout, rules, clock.now())
     }
 
     /// Notes the tick that the wall clock shows. Of those who see one step back, one counts it.
@@ -194,9 +202,12 @@ impl Generator {
     fn observe(&self, observed: u64, now: u64) {
         if now < observed {
             self.step_back(observed, now);
-        } else {
-            // A failure means that somebody has noted a later reading, or a step back since.
-            let _ = self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed);
+        } else if let Err(found) =
+            self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed)
+            && found < now
+        {
+            // The other's reading is a little older, or from after a step back. Then this was the high point.
+            self.highest.fetch_max(now, Ordering::AcqRel);
         }
     }
 

@@ -2,8 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
-    Block, Cause, Drift, Explain, Generator, Kind, Layout, Refusal, Rollback, Rules, SequenceStart, Stretch,
-    UnixMicros,
+    Block, Cause, ClockRollback, Drift, Explain, Generator, Kind, Layout, Refusal, Rules, SequenceStart,
+    Stretch, UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -77,8 +77,8 @@ fn a_full_tick_without_drift_waits_for_the_clock() {
     assert_eq!(bench.take(100, 5000), Ok((100, 0, 4096)), "a stretch ends where the drift does");
     let drift = bench.drift(100, 1);
     assert_eq!((drift.cause, drift.ahead), (Cause::Demand, 1_000));
-    assert_eq!(drift.patience(Rollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
-    assert_eq!(drift.patience(Rollback::Wait, Duration::ZERO), None);
+    assert_eq!(drift.patience(ClockRollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
+    assert_eq!(drift.patience(ClockRollback::Wait, Duration::ZERO), None);
     assert_eq!(Refusal::Drift(drift).kind(), Kind::WaitedTooLong);
     assert_eq!(bench.take(101, 1), Ok((101, 0, 1)));
 }
@@ -107,9 +107,9 @@ fn a_step_back_beyond_the_drift_is_refused_and_ends_when_the_clock_has_caught_up
     bench.take(20_000, 1).unwrap();
     let drift = bench.drift(15_000, 1);
     assert_eq!((drift.cause, drift.ahead, drift.max_drift), (Cause::StepBack, 5 * SECOND, SECOND));
-    assert_eq!(drift.patience(Rollback::Error, Duration::from_secs(9)), None);
-    assert_eq!(drift.patience(Rollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
-    assert_eq!(drift.patience(Rollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
+    assert_eq!(drift.patience(ClockRollback::Error, Duration::from_secs(9)), None);
+    assert_eq!(drift.patience(ClockRollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
+    assert_eq!(drift.patience(ClockRollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
     assert_eq!(Refusal::Drift(drift).kind(), Kind::ClockBehind);
     assert!(bench.take(18_999, 1).is_err());
     assert_eq!(bench.take(19_000, 1), Ok((20_000, 1, 1)));
@@ -219,6 +219,40 @@ fn zero_puts_every_id_of_a_low_rate_on_one_shard() {
     assert!((1000..2000).all(|tick| bench.take(tick, 1).unwrap().1 == 0));
 }
 
+/// A virtual machine whose clock is set right after the server has started.
+#[test]
+fn a_clock_that_was_ahead_at_the_start_is_a_step_back() {
+    let layout = Layout::default();
+    let rules = Rules { max_drift: 60 * SECOND, start: SequenceStart::Zero };
+    let generator = Generator::new(&layout, layout.instant(7_200_000));
+    let refusal = generator.take(&layout, &rules, &layout.instant(3_600_000), NonZeroU32::MIN).unwrap_err();
+    assert!(matches!(refusal, Refusal::Drift(Drift { cause: Cause::StepBack, .. })), "{refusal:?}");
+    let seen = generator.snapshot();
+    assert_eq!((seen.steps_back, seen.largest_step_back, seen.last), (1, 3_600_000, None));
+}
+
+#[test]
+fn a_tick_longer_than_the_drift_is_waited_out_after_the_start_and_named() {
+    let layout: Layout = "28/0/10/12 unit=3600s".parse().unwrap();
+    let rules = Rules { max_drift: 60 * SECOND, start: SequenceStart::Zero };
+    let generator = Generator::new(&layout, layout.instant(500));
+    let refusal = generator.take(&layout, &rules, &layout.instant(500), NonZeroU32::MIN).unwrap_err();
+    assert!(matches!(refusal, Refusal::Drift(Drift { cause: Cause::Start, .. })), "{refusal:?}");
+    assert!(generator.take(&layout, &rules, &layout.instant(501), NonZeroU32::MIN).is_ok());
+    assert_eq!(generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
+}
+
+/// After a small step back that is behind us, a burst is a burst.
+#[test]
+fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
+    let bench = default(SECOND);
+    bench.take(20_000, 1).unwrap();
+    bench.take(19_500, 1).unwrap();
+    let full = NonZeroU32::new(10_000_000).unwrap();
+    bench.generator.take(&bench.layout, &bench.rules, &bench.at(19_600), full).unwrap();
+    assert_eq!(bench.drift(19_600, 1).cause, Cause::Demand);
+}
+
 /// A server that restarts within a tick: its predecessor may have issued ids of that very tick.
 #[test]
 fn the_tick_of_the_start_is_left_to_the_generator_before() {
@@ -254,4 +288,28 @@ fn a_block_is_worth_nothing_once_the_clock_has_stepped_back() {
     block.fill(Stretch { from: 30, to: 40 }, 1);
     assert_eq!(block.pop(1), Some(30));
     assert_eq!(block.pop_many(5, 1), Some(Stretch { from: 31, to: 36 }));
+}
+
+#[test]
+fn a_block_looks_at_the_clock_now_and_then() {
+    let bench = default(SECOND);
+    let allowed = |tick| bench.generator.allows(&bench.layout, &bench.rules, &bench.at(tick), 20_000 << 12);
+    assert!(allowed(20_000) && allowed(19_000) && !allowed(18_999));
+
+    let block = Block::empty();
+    block.fill(Stretch { from: 0, to: 2 * Block::SPAN + 5 }, 0);
+    let popped = |from: u64, to: u64| (from..to).all(|position| block.pop(0) == Some(position));
+    assert!(popped(0, Block::SPAN));
+    assert_eq!(block.pop(0), None, "due for a look at the clock");
+    assert!(!block.renew(0, |_| false), "the clock said no");
+    assert_eq!(block.pop(0), None);
+    assert!(!block.renew(1, |_| true), "stale");
+    assert!(block.renew(0, |position| position == 2 * Block::SPAN - 1));
+    assert!(popped(Block::SPAN, 2 * Block::SPAN));
+    assert!(block.renew(0, |position| position == 2 * Block::SPAN + 4));
+    assert!(popped(2 * Block::SPAN, 2 * Block::SPAN + 5));
+    assert!(!block.renew(0, |_| true), "used up");
+    block.fill(Stretch { from: 500, to: 600 }, 0);
+    block.clear();
+    assert!(block.pop(0).is_none() && !block.renew(0, |_| true));
 }

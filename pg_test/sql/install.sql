@@ -37,6 +37,11 @@ DROP ROLE ids_user;
 -- It goes as it came, and comes again, in a schema of the user's choice.
 DROP EXTENSION snowflake_ids;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_ids';
+-- Nobody can lay a schema of that name under it beforehand.
+CREATE SCHEMA snowflake_ids;
+CREATE EXTENSION snowflake_ids;
+\echo :LAST_ERROR_SQLSTATE
+DROP SCHEMA snowflake_ids;
 CREATE SCHEMA keys;
 CREATE EXTENSION snowflake_ids SCHEMA keys;
 SELECT keys.snowflake_nextval() > 0 AS generates;

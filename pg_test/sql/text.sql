@@ -33,3 +33,14 @@ SELECT snowflake_decode_text('8000000000000000', 'hex');
 \echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_decode_text('1', 'morse');
 \echo :LAST_ERROR_SQLSTATE
+
+-- In a database of another encoding too.
+CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0;
+\c latin
+CREATE EXTENSION snowflake_ids;
+SELECT snowflake_decode_text('ff', 'hex'), snowflake_worker_id(1, 'twitter');
+DO $$ BEGIN PERFORM snowflake_decode_text(chr(233), 'hex'); EXCEPTION WHEN invalid_parameter_value THEN RAISE INFO 'refused'; END $$;
+DO $$ BEGIN PERFORM snowflake_timestamp(1, chr(233)); EXCEPTION WHEN invalid_parameter_value THEN RAISE INFO 'refused'; END $$;
+DO $$ BEGIN PERFORM snowflake_encode(1, chr(233)); EXCEPTION WHEN invalid_parameter_value THEN RAISE INFO 'refused'; END $$;
+\c regression
+DROP DATABASE latin;

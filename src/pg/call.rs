@@ -18,11 +18,9 @@ extern "C" fn pg_finfo_snowflake_nextval_wrapper() -> &'static pg_sys::Pg_finfo_
 
 #[unsafe(no_mangle)]
 extern "C-unwind" fn snowflake_nextval_wrapper(_: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    match catch_unwind(session::next_at_once) {
-        Ok(Some(id)) => id.into(),
-        // Not at once, or not at all; a panic would come again, and be reported.
-        _ => guarded(),
-    }
+    // Not at once, or not at all; a panic would come again, and be reported.
+    let id = catch_unwind(session::next_at_once).ok().flatten();
+    id.map_or_else(|| guarded(), Into::into)
 }
 
 #[cold]

@@ -3,6 +3,7 @@
 
 use super::{layout, time};
 use crate::error::{bad_argument, explained};
+use crate::pg::text::Text;
 use pgrx::JsonB;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -19,8 +20,8 @@ macro_rules! with_and_without_layout {
 
         $(#[$doc])*
         #[pg_extern(name = $name, immutable, strict, parallel_safe)]
-        fn $given($arg: $type, layout: &str) -> Result<$result, ErrorReport> {
-            $body(&layout::named(layout)?, $arg)
+        fn $given($arg: $type, layout: Text<'_>) -> Result<$result, ErrorReport> {
+            $body(&layout::named(layout.as_str())?, $arg)
         }
     };
 }
@@ -79,7 +80,7 @@ fn snowflake_decode(
 #[pg_extern(name = "snowflake_decode", immutable, strict, parallel_safe)]
 fn decode_of_layout(
     id: i64,
-    layout: &str,
+    layout: Text<'_>,
 ) -> Result<
     TableIterator<
         'static,
@@ -94,7 +95,7 @@ fn decode_of_layout(
     >,
     ErrorReport,
 > {
-    row(&layout::named(layout)?, id)
+    row(&layout::named(layout.as_str())?, id)
 }
 
 // One row at the most, which the planner can't know of a function that returns a table.
@@ -107,7 +108,7 @@ ALTER FUNCTION snowflake_decode(bigint, text) ROWS 1;
     requires = [snowflake_decode, decode_of_layout]
 );
 
-/// An id made of its parts: the exact reverse of `snowflake_decode`.
+/// An id made of its parts, with rollback 0 where the layout has it: the reverse of `snowflake_decode`.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_compose(
     at: TimestampWithTimeZone,
@@ -125,10 +126,10 @@ fn compose_of_layout(
     datacenter_id: i32,
     worker_id: i32,
     sequence: i32,
-    layout: &str,
+    layout: Text<'_>,
     rollback: default!(i32, 0),
 ) -> Result<i64, ErrorReport> {
-    compose(&layout::named(layout)?, at, [datacenter_id, worker_id, rollback, sequence])
+    compose(&layout::named(layout.as_str())?, at, [datacenter_id, worker_id, rollback, sequence])
 }
 
 type Row = (i64, TimestampWithTimeZone, i32, i32, i32, i32);
@@ -177,7 +178,7 @@ fn min_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport
 }
 
 fn max_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
-    layout.max_id_at(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| explained(&error))
+    layout.max_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| explained(&error))
 }
 
 fn compose(layout: &Layout, at: TimestampWithTimeZone, parts: [i32; 4]) -> Result<i64, ErrorReport> {

@@ -1,6 +1,7 @@
 //! Ids as short text and back.
 
 use crate::error::explained;
+use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Format;
@@ -10,16 +11,16 @@ use snowflake_ids_core::Format;
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_encode(
     id: i64,
-    format: &str,
+    format: Text<'_>,
     fixed_width: default!(bool, false),
 ) -> Result<String, ErrorReport> {
-    named(format)?.encode(id, fixed_width).map_err(|error| explained(&error))
+    named(format.as_str())?.encode(id, fixed_width).map_err(|error| explained(&error))
 }
 
 /// The id that a text says.
 #[pg_extern(immutable, strict, parallel_safe)]
-fn snowflake_decode_text(text: &str, format: &str) -> Result<i64, ErrorReport> {
-    named(format)?.decode(text).map_err(|error| explained(&error))
+fn snowflake_decode_text(text: Text<'_>, format: Text<'_>) -> Result<i64, ErrorReport> {
+    named(format.as_str())?.decode(text.as_str()).map_err(|error| explained(&error))
 }
 
 fn named(format: &str) -> Result<Format, ErrorReport> {

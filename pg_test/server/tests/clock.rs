@@ -205,6 +205,40 @@ fn ids_of_2060_in_a_sessions_cache_are_thrown_away_once_anybody_meets_the_step_b
 }
 
 #[test]
+fn ids_of_2060_end_within_a_few_in_a_session_that_is_alone_with_its_cache() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    client.batch_execute("set snowflake_ids.max_wait = 0")?;
+    next(&mut client)?;
+    set_clock_to(&server, YEAR_2060)?;
+    client.batch_execute("set snowflake_ids.cache = 1000000")?;
+    next(&mut client)?;
+    server.set_clock("+0")?;
+    let mut late = 0;
+    while next(&mut client).is_ok() {
+        late += 1;
+        assert!(late <= 64, "{late} ids of 2060 after the clock was set right");
+    }
+    assert_clock_behind(&sql::error(&mut client, NEXT)?);
+    Ok(())
+}
+
+#[test]
+fn a_clock_that_was_ahead_when_the_server_started_is_named_as_the_cause() -> Result<()> {
+    let mut server = server()?;
+    server.set_clock("+1h")?;
+    server.restart()?;
+    let mut client = server.session()?;
+    server.set_clock("+0")?;
+    client.batch_execute("set snowflake_ids.max_wait = 0")?;
+    assert_clock_behind(&sql::error(&mut client, NEXT)?);
+    assert_eq!(status(&mut client, "steps_back")?, 1);
+    server.restart()?;
+    next(&mut server.session()?)?;
+    Ok(())
+}
+
+#[test]
 fn a_clock_before_the_epoch_is_an_error_that_says_so() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;

@@ -1,0 +1,39 @@
+//! Text arguments in any encoding.
+//!
+//! pgrx's `&str` panics where a database is not in UTF-8 and a user types an accent. All text that this
+//! extension understands is ASCII; what isn't UTF-8 is read with a replacement character, and refused as any
+//! other wrong character is.
+
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::nullable::Nullable;
+use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
+use std::borrow::Cow;
+
+/// A text argument.
+pub struct Text<'a>(Cow<'a, str>);
+
+impl Text<'_> {
+    /// What it says.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl_sql_translatable!(Text<'_>, arg_only = "text");
+
+// SAFETY: the argument is declared as text, which has the representation of the bytea that a byte slice is
+// read from.
+unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: as above.
+        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
+        // Functions are STRICT, so there is always something to read.
+        Self(String::from_utf8_lossy(bytes.unwrap_or_default()))
+    }
+
+    unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
+        // SAFETY: as above.
+        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
+        bytes.map(|bytes| Self(String::from_utf8_lossy(bytes))).into()
+    }
+}

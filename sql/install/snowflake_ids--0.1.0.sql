@@ -20,7 +20,7 @@ CREATE  FUNCTION "snowflake_compose"(
 	"datacenter_id" INT, /* i32 */
 	"worker_id" INT, /* i32 */
 	"sequence" INT, /* i32 */
-	"layout" TEXT, /* & str */
+	"layout" text, /* Text < '_ > */
 	"rollback" INT DEFAULT 0 /* i32 */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
@@ -55,7 +55,7 @@ AS 'MODULE_PATHNAME', 'datacenter_id_of_wrapper';
 -- snowflake_ids::sql::decode::snowflake_datacenter_id
 CREATE  FUNCTION "snowflake_datacenter_id"(
 	"id" bigint, /* i64 */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS INT /* Result < i32, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
@@ -66,7 +66,7 @@ AS 'MODULE_PATHNAME', 'datacenter_id_of_layout_wrapper';
 -- snowflake_ids::sql::decode::snowflake_decode
 CREATE  FUNCTION "snowflake_decode"(
 	"id" bigint, /* i64 */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS TABLE (
 	"id" bigint,  /* i64 */
 	"timestamp" timestamp with time zone,  /* TimestampWithTimeZone */
@@ -121,7 +121,7 @@ AS 'MODULE_PATHNAME', 'decode_json_of_wrapper';
 -- snowflake_ids::sql::decode::snowflake_decode_json
 CREATE  FUNCTION "snowflake_decode_json"(
 	"id" bigint, /* i64 */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS jsonb /* Result < JsonB, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
@@ -131,8 +131,8 @@ AS 'MODULE_PATHNAME', 'decode_json_of_layout_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::text::snowflake_decode_text
 CREATE  FUNCTION "snowflake_decode_text"(
-	"text" TEXT, /* & str */
-	"format" TEXT /* & str */
+	"text" text, /* Text < '_ > */
+	"format" text /* Text < '_ > */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -143,7 +143,7 @@ AS 'MODULE_PATHNAME', 'snowflake_decode_text_wrapper';
 -- snowflake_ids::sql::text::snowflake_encode
 CREATE  FUNCTION "snowflake_encode"(
 	"id" bigint, /* i64 */
-	"format" TEXT, /* & str */
+	"format" text, /* Text < '_ > */
 	"fixed_width" bool DEFAULT false /* bool */
 ) RETURNS TEXT /* Result < String, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE
@@ -173,7 +173,7 @@ AS 'MODULE_PATHNAME', 'max_id_of_wrapper';
 -- snowflake_ids::sql::decode::snowflake_max_id
 CREATE  FUNCTION "snowflake_max_id"(
 	"at" timestamp with time zone, /* TimestampWithTimeZone */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
@@ -194,7 +194,7 @@ AS 'MODULE_PATHNAME', 'min_id_of_wrapper';
 -- snowflake_ids::sql::decode::snowflake_min_id
 CREATE  FUNCTION "snowflake_min_id"(
 	"at" timestamp with time zone, /* TimestampWithTimeZone */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
@@ -225,7 +225,7 @@ AS 'MODULE_PATHNAME', 'sequence_of_wrapper';
 -- snowflake_ids::sql::decode::snowflake_sequence
 CREATE  FUNCTION "snowflake_sequence"(
 	"id" bigint, /* i64 */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS INT /* Result < i32, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
@@ -246,7 +246,7 @@ AS 'MODULE_PATHNAME', 'timestamp_of_wrapper';
 -- snowflake_ids::sql::decode::snowflake_timestamp
 CREATE  FUNCTION "snowflake_timestamp"(
 	"id" bigint, /* i64 */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS timestamp with time zone /* Result < TimestampWithTimeZone, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
@@ -267,7 +267,7 @@ AS 'MODULE_PATHNAME', 'worker_id_of_wrapper';
 -- snowflake_ids::sql::decode::snowflake_worker_id
 CREATE  FUNCTION "snowflake_worker_id"(
 	"id" bigint, /* i64 */
-	"layout" TEXT /* & str */
+	"layout" text /* Text < '_ > */
 ) RETURNS INT /* Result < i32, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */

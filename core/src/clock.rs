@@ -22,8 +22,8 @@ impl Clock for UnixMicros {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMicros(pub i64);
 
-/// A Gregorian year on average.
-const YEAR_MICROS: i64 = 31_556_952_000_000;
+/// A Gregorian year on average, in microseconds.
+pub const YEAR_MICROS: i64 = 31_556_952_000_000;
 
 impl UnixMicros {
     /// The instant of a count of milliseconds since 1970; None beyond the range of 64-bit microseconds.

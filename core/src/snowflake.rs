@@ -192,9 +192,11 @@ impl Generator {
         Refusal::Drift(Drift { cause, ahead, max_drift: rules.max_drift })
     }
 
-    /// Whether a position taken earlier may be handed out now: whether it is still within the drift.
+    /// Whether a position taken earlier may be handed out now: whether it is still within the drift, and the
+    /// clock within the layout.
     pub fn allows(&self, layout: &Layout, rules: &Rules, clock: &impl Clock, position: u64) -> bool {
-        position < self.ceiling(layout, rules, clock.now())
+        let at = clock.now();
+        layout.tick(at).is_ok() && position < self.ceiling(layout, rules, at)
     }
 
     /// Notes the tick that the wall clock shows. Of those who see one step back, one counts it.

@@ -295,6 +295,8 @@ fn a_block_looks_at_the_clock_now_and_then() {
     let bench = default(SECOND);
     let allowed = |tick| bench.generator.allows(&bench.layout, &bench.rules, &bench.at(tick), 20_000 << 12);
     assert!(allowed(20_000) && allowed(19_000) && !allowed(18_999));
+    let before = UnixMicros(bench.layout.epoch().0 - 10_000_000);
+    assert!(!bench.generator.allows(&bench.layout, &bench.rules, &before, 20_000 << 12), "before the epoch");
 
     let block = Block::empty();
     block.fill(Stretch { from: 0, to: 2 * Block::SPAN + 5 }, 0);

@@ -11,9 +11,8 @@ mod snowflake_ids {
     use crate::sql::time;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
+    use snowflake_ids_core::clock::YEAR_MICROS;
     use snowflake_ids_core::{Clock, Layout, UnixMicros};
-
-    const YEAR_MICROS: f64 = 365.2425 * 86_400e6;
 
     /// One row: the state of this server's generator since the server started.
     #[pg_extern(volatile, parallel_safe)]
@@ -64,7 +63,7 @@ mod snowflake_ids {
     #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
     fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
         let left = layout.last_instant().0.saturating_sub(now.0).max(0);
-        (left as f64 / YEAR_MICROS * 10.0).floor() / 10.0
+        (left as f64 / YEAR_MICROS as f64 * 10.0).floor() / 10.0
     }
 }
 

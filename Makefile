@@ -94,7 +94,7 @@ test-core: ## the algorithms, without PostgreSQL
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
-	  cargo test -p snowflake_ids_core --test loom --target-dir $(TARGET)/loom
+	  cargo test -p snowflake_ids_core --test loom_generator --test loom_segment --target-dir $(TARGET)/loom
 
 miri: ## the core's generator under miri, where that is installed
 	@echo '== core: miri'

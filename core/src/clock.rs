@@ -52,7 +52,7 @@ impl Serialize for UnixMicros {
 }
 
 /// A length of time for people: the largest units that say it without a page of digits.
-pub(crate) fn human(micros: u64) -> String {
+pub fn human(micros: u64) -> String {
     #[allow(clippy::cast_precision_loss, reason = "exact below 2^53")]
     const UNITS: [(f64, &str); 6] = [
         (YEAR_MICROS as f64, "years"),

@@ -1,4 +1,5 @@
-//! The algorithms of `snowflake_ids`: 64-bit ids that are unique across servers and ordered by time.
+//! The algorithms of `snowflake_ids`: 64-bit ids that are unique across servers and ordered by time, and dense
+//! ones per tag, out of segments reserved ahead.
 //!
 //! Nothing here knows Postgres, does I/O or reads a clock: time is an argument ([`Clock`]), shared state is
 //! a plain struct of atomics that the shell places into shared memory, and errors say what they are
@@ -13,6 +14,12 @@
 //! | [`drift`] | ids too far ahead of the clock, and every other refusal |
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`encode`] | ids as text |
+//! | [`terms`] | what a tag's row says of its ids; reserving from it |
+//! | [`segment`] | the two buffers of a tag |
+//! | [`step`] | how many ids to reserve next, and when |
+//! | [`request`] | asking for a refill, and being told |
+//! | [`directory`] | which buffers are which tag's |
+//! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
 //! | [`error`] | what all errors can say |
 
@@ -20,14 +27,20 @@
 
 pub mod block;
 pub mod clock;
+pub mod directory;
 pub mod drift;
 pub mod encode;
 pub mod error;
 pub mod id;
 pub mod layout;
+pub mod request;
 pub mod rules;
+pub mod segment;
+pub mod serial;
 pub mod snowflake;
+pub mod step;
 mod sync;
+pub mod terms;
 
 pub use block::Block;
 pub use clock::{Clock, UnixMicros};

@@ -1,0 +1,99 @@
+//! Asking for a refill and being told what came of it, between any number of callers and one worker, which
+//! may die at any moment.
+//!
+//! Callers draw growing tickets; the worker answers all tickets up to the one that it saw when it began. A
+//! request that nobody answered stays asked, so the next worker takes it up: no message can be lost, because
+//! there is none. And an answer counts only for callers who asked before the worker looked, so nobody is told
+//! of what was before his call.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Answer {
+    /// There are ids now, or were.
+    Supplied = 0,
+    /// There is no such tag.
+    Unknown = 1,
+    /// The tag has no ids left.
+    Exhausted = 2,
+    /// There is no table of tags: the extension was dropped.
+    NoTable = 3,
+}
+
+const ANSWER_BITS: u32 = 2;
+
+/// The requests for one tag, and the last answer.
+#[derive(Debug)]
+pub struct Request {
+    asked: AtomicU64,
+    /// The last ticket answered, and the answer in the low bits: both change in one step.
+    answered: AtomicU64,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self { asked: AtomicU64::new(0), answered: AtomicU64::new(0) }
+    }
+}
+
+impl Request {
+    /// Asks; gives the ticket.
+    pub fn ask(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// The last ticket, if it is not answered yet.
+    pub fn pending(&self) -> Option<u64> {
+        let asked = self.asked.load(Ordering::Acquire);
+        (asked > self.answered.load(Ordering::Acquire) >> ANSWER_BITS).then_some(asked)
+    }
+
+    /// Answers all tickets up to this one. What the answer speaks of must be visible before.
+    pub fn answer(&self, ticket: u64, answer: Answer) {
+        // Never downwards: a worker that was slow to die does not undo its successor's answer.
+        self.answered.fetch_max(ticket << ANSWER_BITS | answer as u64, Ordering::AcqRel);
+    }
+
+    /// The answer to a ticket, None while there is none.
+    pub fn answer_to(&self, ticket: u64) -> Option<Answer> {
+        let answered = self.answered.load(Ordering::Acquire);
+        let answer = match answered & ((1 << ANSWER_BITS) - 1) {
+            1 => Answer::Unknown,
+            2 => Answer::Exhausted,
+            3 => Answer::NoTable,
+            _ => Answer::Supplied,
+        };
+        (answered >> ANSWER_BITS >= ticket).then_some(answer)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_for_those_who_asked_before_it() {
+        let request = Request::default();
+        assert_eq!(request.pending(), None);
+        let first = request.ask();
+        let seen = request.pending();
+        let second = request.ask();
+        request.answer(seen.unwrap_or(0), Answer::Unknown);
+        assert_eq!((request.answer_to(first), request.answer_to(second)), (Some(Answer::Unknown), None));
+        assert_eq!(request.pending(), Some(second), "asked while the worker was busy");
+        request.answer(second, Answer::Supplied);
+        assert_eq!((request.answer_to(second), request.pending()), (Some(Answer::Supplied), None));
+    }
+
+    #[test]
+    fn a_late_answer_does_not_undo_a_newer_one() {
+        let request = Request::default();
+        let (first, second) = (request.ask(), request.ask());
+        request.answer(second, Answer::Supplied);
+        request.answer(first, Answer::Exhausted);
+        assert_eq!(request.answer_to(second), Some(Answer::Supplied));
+        assert_eq!(request.pending(), None);
+    }
+}

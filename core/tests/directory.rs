@@ -1,0 +1,236 @@
+//! The directory of tags: against a model, under threads, in memory of any size.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
+
+use parking_lot::RwLock;
+use proptest::prelude::*;
+use rustc_hash::FxBuildHasher;
+use snowflake_ids_core::directory::{Directory, Entry, Key, Tag, index_len};
+use snowflake_ids_core::terms::MAX_TAG_BYTES;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+use std::thread;
+
+fn key(database: u32, tag: &str) -> Key {
+    Key { database, source: 16_400, tag: Tag::new(tag.as_bytes()).unwrap() }
+}
+
+/// Memory for a directory.
+struct Memory {
+    entries: Vec<Entry>,
+    index: Vec<u32>,
+}
+
+impl Memory {
+    fn new(entries: usize) -> Self {
+        Self { entries: vec![Entry::EMPTY; entries], index: vec![7; index_len(entries)] }
+    }
+
+    fn directory(&mut self) -> Directory<'_> {
+        Directory::new(&mut self.entries, &mut self.index)
+    }
+}
+
+#[test]
+fn tags_are_their_bytes() {
+    let tag = Tag::new("größe".as_bytes()).unwrap();
+    assert_eq!(tag.as_bytes(), "größe".as_bytes());
+    assert_eq!(format!("{tag:?}"), "Tag(\"größe\")");
+    assert_eq!(format!("{:?}", Tag::new(b"a\xff").unwrap()), "Tag(\"a\u{fffd}\")");
+    assert_ne!(Tag::new(b"a"), Tag::new(b"a\0"));
+    assert_eq!(Tag::new(b"").unwrap().as_bytes(), b"");
+    assert_eq!(Tag::new(&[b'x'; MAX_TAG_BYTES]).unwrap().as_bytes().len(), 512);
+    assert_eq!(Tag::new(&[b'x'; MAX_TAG_BYTES + 1]), None);
+}
+
+#[test]
+fn the_index_is_a_power_of_two_and_at_least_half_empty() {
+    assert_eq!([0, 1, 2, 3, 1_000, 1_024, 1_025].map(index_len), [1, 2, 4, 8, 2_048, 2_048, 4_096]);
+}
+
+#[test]
+fn a_key_is_all_of_its_parts() {
+    let mut memory = Memory::new(4);
+    let mut directory = memory.directory();
+    let place = directory.insert(key(5, "a")).unwrap();
+    assert_eq!(directory.find(&key(5, "a")), Some(place));
+    assert_eq!(directory.find(&key(6, "a")), None);
+    assert_eq!(directory.find(&key(5, "b")), None);
+    assert_eq!(directory.find(&Key { source: 16_401, ..key(5, "a") }), None);
+}
+
+/// Of so many keys some pairs have the same hash, of which the directory keeps 32 bits.
+#[test]
+fn keys_of_the_same_hash_are_told_apart() {
+    let mut seen = HashMap::new();
+    let (one, other) = (0..500_000)
+        .find_map(|number| {
+            let hash = FxBuildHasher.hash_one(key(1, &format!("tag {number}"))) & u64::from(u32::MAX);
+            seen.insert(hash, number).map(|before| (before, number))
+        })
+        .expect("a pair of the same hash");
+    let [one, other] = [one, other].map(|number| key(1, &format!("tag {number}")));
+    let mut memory = Memory::new(2);
+    let mut directory = memory.directory();
+    let place = directory.insert(one);
+    assert_eq!(directory.find(&other), None);
+    let others = directory.insert(other);
+    assert_eq!((directory.find(&one), directory.find(&other)), (place, others));
+    directory.remove(place.unwrap());
+    assert_eq!((directory.find(&one), directory.find(&other)), (None, others));
+}
+
+#[test]
+fn a_full_directory_takes_no_more_until_one_leaves() {
+    let mut memory = Memory::new(2);
+    let mut directory = memory.directory();
+    assert!(directory.is_empty() && !directory.is_full());
+    let places = [directory.insert(key(1, "a")), directory.insert(key(1, "b"))];
+    assert!(directory.is_full() && directory.len() == 2);
+    assert_eq!(directory.insert(key(1, "c")), None);
+    assert_eq!((directory.len(), directory.find(&key(1, "c"))), (2, None));
+    let place = places[0].unwrap();
+    assert_eq!(directory.remove(place), Some(key(1, "a")));
+    assert_eq!((directory.remove(place), directory.get(place)), (None, None));
+    assert_eq!(directory.insert(key(1, "c")), Some(place));
+    assert_eq!(directory.find(&key(1, "b")), places[1]);
+}
+
+#[test]
+fn a_new_directory_is_empty_whatever_was_in_the_memory() {
+    let mut memory = Memory::new(4);
+    for tag in ["a", "b", "c", "d"] {
+        memory.directory().insert(key(1, tag)).unwrap();
+    }
+    let directory = memory.directory();
+    assert_eq!((directory.len(), directory.iter().count()), (0, 0));
+    assert_eq!(directory.find(&key(1, "d")), None);
+}
+
+#[test]
+fn memory_of_a_wrong_size_is_used_as_far_as_it_goes() {
+    for (entries, index, holds) in [(0, 0, 0), (0, 8, 0), (5, 0, 0), (5, 1, 0), (5, 7, 2), (5, 100, 5)] {
+        let (mut entries, mut index) = (vec![Entry::EMPTY; entries], vec![0; index]);
+        let mut directory = Directory::new(&mut entries, &mut index);
+        let inserted = (0..10).take_while(|i| directory.insert(key(*i, "x")).is_some()).count();
+        assert_eq!(inserted, holds);
+        assert!(directory.is_full());
+        assert_eq!((0..10).filter(|i| directory.find(&key(*i, "x")).is_some()).count(), holds);
+        assert_eq!(directory.remove(holds), None);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Insert(u32),
+    Remove(prop::sample::Index),
+    RemovePlace(usize),
+    Find(u32),
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        4 => (0_u32..24).prop_map(Act::Insert),
+        3 => any::<prop::sample::Index>().prop_map(Act::Remove),
+        1 => (0_usize..20).prop_map(Act::RemovePlace),
+        2 => (0_u32..24).prop_map(Act::Find),
+    ];
+    prop::collection::vec(act, 1..400)
+}
+
+/// One of few keys, so that they meet again: some differ in the tag, some in the database.
+fn nth(number: u32) -> Key {
+    key(number % 3, &format!("tag {}", number / 3))
+}
+
+fn assert_same(directory: &Directory<'_>, model: &HashMap<Key, usize>) -> Result<(), TestCaseError> {
+    let listed: HashMap<_, _> = directory.iter().map(|(place, key)| (*key, place)).collect();
+    prop_assert_eq!(&listed, model);
+    prop_assert_eq!(directory.len(), model.len());
+    prop_assert_eq!(directory.is_empty(), model.is_empty());
+    for number in 0..24 {
+        prop_assert_eq!(directory.find(&nth(number)), model.get(&nth(number)).copied());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 200 }, ..ProptestConfig::default() })]
+
+    /// Small directories: probes wrap around, clusters meet, and the directory is often full.
+    #[test]
+    fn a_directory_is_a_map(capacity in 0_usize..=16, acts in acts()) {
+        let mut memory = Memory::new(capacity);
+        let mut directory = memory.directory();
+        let mut model = HashMap::new();
+        for act in acts {
+            match act {
+                Act::Insert(number) if model.contains_key(&nth(number)) => {}
+                Act::Insert(number) => {
+                    prop_assert_eq!(directory.is_full(), model.len() == capacity);
+                    let place = directory.insert(nth(number));
+                    prop_assert_eq!(place.is_some(), model.len() < capacity);
+                    if let Some(place) = place {
+                        prop_assert!(place < capacity && !model.values().any(|taken| *taken == place));
+                        prop_assert_eq!(directory.get(place), Some(&nth(number)));
+                        model.insert(nth(number), place);
+                    }
+                }
+                Act::Remove(which) if !model.is_empty() => {
+                    // The model's own order is chance; a failure must come again.
+                    let mut places: Vec<_> = model.iter().map(|(key, place)| (*place, *key)).collect();
+                    places.sort_by_key(|(place, _)| *place);
+                    let (place, key) = places[which.index(places.len())];
+                    prop_assert_eq!(directory.remove(place), Some(key));
+                    model.remove(&key);
+                }
+                Act::Remove(_) => {}
+                Act::RemovePlace(place) => {
+                    let key = model.iter().find(|(_, taken)| **taken == place).map(|(key, _)| *key);
+                    prop_assert_eq!(directory.remove(place), key);
+                    key.and_then(|key| model.remove(&key));
+                }
+                Act::Find(number) => {
+                    prop_assert_eq!(directory.find(&nth(number)), model.get(&nth(number)).copied());
+                }
+            }
+            assert_same(&directory, &model)?;
+        }
+    }
+}
+
+#[test]
+fn threads_find_their_own_keys_and_each_place_has_one_owner() {
+    const THREADS: u32 = 8;
+    const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2_000 };
+    const KEPT: usize = 12;
+    let mut memory = Memory::new(THREADS as usize * KEPT);
+    let directory = RwLock::new(memory.directory());
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let directory = &directory;
+            scope.spawn(move || {
+                let mut mine: Vec<(Key, usize)> = Vec::new();
+                for round in 0..ROUNDS {
+                    if mine.len() == KEPT {
+                        let (key, place) = mine.remove(round as usize % KEPT);
+                        assert_eq!(directory.write().remove(place), Some(key));
+                        assert_eq!(directory.read().find(&key), None);
+                    }
+                    let key = key(thread, &round.to_string());
+                    let place = directory.write().insert(key).expect("there is room for all");
+                    mine.push((key, place));
+                    for (key, place) in &mine {
+                        let directory = directory.read();
+                        assert_eq!((directory.find(key), directory.get(*place)), (Some(*place), Some(key)));
+                    }
+                }
+            });
+        }
+    });
+    let directory = directory.into_inner();
+    let kept: HashSet<_> = directory.iter().map(|(place, _)| place).collect();
+    assert_eq!((kept.len(), directory.len()), (THREADS as usize * KEPT, THREADS as usize * KEPT));
+    assert!(directory.is_full());
+}

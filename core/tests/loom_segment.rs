@@ -1,0 +1,157 @@
+//! The buffers of a tag under every interleaving that loom finds.
+//!
+//! Run by `make loom`.
+#![cfg(loom)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use loom::sync::Arc;
+use loom::thread;
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::request::{Answer, Request};
+use snowflake_ids_core::segment::{Miss, Period, Segment, Supply};
+use snowflake_ids_core::terms::Range;
+use std::num::NonZeroU32;
+
+const ONE: NonZeroU32 = NonZeroU32::MIN;
+const NOW: UnixMicros = UnixMicros(0);
+
+/// Every interleaving with up to three preemptions, which is where such faults show; without a bound the
+/// three-step tests take hours.
+fn model(test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(test);
+}
+
+fn supply(first: i64, count: u32) -> Supply {
+    Supply { range: Range { first, count, increment: 1 }, period: Period::FOREVER, prefetch_at: count }
+}
+
+/// Takes up to `calls` times; gives the ids.
+fn drain(segment: &Segment, incarnation: u64, calls: usize) -> Vec<i64> {
+    let take = |_| segment.take(incarnation, ONE, &NOW).ok();
+    (0..calls).filter_map(take).map(|taken| taken.range.first).collect()
+}
+
+fn sorted(lists: impl IntoIterator<Item = Vec<i64>>) -> Vec<i64> {
+    let mut all: Vec<i64> = lists.into_iter().flatten().collect();
+    all.sort_unstable();
+    all
+}
+
+/// Fails when a claim compares less of the generation than all of it: a taker that was held up with the first
+/// range's cursor then accepts it when the third, which lies in the same buffer, has come as far.
+#[test]
+fn an_old_cursor_is_never_accepted_against_a_new_range() {
+    model(|| {
+        let segment = Arc::new(Segment::default());
+        assert!(segment.publish(&supply(1, 2)));
+        let mut got = drain(&segment, 0, 1);
+        let other = {
+            let segment = Arc::clone(&segment);
+            thread::spawn(move || drain(&segment, 0, 1))
+        };
+        for first in [101, 201] {
+            segment.publish(&supply(first, 2));
+            got.extend(drain(&segment, 0, 2));
+        }
+        let all = sorted([got, other.join().unwrap()]);
+        assert!(all.is_sorted_by(|a, b| a < b), "issued twice: {all:?}");
+        assert!(all.iter().all(|id| [1, 2, 101, 102, 201, 202].contains(id)), "never reserved: {all:?}");
+    });
+}
+
+#[test]
+fn takers_cross_from_one_buffer_to_the_next_without_a_gap() {
+    model(|| {
+        let segment = Arc::new(Segment::default());
+        assert!(segment.publish(&supply(1, 2)));
+        let first = drain(&segment, 0, 1);
+        let others = [(); 2].map(|()| {
+            let segment = Arc::clone(&segment);
+            thread::spawn(move || drain(&segment, 0, 1))
+        });
+        assert!(segment.publish(&supply(3, 2)), "the first range is in use");
+        let others = others.map(|other| other.join().unwrap());
+        let rest = drain(&segment, 0, 4);
+        assert_eq!(sorted(others.into_iter().chain([first, rest])), [1, 2, 3, 4]);
+    });
+}
+
+/// Of each range, one taker is told to have the next fetched.
+#[test]
+fn one_taker_asks_for_the_next_range() {
+    model(|| {
+        let segment = Arc::new(Segment::default());
+        assert!(segment.publish(&Supply { prefetch_at: 1, ..supply(1, 2) }));
+        let threads = [(); 2].map(|()| {
+            let segment = Arc::clone(&segment);
+            thread::spawn(move || segment.take(0, ONE, &NOW).unwrap().prefetch)
+        });
+        let asked = threads.map(|thread| thread.join().unwrap());
+        assert_eq!(asked.iter().filter(|asked| **asked).count(), 1);
+    });
+}
+
+/// Fails when the cursor stays after a change of hands, and when the incarnation is looked at before the
+/// cursor: whoever knows the old owner then gets an id of the new one's.
+#[test]
+fn who_knows_the_old_owner_gets_nothing_of_the_new_one() {
+    model(|| {
+        let segment = Arc::new(Segment::default());
+        assert!(segment.publish(&supply(1, 2)));
+        let old = {
+            let segment = Arc::clone(&segment);
+            thread::spawn(move || drain(&segment, 0, 2))
+        };
+        let left = segment.hand_over(1);
+        assert!(segment.publish(&supply(1_001, 2)));
+        let new = drain(&segment, 1, 2);
+        let old = old.join().unwrap();
+        assert!(old.iter().all(|id| *id < 1_000), "{old:?}");
+        assert_eq!(new, [1_001, 1_002]);
+        assert_eq!(old.len() as u64 + left.left(), 2, "each id is either used or left");
+        assert_eq!(segment.take(0, ONE, &NOW), Err(Miss::Gone));
+    });
+}
+
+#[test]
+fn what_is_cleared_away_was_not_taken_and_never_will_be() {
+    model(|| {
+        let segment = Arc::new(Segment::default());
+        assert!(segment.publish(&supply(1, 2)));
+        let taker = {
+            let segment = Arc::clone(&segment);
+            thread::spawn(move || drain(&segment, 0, 3))
+        };
+        let left = segment.clear();
+        // The buffer that was cleared is written again at once.
+        assert!(segment.publish(&supply(11, 1)));
+        let rest = drain(&segment, 0, 2);
+        let got = sorted([taker.join().unwrap(), rest]);
+        let (before, after): (Vec<_>, Vec<_>) = got.into_iter().partition(|id| *id < 10);
+        assert_eq!(before.len() as u64 + left.left(), 2);
+        assert!(after.is_sorted_by(|a, b| a < b), "{after:?}");
+    });
+}
+
+/// Fails when the answer is published before what it speaks of.
+#[test]
+fn who_is_told_of_a_supply_finds_it() {
+    model(|| {
+        let shared = Arc::new((Segment::default(), Request::default()));
+        let ticket = shared.1.ask();
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let pending = shared.1.pending().unwrap();
+                assert!(shared.0.publish(&supply(1, 1)));
+                shared.1.answer(pending, Answer::Supplied);
+            })
+        };
+        if shared.1.answer_to(ticket).is_some() {
+            assert!(shared.0.take(0, ONE, &NOW).is_ok());
+        }
+        worker.join().unwrap();
+    });
+}

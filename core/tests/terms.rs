@@ -1,0 +1,236 @@
+//! Terms of a tag: what is refused, which ids there are, how long they last.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+use snowflake_ids_core::terms::{
+    Exhausted, MAX_STEP, MAX_TAG_CHARS, Range, TagError, Terms, TermsError, check_tag, forecast,
+};
+use snowflake_ids_core::{Explain, Kind};
+use std::time::Duration;
+
+const TERMS: Terms = Terms {
+    max_id: 0,
+    start: 1,
+    step: 1000,
+    max_step: 1_000_000,
+    increment: 1,
+    remainder: 0,
+    max_value: i64::MAX,
+};
+
+/// Terms of few ids, so that all of them can be counted; `max_id` may lie anywhere around them.
+fn small() -> impl Strategy<Value = Terms> {
+    (0_i64..60, 0_i64..60, 1_i64..20, 0_i64..20, -1_i64..130).prop_map(
+        |(start, more, increment, any, max_id)| Terms {
+            max_id,
+            start,
+            increment,
+            remainder: any % increment,
+            max_value: start + more,
+            ..TERMS
+        },
+    )
+}
+
+fn all_after(terms: &Terms, id: i64) -> Vec<i64> {
+    (terms.start..=terms.max_value).filter(|n| *n > id && n % terms.increment == terms.remainder).collect()
+}
+
+#[test]
+fn the_defaults_and_the_limits_are_good() {
+    let good = [
+        TERMS,
+        Terms { max_id: -1, start: 0, ..TERMS },
+        Terms { step: 1, max_step: 1, ..TERMS },
+        Terms { step: MAX_STEP, max_step: MAX_STEP, increment: MAX_STEP, remainder: MAX_STEP - 1, ..TERMS },
+        Terms { start: i64::MAX, max_id: i64::MAX, ..TERMS },
+        Terms { start: 7, max_value: 7, increment: 5, remainder: 2, ..TERMS },
+    ];
+    for terms in good {
+        assert_eq!(terms.check(), Ok(()), "{terms:?}");
+    }
+}
+
+#[test]
+fn each_argument_is_refused_by_name() {
+    let (step, max_step, max_value) = (TERMS.step, TERMS.max_step, 8);
+    let bad = [
+        (Terms { step: 0, ..TERMS }, TermsError::Step { step: 0, max_step }),
+        (Terms { step: -5, ..TERMS }, TermsError::Step { step: -5, max_step }),
+        (Terms { step: 1_000_001, ..TERMS }, TermsError::Step { step: 1_000_001, max_step }),
+        (Terms { max_step: 999, ..TERMS }, TermsError::Step { step, max_step: 999 }),
+        (Terms { max_step: 0, step: 0, ..TERMS }, TermsError::MaxStep { max_step: 0 }),
+        (Terms { max_step: MAX_STEP + 1, ..TERMS }, TermsError::MaxStep { max_step: MAX_STEP + 1 }),
+        (Terms { increment: 0, ..TERMS }, TermsError::Increment { increment: 0 }),
+        (Terms { increment: MAX_STEP + 1, ..TERMS }, TermsError::Increment { increment: MAX_STEP + 1 }),
+        (Terms { increment: 3, remainder: 3, ..TERMS }, TermsError::Remainder { remainder: 3, increment: 3 }),
+        (Terms { remainder: -1, ..TERMS }, TermsError::Remainder { remainder: -1, increment: 1 }),
+        (Terms { start: -1, max_id: -1, ..TERMS }, TermsError::Start { start: -1 }),
+        (Terms { max_id: -2, ..TERMS }, TermsError::MaxId { max_id: -2 }),
+        (Terms { start: 9, max_value, ..TERMS }, TermsError::MaxValue { max_value, start: 9 }),
+        (
+            Terms { start: 5, max_value, increment: 5, remainder: 4, ..TERMS },
+            TermsError::NoId { start: 5, max_value, increment: 5, remainder: 4 },
+        ),
+    ];
+    for (terms, error) in bad {
+        assert_eq!(terms.check(), Err(error), "{terms:?}");
+        assert_eq!(error.kind(), Kind::BadArgument);
+        let name = error.to_string().split(' ').find(|word| word.contains('_')).map(str::to_owned);
+        let name = name.unwrap_or_else(|| error.to_string().split(' ').next().unwrap().to_owned());
+        assert!(error.hint().unwrap().contains(&name), "the hint of \"{error}\" names {name}");
+        assert!(error.detail().unwrap().ends_with('.'));
+    }
+}
+
+#[test]
+fn a_step_too_low_and_one_too_high_have_their_own_way_out() {
+    let hint = |step| Terms { step, ..TERMS }.check().unwrap_err().hint().unwrap();
+    assert_ne!(hint(0), hint(1_000_001));
+}
+
+#[test]
+fn a_new_tag_begins_with_its_start() {
+    assert_eq!(TERMS.reserve(1000), Ok(Range { first: 1, count: 1000, increment: 1 }));
+    assert_eq!(TERMS.reserve(1000).unwrap().last(), 1000);
+}
+
+#[test]
+fn a_segment_goes_by_the_increment() {
+    let terms = Terms { increment: 10, remainder: 3, max_id: 23, ..TERMS };
+    let range = terms.reserve(4).unwrap();
+    assert_eq!((0..4).map(|offset| range.at(offset)).collect::<Vec<_>>(), [33, 43, 53, 63]);
+    assert_eq!(range.last(), 63);
+}
+
+#[test]
+fn the_last_segment_is_as_long_as_there_are_ids() {
+    let terms = Terms { max_id: i64::MAX - 3, ..TERMS };
+    assert_eq!(terms.reserve(1000), Ok(Range { first: i64::MAX - 2, count: 3, increment: 1 }));
+    assert_eq!(terms.reserve(1000).unwrap().last(), i64::MAX);
+    let used_up = Terms { max_id: i64::MAX, ..TERMS };
+    assert_eq!(used_up.reserve(1), Err(Exhausted { max_value: i64::MAX }));
+}
+
+#[test]
+fn at_least_one_id_comes() {
+    assert_eq!(TERMS.reserve(0), Ok(Range { first: 1, count: 1, increment: 1 }));
+}
+
+#[test]
+fn used_up_ids_say_how_to_go_on() {
+    let below = Exhausted { max_value: 99 };
+    assert_eq!(below.kind(), Kind::Exhausted);
+    assert!(below.detail().unwrap().contains("99"));
+    assert!(below.hint().unwrap().contains("segment_alter"));
+    let hint = Exhausted { max_value: i64::MAX }.hint().unwrap();
+    assert!(!hint.contains("segment_alter"), "no max_value is larger: {hint}");
+}
+
+#[test]
+fn all_numbers_are_left_at_first() {
+    let from_zero = Terms { start: 0, max_id: -1, ..TERMS };
+    assert_eq!(from_zero.left_after(-1), 1 << 63);
+    assert_eq!(from_zero.left_after(i64::MAX - 1), 1);
+    assert_eq!(from_zero.left_after(i64::MAX), 0);
+}
+
+#[test]
+fn a_new_period_begins_with_the_start_again() {
+    let terms = Terms { max_id: 5_000, start: 100, ..TERMS };
+    assert_eq!(terms.restarted(), Terms { max_id: 99, ..terms });
+    assert_eq!(terms.restarted().reserve(1).unwrap().first, 100);
+}
+
+#[test]
+fn the_bounds_of_segments_are_those_of_the_row() {
+    let bounds = TERMS.bounds();
+    assert_eq!((bounds.min, bounds.max), (1_000, 1_000_000));
+}
+
+#[test]
+fn tags_have_1_to_128_characters() {
+    assert_eq!(check_tag(0), Err(TagError::Empty));
+    assert_eq!(check_tag(1), Ok(()));
+    assert_eq!(check_tag(MAX_TAG_CHARS), Ok(()));
+    let error = check_tag(129).unwrap_err();
+    assert_eq!(error, TagError::TooLong { chars: 129 });
+    assert!(error.detail().unwrap().contains("129") && error.detail().unwrap().contains("128"));
+    assert_eq!((error.kind(), TagError::Empty.kind()), (Kind::BadArgument, Kind::BadArgument));
+}
+
+#[test]
+fn a_forecast_follows_the_pace() {
+    let minute = Duration::from_mins(1);
+    assert_eq!(forecast(1_000, 100, minute), Some(10 * minute));
+    assert_eq!(forecast(0, 100, minute), Some(Duration::ZERO));
+    assert_eq!(forecast(1, 3, Duration::from_micros(10)), Some(Duration::from_micros(3)));
+}
+
+#[test]
+fn without_a_pace_there_is_no_forecast() {
+    assert_eq!(forecast(1_000, 0, Duration::from_mins(1)), None);
+    assert_eq!(forecast(1_000, 10, Duration::ZERO), None);
+}
+
+#[test]
+fn a_forecast_ends_after_10_000_years() {
+    let year = Duration::from_secs(31_556_952);
+    assert_eq!(forecast(10_000, 1, year), Some(10_000 * year));
+    assert_eq!(forecast(10_001, 1, year), None);
+    assert_eq!(forecast(u64::MAX, 1, Duration::MAX), None);
+}
+
+proptest! {
+    #[test]
+    fn ids_are_those_that_counting_finds(terms in small(), id in -5_i64..130) {
+        let all = all_after(&terms, id);
+        prop_assert_eq!(terms.first_after(id), all.first().copied());
+        prop_assert_eq!(terms.left_after(id), all.len() as u64);
+    }
+
+    #[test]
+    fn segments_one_after_the_other_are_all_ids(terms in small(), want in 1_u32..9) {
+        let (mut row, mut got) = (terms, Vec::new());
+        while let Ok(range) = row.reserve(want) {
+            let before = got.len();
+            got.extend((0..range.count).map(|offset| range.at(offset)));
+            prop_assert!(range.count == want || row.left_after(range.last()) == 0);
+            prop_assert!(got.len() > before);
+            prop_assert_eq!(got.last(), Some(&range.last()));
+            row.max_id = range.last();
+        }
+        prop_assert_eq!(got, all_after(&terms, terms.max_id));
+    }
+
+    #[test]
+    fn terms_are_good_exactly_if_they_have_an_id(terms in small()) {
+        prop_assert_eq!(terms.check().is_ok(), !all_after(&terms, -1).is_empty());
+    }
+
+    /// Whatever a row holds, calculating with it neither overflows nor leaves the range of its ids.
+    #[test]
+    fn any_row_is_safe_to_calculate_with(row in any::<[i64; 7]>(), id in any::<i64>(), want in any::<u32>()) {
+        let [max_id, start, step, max_step, increment, remainder, max_value] = row;
+        let terms = Terms { max_id, start, step, max_step, increment, remainder, max_value };
+        let (_, _) = (terms.check(), terms.restarted());
+        let bounds = terms.bounds();
+        prop_assert!(bounds.min >= 1 && bounds.max >= 1);
+        prop_assert_eq!(terms.left_after(id) == 0, terms.first_after(id).is_none());
+        if let Some(first) = terms.first_after(id) {
+            prop_assert!(first > id && first >= start && first <= max_value);
+        }
+        if let Ok(range) = terms.reserve(want) {
+            prop_assert!(range.count >= 1 && range.count <= want.max(1));
+            prop_assert!(range.first > max_id && range.first <= range.last() && range.last() <= max_value);
+        }
+    }
+
+    #[test]
+    fn forecasts_are_right_where_numbers_are_small(left in 0_u64..1 << 30, issued in 1_u64..1 << 20, over in 1_u64..1 << 30) {
+        let expected = left * over / issued;
+        let limit = 10_000 * 31_556_952_000_000;
+        let forecast = forecast(left, issued, Duration::from_micros(over));
+        prop_assert_eq!(forecast, (expected <= limit).then(|| Duration::from_micros(expected)));
+    }
+}

@@ -1,6 +1,7 @@
 //! Errors as Postgres reports them: the core's kinds get their SQLSTATEs here, and nowhere else.
 
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind, Refusal};
 
@@ -91,6 +92,22 @@ pub fn explained(error: &impl Explain) -> ErrorReport {
 pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
     ErrorReport::new(code, message.into(), function_name!()).set_detail(detail)
+}
+
+/// An error of SPI's that is no SQL error.
+#[cold]
+pub fn spi(error: &SpiError) -> ErrorReport {
+    ErrorReport::new(SPI, format!("snowflake_ids could not run its SQL: {error}"), function_name!())
+}
+
+const SPI: PgSqlErrorCode = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+
+/// The number of [`spi`]'s SQLSTATE.
+pub const SPI_CODE: i32 = SPI as i32;
+
+/// The five letters of an SQLSTATE, which the server packs six bits each.
+pub fn sqlstate(code: i32) -> String {
+    (0..5).map(|index| char::from(b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])).collect()
 }
 
 /// Reports an error where a `Result` can't be returned: in an iterator, or at server start.

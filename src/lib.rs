@@ -5,9 +5,12 @@
 
 mod error;
 mod pg;
-mod session;
+mod segment;
 mod settings;
+mod snowflake;
 mod sql;
+mod store;
+mod worker;
 
 use pgrx::prelude::*;
 
@@ -25,6 +28,7 @@ pub extern "C-unwind" fn _PG_init() {
     settings::define();
     let config = settings::checked().unwrap_or_else(|report| error::raise(*report));
     pg::shmem::request(config);
+    pg::worker::register_supervisor();
 }
 
 #[cfg(any(test, feature = "pg_test"))]

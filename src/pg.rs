@@ -1,12 +1,23 @@
-//! What is unsafe: an entry written by hand, the clock, text arguments, shared memory, raw settings, waiting, and the server's own variables.
+//! What is unsafe: entries written by hand, shared memory, locks, workers, transactions, SPI's plans, raw settings
+//! and arguments, clocks, and the server's own variables.
 //!
 //! Everything outside this folder is safe code; every block in it says why it may do what it does.
 #![allow(unsafe_code, reason = "the one place for it")]
 
 pub mod call;
+pub mod catalog;
 pub mod clock;
+pub mod condition;
+pub mod database;
 pub mod guc;
+pub mod lock;
+pub mod process;
 pub mod server;
 pub mod shmem;
+pub mod statement;
+pub mod station;
+pub mod tag;
 pub mod text;
+pub mod transaction;
 pub mod wait;
+pub mod worker;

@@ -41,6 +41,11 @@ static CLOCK_ROLLBACK: GucSetting<RollbackChoice> = GucSetting::<RollbackChoice>
 static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
 static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
+static MAX_SEGMENTS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
+static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
+static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
+static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
 const DEFAULT_LAYOUT: &CStr = c"41/5/5/12 epoch=2020-01-01";
@@ -55,12 +60,15 @@ pub struct Config {
     pub layout: Layout,
     /// The server's identity in them; None until an operator chose one.
     pub node: Option<Node>,
+    /// How many tags can be in use at once.
+    pub max_segments: usize,
 }
 
 /// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.
 pub fn define() {
     define_identity();
     define_behaviour();
+    define_segments();
     guc::reserve_prefix(c"snowflake_ids");
 }
 
@@ -127,6 +135,45 @@ fn define_behaviour() {
         context: GucContext::Userset,
     };
     guc::define_int(about, &CACHE, 1..=MAX_CACHE, GucFlags::default());
+}
+
+/// What concerns ids of tags.
+fn define_segments() {
+    let about = About {
+        name: c"snowflake_ids.max_segments",
+        short: c"Sets how many segment tags can be in use at once, in all databases together.",
+        long: c"Each takes about 1.2 kB of shared memory.",
+        context: GucContext::Postmaster,
+    };
+    guc::define_int(about, &MAX_SEGMENTS, 1..=1_000_000, GucFlags::default());
+    let about = About {
+        name: c"snowflake_ids.segment_prefetch",
+        short: c"Sets the share of a segment, in percent, after which the next one is fetched.",
+        long: c"0 fetches the next one with the first id of each.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &SEGMENT_PREFETCH, 0..=100, GucFlags::default());
+    let about = About {
+        name: c"snowflake_ids.segment_target_duration",
+        short: c"Sets how long a segment should last.",
+        long: c"A segment that lasts less doubles the next step, one that lasts twice as long halves it.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &SEGMENT_TARGET_DURATION, 1..=i32::MAX, GucFlags::UNIT_S);
+    let about = About {
+        name: c"snowflake_ids.segment_wait_timeout",
+        short: c"Sets the longest time that a call waits for ids of a tag.",
+        long: c"A call waits only when both segments of the tag are used up.",
+        context: GucContext::Userset,
+    };
+    guc::define_int(about, &SEGMENT_WAIT_TIMEOUT, 1..=i32::MAX, GucFlags::UNIT_MS);
+    let about = About {
+        name: c"snowflake_ids.segment_auto_create",
+        short: c"Creates unknown segment tags when they are first used.",
+        long: c"They get the defaults of snowflake_ids.segment_create, at once and for all sessions.",
+        context: GucContext::Suset,
+    };
+    guc::define_bool(about, &SEGMENT_AUTO_CREATE);
 }
 
 struct LayoutCheck;
@@ -203,7 +250,8 @@ pub fn checked() -> Result<Config, Box<ErrorReport>> {
     let worker = parse_worker(&text(&WORKER_ID));
     fits(&layout, Field::Worker, worker.unwrap_or(0).into())?;
     let node = worker.map(|worker| Node { datacenter: datacenter.cast_unsigned(), worker, rollback: 0 });
-    Ok(Config { layout, node })
+    let max_segments = usize::try_from(read(&MAX_SEGMENTS)).unwrap_or(1);
+    Ok(Config { layout, node, max_segments })
 }
 
 /// Whether the setting of a field fits the layout, which may have been set after it.
@@ -258,4 +306,24 @@ pub fn max_wait() -> Duration {
 #[inline]
 pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
+}
+
+/// The share of a segment, in percent, after which the next one is fetched.
+pub fn segment_prefetch() -> u8 {
+    u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
+}
+
+/// How long a segment should last.
+pub fn segment_target_duration() -> Duration {
+    Duration::from_secs(read(&SEGMENT_TARGET_DURATION).unsigned_abs().into())
+}
+
+/// The longest that a call waits for ids of a tag.
+pub fn segment_wait_timeout() -> Duration {
+    Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
+}
+
+/// Whether this session's calls make the tags that there are not.
+pub fn segment_auto_create() -> bool {
+    read(&SEGMENT_AUTO_CREATE)
 }

@@ -10,6 +10,7 @@
 mod decode;
 mod generate;
 mod layout;
+mod segment;
 mod status;
 mod text;
 mod time;

@@ -9,8 +9,8 @@ use pgrx::prelude::*;
 mod tests {
     use crate::error::Failure;
     use crate::pg::clock::SystemClock;
-    use crate::pg::shmem;
-    use crate::{session, settings};
+    use crate::pg::shmem::generator;
+    use crate::{settings, snowflake};
     use pgrx::prelude::*;
     use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, Layout, Node, Refusal, SequenceStart};
     use std::collections::HashSet;
@@ -38,7 +38,7 @@ mod tests {
         let id: i64 = one("SELECT snowflake_nextval()");
         let decoded = Layout::default().decode(id).unwrap();
         assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (3, 7, 0));
-        let shared = shmem::shared().unwrap();
+        let shared = generator::shared().unwrap();
         assert_eq!(shared.node, Some(Node { datacenter: 3, worker: 7, rollback: 0 }));
     }
 
@@ -68,20 +68,20 @@ mod tests {
         for cache in [1, 64, 1, 1000, 3] {
             Spi::run(&format!("SET snowflake_ids.cache = {cache}")).unwrap();
             for _ in 0..500 {
-                let id = session::next("test").unwrap();
+                let id = snowflake::next("test").unwrap();
                 assert!(id > last, "{id} after {last}");
                 assert!(all.insert(id));
                 last = id;
             }
         }
-        assert_eq!(session::last(), Some(last));
+        assert_eq!(snowflake::last(), Some(last));
     }
 
     #[pg_test]
     fn several_take_what_the_session_holds_first() {
         Spi::run("SET snowflake_ids.cache = 100").unwrap();
-        let first = session::next("test").unwrap();
-        let mut several = session::several("test", 150).unwrap();
+        let first = snowflake::next("test").unwrap();
+        let mut several = snowflake::several("test", 150).unwrap();
         let mut last = first;
         for _ in 0..150 {
             let id = several.next().unwrap().unwrap();
@@ -89,7 +89,7 @@ mod tests {
             last = id;
         }
         assert_eq!(several.next().unwrap(), None);
-        assert!(session::next("test").unwrap() > last);
+        assert!(snowflake::next("test").unwrap() > last);
     }
 
     #[pg_test]
@@ -141,9 +141,9 @@ mod tests {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.max_wait = '1min'").unwrap();
         // Whatever other tests borrowed is over before this starts.
-        session::next("test").unwrap();
+        snowflake::next("test").unwrap();
         let started = Instant::now();
-        let mut several = session::several("test", 50_000).unwrap();
+        let mut several = snowflake::several("test", 50_000).unwrap();
         let ids: Vec<i64> = (0..50_000).map(|_| several.next().unwrap().unwrap()).collect();
         let elapsed = started.elapsed();
         assert!(ids.is_sorted());
@@ -155,7 +155,7 @@ mod tests {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.max_wait = 0").unwrap();
         // Each call takes what is left of the present tick and throws it away.
-        let failure = (0..10_000).find_map(|_| session::several("test", 8192).unwrap().next().err());
+        let failure = (0..10_000).find_map(|_| snowflake::several("test", 8192).unwrap().next().err());
         assert!(
             matches!(failure, Some(Failure::Refused(Refusal::Drift(Drift { cause: Cause::Demand, .. })))),
             "{failure:?}"

@@ -1,6 +1,7 @@
-//! The server's wall clock.
+//! The server's clocks.
 
 use snowflake_ids_core::{Clock, UnixMicros};
+use std::time::Duration;
 
 /// `CLOCK_REALTIME`, which Linux serves from the vDSO without a system call. Asked of libc directly: the
 /// standard library's `SystemTime` goes the same way, but its arithmetic costs a fifth of an id.
@@ -9,9 +10,20 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> UnixMicros {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the struct is ours; the call fails for unknown clocks only.
-        unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
-        UnixMicros(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
+        UnixMicros(micros(libc::CLOCK_REALTIME))
     }
+}
+
+/// The time since some instant before the server's start: `CLOCK_MONOTONIC`, one for all processes of a
+/// machine, which nobody steps. (`Instant` is the same clock, but can't be shared between processes.)
+pub fn uptime() -> Duration {
+    Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
+}
+
+#[inline]
+fn micros(clock: libc::clockid_t) -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the struct is ours; the call fails for unknown clocks only.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
 }

@@ -46,6 +46,13 @@ pub fn define_int(
     define(name, || GucRegistry::define_int_guc(name, short, long, setting, min, max, context, flags));
 }
 
+/// Defines on or off.
+pub fn define_bool(about: About, setting: &'static GucSetting<bool>) {
+    let About { name, short, long, context } = about;
+    let flags = GucFlags::default();
+    define(name, || GucRegistry::define_bool_guc(name, short, long, setting, context, flags));
+}
+
 /// Defines one of several words, with a check.
 pub fn define_enum<T: GucEnum, C: Check<T>>(about: About, setting: &'static GucSetting<T>) {
     let About { name, short, long, context } = about;

@@ -59,3 +59,16 @@ pub fn max_processes() -> usize {
         .sum::<usize>()
         + LAUNCHER
 }
+
+/// How many workers can run at once.
+pub fn max_workers() -> usize {
+    // SAFETY: a plain variable of the server, fixed before libraries are loaded.
+    let workers = unsafe { pg_sys::max_worker_processes };
+    usize::try_from(workers).unwrap_or(0).max(1)
+}
+
+/// The database that this process is connected to.
+pub fn database() -> u32 {
+    // SAFETY: a plain variable of this process, set when it connected.
+    unsafe { pg_sys::MyDatabaseId }.to_u32()
+}

@@ -6,33 +6,67 @@ use std::time::Duration;
 /// The longest sleep at a stretch: whoever waits for the clock looks at it this often.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// What is waited for, as `pg_stat_activity` shows it where the server lets an extension name it.
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// `SnowflakeClock`: a call waits for the clock.
+    Clock,
+    /// `SegmentRefill`: a call waits for ids of a tag.
+    Refill,
+    /// `SegmentWorkerMain`: a worker waits for work.
+    Worker,
+    /// `SegmentSupervisorMain`: the supervisor waits for requests.
+    Supervisor,
+}
+
+impl Event {
+    /// The number by which the server knows it.
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    pub fn number(self) -> u32 {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NUMBERS: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
+        let name = match self {
+            Self::Clock => c"SnowflakeClock",
+            Self::Refill => c"SegmentRefill",
+            Self::Worker => c"SegmentWorkerMain",
+            Self::Supervisor => c"SegmentSupervisorMain",
+        };
+        let number = &NUMBERS[self as usize];
+        if number.load(Ordering::Relaxed) == 0 {
+            // SAFETY: the name is a constant; the server keeps one event of a name for all processes.
+            number.store(unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) }, Ordering::Relaxed);
+        }
+        number.load(Ordering::Relaxed)
+    }
+
+    /// The number by which the server knows it: one for all extensions.
+    #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+    #[allow(clippy::unused_self, reason = "other versions use it")]
+    pub const fn number(self) -> u32 {
+        pg_sys::PG_WAIT_EXTENSION
+    }
+}
+
 /// Sleeps for a while, at most a slice; less when the process is woken.
 pub fn sleep(duration: Duration) {
-    let millis = duration.min(SLICE).as_micros().div_ceil(1_000);
-    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     check_for_interrupts!();
-    // SAFETY: MyLatch is this process's own latch, and all processes that run SQL have one.
-    unsafe {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "at most a slice")]
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, millis as _, wait_event());
-        pg_sys::ResetLatch(pg_sys::MyLatch);
-    }
+    until_woken(Event::Clock, duration.min(SLICE));
     check_for_interrupts!();
 }
 
-/// What `pg_stat_activity` shows meanwhile: `SnowflakeClock` where the server lets an extension name it.
-fn wait_event() -> u32 {
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    {
-        use std::sync::atomic::{AtomicU32, Ordering};
-        static EVENT: AtomicU32 = AtomicU32::new(0);
-        if EVENT.load(Ordering::Relaxed) == 0 {
-            // SAFETY: the name is a constant; the server keeps one event of a name for all processes.
-            let event = unsafe { pg_sys::WaitEventExtensionNew(c"SnowflakeClock".as_ptr()) };
-            EVENT.store(event, Ordering::Relaxed);
-        }
-        EVENT.load(Ordering::Relaxed)
+/// Sleeps until this process is woken, at most for the time given.
+pub fn until_woken(event: Event, limit: Duration) {
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    let millis = limit.as_micros().div_ceil(1_000).min(i32::MAX as u128);
+    // SAFETY: MyLatch is this process's own latch, and all processes that are attached to shared memory have
+    // one.
+    unsafe {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_possible_wrap,
+            reason = "within i32, see above"
+        )]
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, millis as _, event.number());
+        pg_sys::ResetLatch(pg_sys::MyLatch);
     }
-    #[cfg(not(any(feature = "pg17", feature = "pg18")))]
-    pg_sys::PG_WAIT_EXTENSION
 }

@@ -1,23 +1,28 @@
 //! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::pg::call`].
 
 use crate::error::{bad_argument, raise};
-use crate::session::{self, Several};
+use crate::snowflake::{self, Several};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// The most ids of one call of `snowflake_nextvals`: what a session may want at once, not what a slip of
+/// The most ids of one call: what a session may want at once, not what a slip of
 /// the keyboard says.
 const MAX_COUNT: i32 = 10_000_000;
 
 /// Several ids at once, in growing order.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
-    if !(1..=MAX_COUNT).contains(&count) {
-        let detail = format!("A call gives 1 to {MAX_COUNT} ids.");
-        return Err(bad_argument(format!("count {count} is out of range"), detail));
-    }
-    let several = session::several("snowflake_nextvals", count.unsigned_abs())?;
+    let several = snowflake::several("snowflake_nextvals", checked_count(count)?)?;
     Ok(SetOfIterator::new(Ids(several)))
+}
+
+/// How many ids a call is to give.
+pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
+    if (1..=MAX_COUNT).contains(&count) {
+        return Ok(count.unsigned_abs());
+    }
+    let detail = format!("A call gives 1 to {MAX_COUNT} ids.");
+    Err(bad_argument(format!("count {count} is out of range"), detail))
 }
 
 struct Ids(Several);
@@ -34,7 +39,7 @@ impl Iterator for Ids {
 /// has to run where the answer is.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_lastval() -> Result<i64, ErrorReport> {
-    session::last().ok_or_else(|| {
+    snowflake::last().ok_or_else(|| {
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "snowflake_lastval is not yet defined in this session",

@@ -1,7 +1,7 @@
 //! Which layout a decode function uses: the server's, or the one it is given.
 
 use crate::error::explained;
-use crate::pg::shmem;
+use crate::pg::shmem::generator;
 use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::Layout;
@@ -14,7 +14,7 @@ thread_local! {
 
 /// The server's own layout. Without shared memory it is what the configuration says.
 pub fn of_server() -> Result<Layout, ErrorReport> {
-    match shmem::shared() {
+    match generator::shared() {
         Some(shared) => Ok(shared.layout),
         None => named(&settings::layout_text_without_preload()),
     }

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 mod snowflake_ids {
     use crate::error::Unready;
     use crate::pg::clock::SystemClock;
-    use crate::pg::shmem;
+    use crate::pg::shmem::generator;
     use crate::sql::time;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -36,7 +36,8 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let shared = shmem::shared().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids.status"))?;
+        let shared =
+            generator::shared().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids.status"))?;
         let layout = &shared.layout;
         let now = SystemClock.now();
         let snapshot = shared.generator.snapshot();

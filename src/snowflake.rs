@@ -5,7 +5,7 @@
 
 use crate::error::{Failure, Unready};
 use crate::pg::clock::SystemClock;
-use crate::pg::shmem::{self, Shared};
+use crate::pg::shmem::generator::{self, Shared};
 use crate::pg::{server, wait};
 use crate::settings;
 use snowflake_ids_core::{Block, Refusal, Stretch};
@@ -25,7 +25,7 @@ static LAST: AtomicI64 = AtomicI64::new(-1);
 /// nothing of the server's, so no error comes out of it.
 #[inline]
 pub fn next_at_once() -> Option<i64> {
-    let shared = shmem::shared().filter(|shared| shared.node.is_some() && server::out_of_recovery())?;
+    let shared = generator::shared().filter(|shared| shared.node.is_some() && server::out_of_recovery())?;
     let position = match BLOCK.pop(shared.steps_back()) {
         Some(position) => position,
         None => refill(shared).ok()?,
@@ -56,7 +56,7 @@ pub fn last() -> Option<i64> {
 /// The server's generator, if this session may use it now.
 #[inline]
 fn ready(function: &'static str) -> Result<&'static Shared, Failure> {
-    match shmem::shared() {
+    match generator::shared() {
         Some(shared) if shared.node.is_some() && !server::in_recovery() => Ok(shared),
         shared => Err(Failure::Unready(unready(shared), function)),
     }

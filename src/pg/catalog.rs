@@ -1,0 +1,96 @@
+//! The extension's table of tags, as the catalog knows it.
+
+use pgrx::{PgRelation, pg_guard, pg_sys};
+use std::cell::Cell;
+use std::sync::Once;
+
+use super::process::PerProcess;
+
+/// The table's oid, which is another one after the extension was dropped and created again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source(pg_sys::Oid);
+
+/// What is to be done when the table changes.
+type Action = fn();
+
+static SOURCE: PerProcess<Cell<Option<Source>>> = PerProcess::new(Cell::new(None));
+static ON_CHANGE: PerProcess<Cell<Option<Action>>> = PerProcess::new(Cell::new(None));
+
+impl Source {
+    /// The table of this database; None where the extension is not, or no more. Looked up once, and again when
+    /// the table was changed or dropped.
+    pub fn find() -> Option<Self> {
+        watch();
+        if SOURCE.get().is_none() {
+            SOURCE.set(Self::look_up());
+        }
+        SOURCE.get()
+    }
+
+    fn look_up() -> Option<Self> {
+        // SAFETY: within a transaction, as the callers are; the names are constants.
+        let table = unsafe {
+            let schema = pg_sys::get_namespace_oid(c"snowflake_ids".as_ptr(), true);
+            if schema == pg_sys::InvalidOid {
+                return None;
+            }
+            pg_sys::get_relname_relid(c"segment".as_ptr(), schema)
+        };
+        (table != pg_sys::InvalidOid).then_some(Self(table))
+    }
+
+    /// The table of this oid, which is known to be one.
+    pub fn of(table: pg_sys::Oid) -> Self {
+        Self(table)
+    }
+
+    /// As a plain number.
+    pub fn number(self) -> u32 {
+        self.0.to_u32()
+    }
+
+    /// Runs `work` with the rights of the table's owner, and no more: who may use a tag need not be allowed to
+    /// see the table, and triggers of its owner must not run with a worker's.
+    pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
+        let mut user = pg_sys::InvalidOid;
+        let mut context = 0;
+        #[allow(clippy::cast_possible_wrap, reason = "two low bits")]
+        let restricted =
+            (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION) as i32;
+        // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets
+        // the user, as for every error within a function of another's rights.
+        unsafe {
+            let table = PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed());
+            let owner = (*table.rd_rel).relowner;
+            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+            pg_sys::SetUserIdAndSecContext(owner, context | restricted);
+        }
+        let done = work();
+        // SAFETY: what was read above.
+        unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
+        done
+    }
+}
+
+/// Has `action` called whenever the table was changed or dropped.
+pub fn on_change(action: Action) {
+    ON_CHANGE.set(Some(action));
+}
+
+fn watch() {
+    static ONCE: Once = Once::new();
+    // SAFETY: registered once for the life of the process.
+    ONCE.call_once(|| unsafe {
+        pg_sys::CacheRegisterRelcacheCallback(Some(changed), pg_sys::Datum::from(0));
+    });
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+    if relation == pg_sys::InvalidOid || SOURCE.get() == Some(Source(relation)) {
+        SOURCE.set(None);
+        if let Some(action) = ON_CHANGE.get() {
+            action();
+        }
+    }
+}

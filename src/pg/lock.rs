@@ -1,0 +1,81 @@
+//! A lock of Postgres's that all processes of the server share, as the raw lock of `lock_api`'s guards.
+//!
+//! Whoever holds one allocates nothing of the server's, logs nothing and runs no SQL: an error would leave
+//! what it guards half done.
+
+use lock_api::GuardNoSend;
+use pgrx::pg_sys;
+
+/// An `LWLock`. Where it is waited for, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
+pub struct LwLock(*mut pg_sys::LWLock);
+
+// SAFETY: made to be used by many processes; it lies in shared memory as long as they live.
+unsafe impl Send for LwLock {}
+// SAFETY: as above.
+unsafe impl Sync for LwLock {}
+
+const NAME: &std::ffi::CStr = c"snowflake_ids";
+
+/// Asks the server for the lock. Only while it adds up what shared memory is needed.
+pub fn request() {
+    // SAFETY: the caller sees to the time; the name is a constant.
+    unsafe { pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), 1) }
+}
+
+impl LwLock {
+    /// The lock that was requested. Only while shared memory is laid out.
+    pub fn requested() -> Self {
+        // SAFETY: one was requested under this name.
+        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock })
+    }
+
+    fn acquire(&self, mode: pg_sys::LWLockMode::Type) {
+        // SAFETY: the lock is initialised. It holds off interrupts until it is released.
+        unsafe { pg_sys::LWLockAcquire(self.0, mode) };
+    }
+
+    fn try_acquire(&self, mode: pg_sys::LWLockMode::Type) -> bool {
+        // SAFETY: as above.
+        unsafe { pg_sys::LWLockConditionalAcquire(self.0, mode) }
+    }
+
+    fn release(&self) {
+        // SAFETY: after an error the server has released its locks, and let interrupts in, by itself.
+        unsafe {
+            if pg_sys::InterruptHoldoffCount > 0 {
+                pg_sys::LWLockRelease(self.0);
+            }
+        }
+    }
+}
+
+// SAFETY: an LWLock excludes as the trait asks; the guards stay in the process that took it.
+unsafe impl lock_api::RawRwLock for LwLock {
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait's")]
+    const INIT: Self = Self(std::ptr::null_mut());
+    type GuardMarker = GuardNoSend;
+
+    fn lock_shared(&self) {
+        self.acquire(pg_sys::LWLockMode::LW_SHARED);
+    }
+
+    fn try_lock_shared(&self) -> bool {
+        self.try_acquire(pg_sys::LWLockMode::LW_SHARED)
+    }
+
+    unsafe fn unlock_shared(&self) {
+        self.release();
+    }
+
+    fn lock_exclusive(&self) {
+        self.acquire(pg_sys::LWLockMode::LW_EXCLUSIVE);
+    }
+
+    fn try_lock_exclusive(&self) -> bool {
+        self.try_acquire(pg_sys::LWLockMode::LW_EXCLUSIVE)
+    }
+
+    unsafe fn unlock_exclusive(&self) {
+        self.release();
+    }
+}

@@ -1,0 +1,24 @@
+//! What one process keeps for itself.
+
+/// A variable of this process. Each process of the server serves one session and has one thread, so cells
+/// need no lock; the standard library's thread-locals would cost a call on each access.
+pub struct PerProcess<T>(T);
+
+// SAFETY: a process of the server has one thread.
+unsafe impl<T> Sync for PerProcess<T> {}
+
+impl<T> PerProcess<T> {
+    /// A variable with its first value.
+    pub const fn new(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T> std::ops::Deref for PerProcess<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}

@@ -1,0 +1,101 @@
+//! The tags in use on this server, their buffers, and the workers that fill them, in shared memory.
+
+use super::Block;
+use crate::pg::lock::LwLock;
+use crate::pg::server;
+use crate::pg::station::Station;
+use crate::segment::slot::Slot;
+use crate::settings::Config;
+use crate::worker::Desk;
+use lock_api::RwLock;
+use snowflake_ids_core::directory::{Directory, Entry, index_len};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+/// All of it. The slices lie behind it in the same block, at the same addresses in all processes: they are
+/// forked from the postmaster that laid it out.
+#[repr(C, align(64))]
+pub struct Segments {
+    /// The buffers.
+    pub slots: &'static [Slot],
+    /// Which tag has which of them. Held for writing by whoever publishes ids or takes them away, too.
+    pub directory: RwLock<LwLock, Directory<'static>>,
+    /// A place for each worker that refills.
+    pub desks: &'static [Desk],
+    /// Where the supervisor is.
+    pub supervisor: Station,
+    /// Draws the incarnations of slots: no two owners of a slot have the same.
+    pub incarnations: AtomicU64,
+}
+
+static SEGMENTS: AtomicPtr<Segments> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The server's tags; None where the library was not preloaded.
+#[inline]
+pub fn segments() -> Option<&'static Segments> {
+    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
+    unsafe { SEGMENTS.load(Ordering::Relaxed).as_ref() }
+}
+
+/// The block, as the server lays it out.
+pub const BLOCK: Block = Block { name: c"snowflake_ids segments", size, fill, attach };
+
+/// Where the parts of the block begin, and its length.
+struct Plan {
+    slots: usize,
+    desks: usize,
+    entries: usize,
+    index: usize,
+    end: usize,
+}
+
+impl Plan {
+    fn new(places: usize) -> Self {
+        let slots = size_of::<Segments>().next_multiple_of(align_of::<Slot>());
+        let desks = (slots + places * size_of::<Slot>()).next_multiple_of(align_of::<Desk>());
+        let entries =
+            (desks + server::max_workers() * size_of::<Desk>()).next_multiple_of(align_of::<Entry>());
+        let index = (entries + places * size_of::<Entry>()).next_multiple_of(align_of::<u32>());
+        Self { slots, desks, entries, index, end: index + index_len(places) * size_of::<u32>() }
+    }
+}
+
+fn size(config: &Config) -> usize {
+    Plan::new(config.max_segments).end
+}
+
+unsafe fn attach(block: *mut u8) {
+    SEGMENTS.store(block.cast(), Ordering::Relaxed);
+}
+
+#[allow(clippy::cast_ptr_alignment, reason = "blocks begin with a cache line")]
+unsafe fn fill(block: *mut u8, config: &Config) {
+    let places = config.max_segments;
+    let plan = Plan::new(places);
+    // SAFETY: the plan keeps the parts apart, within the block's size, and each aligned as its type needs.
+    unsafe {
+        let entries = array(block.add(plan.entries), places, || Entry::EMPTY);
+        let index = array(block.add(plan.index), index_len(places), || 0);
+        let segments = Segments {
+            slots: array(block.add(plan.slots), places, Slot::new),
+            directory: RwLock::from_raw(LwLock::requested(), Directory::new(entries, index)),
+            desks: array(block.add(plan.desks), server::max_workers(), Desk::default),
+            supervisor: Station::default(),
+            incarnations: AtomicU64::new(0),
+        };
+        block.cast::<Segments>().write(segments);
+    }
+}
+
+/// # Safety
+/// There is room for as many values from `start` on, aligned, and for nobody else.
+#[allow(clippy::cast_ptr_alignment, reason = "the caller's promise")]
+unsafe fn array<T>(start: *mut u8, count: usize, value: impl Fn() -> T) -> &'static mut [T] {
+    let start: *mut T = start.cast();
+    // SAFETY: as above; all are written before they are read.
+    unsafe {
+        for index in 0..count {
+            start.add(index).write(value());
+        }
+        std::slice::from_raw_parts_mut(start, count)
+    }
+}

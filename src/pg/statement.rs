@@ -1,0 +1,52 @@
+//! SQL statements that a process plans once.
+
+use super::process::PerProcess;
+use pgrx::datum::DatumWithOid;
+use pgrx::prelude::*;
+use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData};
+use std::cell::RefCell;
+
+/// A statement, planned when it is first run and kept.
+pub struct Statement {
+    sql: &'static str,
+    types: &'static [PgBuiltInOids],
+    kept: PerProcess<RefCell<Option<OwnedPreparedStatement>>>,
+}
+
+impl Statement {
+    /// A statement with the types of its arguments. All names in it have their schemas, or are of `pg_catalog`.
+    pub const fn new(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
+        Self { sql, types, kept: PerProcess::new(RefCell::new(None)) }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Those of SPI; SQL errors are thrown.
+    pub fn run(&self, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
+        self.first(arguments, |_| Ok(())).map(drop)
+    }
+
+    /// Runs it and reads its first row; None where it gave none.
+    ///
+    /// # Errors
+    /// Those of SPI; SQL errors are thrown.
+    pub fn first<T>(
+        &self,
+        arguments: &[DatumWithOid<'_>],
+        read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
+    ) -> Result<Option<T>, SpiError> {
+        Spi::connect_mut(|client| {
+            let mut kept = self.kept.borrow_mut();
+            let plan = match &mut *kept {
+                Some(plan) => plan,
+                empty => {
+                    let types: Vec<_> = self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect();
+                    empty.insert(client.prepare_mut(self.sql, &types)?.keep())
+                }
+            };
+            let rows = client.update(&*plan, None, arguments)?;
+            rows.into_iter().next().map(|row| read(&row)).transpose()
+        })
+    }
+}

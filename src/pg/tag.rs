@@ -1,0 +1,142 @@
+//! Tags between SQL and the core: the bytes of a text, in whatever encoding the database has.
+
+use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
+use pgrx::datum::{Datum, UnboxDatum};
+use pgrx::nullable::Nullable;
+use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
+use pgrx::{FromDatum, IntoDatum, pg_sys, varlena};
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::terms::{TagError, check_tag};
+use std::ffi::c_int;
+
+/// A tag as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TagText(pub Tag);
+
+/// Why bytes can't be a tag.
+pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
+    // SAFETY: the bytes are the caller's.
+    let chars = unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), length(bytes)) };
+    let chars = usize::try_from(chars).unwrap_or(0);
+    check_tag(chars)?;
+    Tag::new(bytes).ok_or(TagError::TooLong { chars })
+}
+
+fn length(bytes: &[u8]) -> c_int {
+    c_int::try_from(bytes.len()).unwrap_or(c_int::MAX)
+}
+
+impl TagText {
+    /// The tag for people of any encoding.
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(self.0.as_bytes()).into_owned()
+    }
+
+    /// The tag for people of this database, which may not be its own: then letters that are none in this
+    /// database's encoding become question marks.
+    pub fn legible(self) -> Self {
+        let bytes = self.0.as_bytes();
+        // SAFETY: the bytes are ours.
+        if unsafe { pg_sys::pg_verifymbstr(bytes.as_ptr().cast(), length(bytes), true) } {
+            return self;
+        }
+        let ascii: Vec<u8> = bytes.iter().map(|byte| if byte.is_ascii() { *byte } else { b'?' }).collect();
+        Tag::new(&ascii).map_or(self, Self)
+    }
+}
+
+/// The bytes of a text argument. They live as long as the call.
+///
+/// # Safety
+/// The datum is a text.
+#[inline]
+pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: as above. What is compressed or stored elsewhere is fetched, which allocates; the rest stays where
+    // it is.
+    unsafe {
+        let mut text: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        if !is_plain(text) {
+            text = pg_sys::pg_detoast_datum_packed(text);
+        }
+        std::slice::from_raw_parts(varlena::vardata_any(text).cast(), varlena::varsize_any_exhdr(text))
+    }
+}
+
+/// Whether the bytes of a text can be read where it is.
+///
+/// # Safety
+/// It is a text.
+#[inline]
+pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        varlena::varatt_is_4b_u(text) || (varlena::varatt_is_1b(text) && !varlena::varatt_is_1b_e(text))
+    }
+}
+
+// SAFETY: asked for of texts only.
+unsafe impl UnboxDatum for TagText {
+    type As<'src> = Self;
+
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> Self
+    where
+        Self: 'src,
+    {
+        // SAFETY: as above; what was written as a tag is short enough for one.
+        unsafe { Self(Tag::new(bytes_of(datum.sans_lifetime())).unwrap_or_default()) }
+    }
+}
+
+impl FromDatum for TagText {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: asked for of texts only.
+        (!is_null).then(|| unsafe { bytes_of(datum) }).and_then(Tag::new).map(Self)
+    }
+}
+
+impl IntoDatum for TagText {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let bytes = self.0.as_bytes();
+        // SAFETY: the bytes are copied.
+        let text = unsafe { pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), length(bytes)) };
+        Some(text.into())
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+impl_sql_translatable!(TagText, "text");
+
+// SAFETY: what `into_datum` makes is a text, as which the type is declared.
+unsafe impl BoxRet for TagText {
+    unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+        // SAFETY: as above.
+        match self.into_datum() {
+            // SAFETY: as above.
+            Some(text) => unsafe { call.return_raw_datum(text) },
+            None => call.return_null(),
+        }
+    }
+}
+
+/// A tag as a user wrote it, not yet looked at.
+pub struct TagArg<'a>(pub &'a [u8]);
+
+impl_sql_translatable!(TagArg<'_>, arg_only = "text");
+
+// SAFETY: declared as text.
+unsafe impl<'fcx> ArgAbi<'fcx> for TagArg<'fcx> {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: as above.
+        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
+        Self(bytes.unwrap_or_default())
+    }
+
+    unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
+        // SAFETY: as above.
+        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
+        bytes.map(Self).into()
+    }
+}

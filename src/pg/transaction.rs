@@ -1,0 +1,84 @@
+//! What happens to the session's transaction.
+
+use pgrx::{pg_guard, pg_sys};
+use std::ffi::c_void;
+use std::sync::Once;
+
+/// Who wants to know.
+pub struct Hooks {
+    /// The transaction is about to commit or to be prepared. May run SQL, and may fail.
+    pub before_commit: fn(),
+    /// The transaction is over, one way or the other. Must not fail.
+    pub ended: fn(),
+    /// A subtransaction was rolled back. Must not fail.
+    pub subtransaction_aborted: fn(Subtransaction),
+    /// A subtransaction is now part of the one that it began in. Must not fail.
+    pub subtransaction_committed: fn(Subtransaction, Subtransaction),
+}
+
+/// The number of a subtransaction within its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subtransaction(u32);
+
+impl Subtransaction {
+    /// The one that the session is in; the transaction itself counts as one.
+    pub fn current() -> Self {
+        // SAFETY: called from SQL functions, that is, within a transaction.
+        Self(unsafe { pg_sys::GetCurrentSubTransactionId() })
+    }
+}
+
+/// Has the hooks called from now on, in this process. They stay for good: more calls change nothing.
+pub fn watch(hooks: &'static Hooks) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let argument: *mut c_void = std::ptr::from_ref(hooks).cast_mut().cast();
+        // SAFETY: the argument is valid forever, and only read.
+        unsafe {
+            pg_sys::RegisterXactCallback(Some(on_transaction), argument);
+            pg_sys::RegisterSubXactCallback(Some(on_subtransaction), argument);
+        }
+    });
+}
+
+/// Runs SQL where the transaction is about to end, and has no snapshot any more.
+pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: within a transaction. An error ends it, and its snapshots with it.
+    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
+    let done = work();
+    // SAFETY: the one pushed above.
+    unsafe { pg_sys::PopActiveSnapshot() };
+    done
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, hooks: *mut c_void) {
+    use pg_sys::XactEvent;
+    // SAFETY: what `watch` passed.
+    let hooks = unsafe { &*hooks.cast::<Hooks>() };
+    match event {
+        XactEvent::XACT_EVENT_PRE_COMMIT | XactEvent::XACT_EVENT_PRE_PREPARE => (hooks.before_commit)(),
+        XactEvent::XACT_EVENT_COMMIT | XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PREPARE => {
+            (hooks.ended)();
+        }
+        _ => {}
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_subtransaction(
+    event: pg_sys::SubXactEvent::Type,
+    this: pg_sys::SubTransactionId,
+    parent: pg_sys::SubTransactionId,
+    hooks: *mut c_void,
+) {
+    use pg_sys::SubXactEvent;
+    // SAFETY: what `watch` passed.
+    let hooks = unsafe { &*hooks.cast::<Hooks>() };
+    let (this, parent) = (Subtransaction(this), Subtransaction(parent));
+    match event {
+        SubXactEvent::SUBXACT_EVENT_ABORT_SUB => (hooks.subtransaction_aborted)(this),
+        SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => (hooks.subtransaction_committed)(this, parent),
+        _ => {}
+    }
+}

@@ -1,0 +1,189 @@
+//! Background workers: how they are started, what they are entered by, and their transactions.
+
+use super::wait::{self, Event};
+use crate::worker::{refiller, supervisor};
+use pgrx::bgworkers::DynamicBackgroundWorker;
+use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::{PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use std::ffi::{CStr, c_int};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+/// How long the server waits before it starts a supervisor that ended anew.
+const RESTART: Duration = Duration::from_secs(1);
+
+/// Has the server run a supervisor from the moment on in which it accepts writes.
+pub fn register_supervisor() {
+    builder("snowflake_ids supervisor", "snowflake_ids_supervisor_main")
+        .set_restart_time(Some(RESTART))
+        .load();
+}
+
+/// Asks for a refiller for a database: at this desk. Only from the supervisor.
+///
+/// # Errors
+/// All of `max_worker_processes` are in use.
+pub fn start_refiller(desk: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+    // SAFETY: set once at the start of every process.
+    let me = unsafe { pg_sys::MyProcPid };
+    builder("snowflake_ids segments", "snowflake_ids_refiller_main")
+        .set_restart_time(None)
+        .set_argument(Some(pg_sys::Datum::from(u64::from(desk) << 32 | u64::from(database))))
+        .set_notify_pid(me)
+        .load_dynamic()
+        .map_err(|_| Unavailable)
+}
+
+/// There is no place for another worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Unavailable;
+
+fn builder(name: &str, function: &str) -> BackgroundWorkerBuilder {
+    BackgroundWorkerBuilder::new(name)
+        .set_type(name)
+        .set_library("snowflake_ids")
+        .set_function(function)
+        .enable_spi_access()
+        .set_start_time(BgWorkerStartTime::RecoveryFinished)
+}
+
+// The raw symbols: pg_sys's wrap them in Rust, and a signal handler must be the function itself.
+unsafe extern "C-unwind" {
+    fn die(signal: c_int);
+}
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_ids_supervisor_main(_argument: pg_sys::Datum) {
+    // SIGTERM sets a flag: it has nothing to be torn out of, and the log no line at each stop of the server.
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
+    // To no database in particular: it is seen in pg_stat_activity, reads what databases there are, and stands in
+    // the way of none.
+    // SAFETY: the first thing that a worker does.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
+    supervisor::run();
+}
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_ids_refiller_main(argument: pg_sys::Datum) {
+    handle_signals_like_a_session();
+    let argument = argument.value() as u64;
+    #[allow(clippy::cast_possible_truncation, reason = "the two halves that start_refiller put together")]
+    refiller::run((argument >> 32) as u32, argument as u32);
+}
+
+/// So that SIGTERM ends waits for locks and for disks, too.
+fn handle_signals_like_a_session() {
+    BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
+    // SAFETY: the server's own handler.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::pqsignal(pg_sys::SIGTERM.cast_signed(), Some(die));
+        #[cfg(feature = "pg18")]
+        pg_sys::pqsignal_be(pg_sys::SIGTERM.cast_signed(), Some(die));
+    }
+}
+
+/// Has `action` called when this process ends, whatever the reason.
+pub fn on_exit(action: fn()) {
+    // SAFETY: a function's address is passed, and taken for one again.
+    unsafe { pg_sys::before_shmem_exit(Some(exiting), pg_sys::Datum::from(action as usize)) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
+    // SAFETY: what `on_exit` passed.
+    let action: fn() = unsafe { std::mem::transmute(action.value()) };
+    action();
+}
+
+/// Connects this worker to a database, as its superuser, with settings that users can't change for it.
+pub fn connect(database: u32) {
+    const OF_ITS_OWN: [(&CStr, &CStr); 5] = [
+        (c"search_path", c"pg_catalog, pg_temp"),
+        (c"default_transaction_isolation", c"read committed"),
+        (c"default_transaction_read_only", c"off"),
+        (c"session_replication_role", c"origin"),
+        (c"lock_timeout", c"0"),
+    ];
+    // SAFETY: once, by a worker that has no connection; the texts are constants.
+    unsafe {
+        pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::Oid::from(database), pg_sys::InvalidOid, 0);
+        for (name, value) in OF_ITS_OWN {
+            set(name, value);
+        }
+        // What is handed out must have reached the disk. Whoever asks for more than that gets it.
+        let asked_for = CStr::from_ptr(pg_sys::GetConfigOption(c"synchronous_commit".as_ptr(), false, false));
+        if asked_for != c"remote_apply" {
+            set(c"synchronous_commit", c"on");
+        }
+    }
+}
+
+/// # Safety
+/// Both texts are constants.
+unsafe fn set(name: &CStr, value: &CStr) {
+    // SAFETY: as above.
+    unsafe {
+        pg_sys::SetConfigOption(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_OVERRIDE,
+        );
+    }
+}
+
+/// Sleeps until this worker is woken, at most for the time given. Shutdown ends it, and the process.
+pub fn sleep(event: Event, limit: Duration) {
+    check_for_interrupts!();
+    wait::until_woken(event, limit);
+    check_for_interrupts!();
+    if BackgroundWorker::sigterm_received() {
+        // SAFETY: between two pieces of work. 1: to be started again, should it not be the server that stops.
+        unsafe { pg_sys::proc_exit(1) };
+    }
+    if BackgroundWorker::sighup_received() {
+        // SAFETY: as the server's own processes do between two pieces of work.
+        unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
+    }
+}
+
+/// Why a transaction of a worker failed.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// The SQLSTATE.
+    pub code: i32,
+    /// The message, for the log.
+    pub message: String,
+}
+
+/// Runs a transaction and commits it; where it fails, rolls it back. What it gives is durable.
+///
+/// # Errors
+/// [`Failed`], and nothing was changed.
+pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, Failed> {
+    let work = AssertUnwindSafe(|| Ok(BackgroundWorker::transaction(AssertUnwindSafe(work))));
+    PgTryBuilder::new(work)
+        .catch_others(|error| {
+            // SAFETY: as in the server's own workers after an error.
+            unsafe { pg_sys::AbortCurrentTransaction() };
+            let (CaughtError::PostgresError(report)
+            | CaughtError::ErrorReport(report)
+            | CaughtError::RustPanic { ereport: report, .. }) = error;
+            Err(Failed { code: report.sql_error_code() as i32, message: report.message().to_owned() })
+        })
+        .execute()
+}
+
+/// Says in `pg_stat_activity` what this worker does; None: nothing.
+pub fn show_activity(what: Option<&str>) {
+    use pg_sys::BackendState;
+    let text = what.and_then(|what| std::ffi::CString::new(what).ok());
+    let state = if text.is_some() { BackendState::STATE_RUNNING } else { BackendState::STATE_IDLE };
+    let text = text.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
+    // SAFETY: the text is copied.
+    unsafe { pg_sys::pgstat_report_activity(state, text) };
+}

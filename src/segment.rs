@@ -1,0 +1,164 @@
+//! Ids of a tag: dense, out of segments that a worker reserves ahead.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`failure`] | why a session got no id |
+//! | [`held`] | what this session knows of tags |
+//! | [`slot`] | what all sessions share of one |
+//! | [`place`] | who has which slot |
+//! | [`own`] | tags that this transaction has changed |
+
+pub mod failure;
+pub mod held;
+pub mod own;
+pub mod place;
+pub mod slot;
+
+use crate::error::Unready;
+use crate::pg::catalog::{self, Source};
+use crate::pg::clock::{SystemClock, uptime};
+use crate::pg::server;
+use crate::pg::shmem::segments::{Segments, segments};
+use crate::pg::tag::{self, TagText};
+use crate::pg::wait::Event;
+use crate::settings;
+use crate::worker;
+use failure::TagFailure;
+use held::Held;
+use slot::Slot;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::request::Answer;
+use snowflake_ids_core::segment::{Miss, Taken};
+use snowflake_ids_core::terms::Exhausted;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The next id of a tag where nothing stands in its way; None where [`next`] has more to do. Calls nothing of the
+/// server's that can fail.
+#[inline]
+pub fn next_at_once(held: &Held) -> Option<i64> {
+    let (slot, taken) = held.take().ok()?;
+    if taken.prefetch {
+        ask_ahead(slot);
+    }
+    Some(taken.range.first)
+}
+
+/// The next id of a tag.
+pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, TagFailure> {
+    let (tag, segments) = ready(function, bytes)?;
+    if let Some((taken, _)) = own::next(&tag, &SystemClock)? {
+        held::hold(&tag).set_last(taken.range.first);
+        return Ok(taken.range.first);
+    }
+    take(segments, &tag).map(|(_, taken)| taken.range.first)
+}
+
+/// The next number of a tag, in the tag's format.
+pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFailure> {
+    let (tag, segments) = ready(function, bytes)?;
+    let held = held::hold(&tag);
+    if let Some((taken, row)) = own::next(&tag, &SystemClock)? {
+        held.set_last(taken.range.first);
+        let format = held::format_of(&row.format);
+        return Ok(format.map_or_else(
+            || taken.range.first.to_string(),
+            |format| format.render(taken.day, taken.range.first),
+        ));
+    }
+    let (slot, taken) = take(segments, &tag)?;
+    Ok(held.write(slot, taken.day, taken.range.first))
+}
+
+/// The last id of a tag that this session got.
+pub fn last(bytes: &[u8]) -> Result<i64, TagFailure> {
+    let tag = tag::checked(bytes).map_err(TagFailure::BadTag)?;
+    held::find(bytes).and_then(Held::last).ok_or(TagFailure::NoLast(TagText(tag).shown()))
+}
+
+/// A tag that may be used, and the server's tags.
+fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), TagFailure> {
+    let segments = segments().ok_or(TagFailure::Unready(Unready::NotPreloaded, function))?;
+    if server::in_recovery() {
+        return Err(TagFailure::Unready(Unready::InRecovery, function));
+    }
+    Ok((tag::checked(bytes).map_err(TagFailure::BadTag)?, segments))
+}
+
+/// Takes an id out of the buffers, and waits for one if there is none.
+fn take(segments: &'static Segments, tag: &Tag) -> Result<(&'static Slot, Taken), TagFailure> {
+    let held = held::hold(tag);
+    loop {
+        match held.take() {
+            Ok((slot, taken)) => {
+                if taken.prefetch {
+                    ask_ahead(slot);
+                }
+                return Ok((slot, taken));
+            }
+            Err(Miss::Gone) => find_place(segments, held, tag)?,
+            Err(Miss::Dry | Miss::Over) => {
+                if let Some(found) = wait(held, tag)? {
+                    return Ok(found);
+                }
+            }
+        }
+    }
+}
+
+fn find_place(segments: &'static Segments, held: &'static Held, tag: &Tag) -> Result<(), TagFailure> {
+    catalog::on_change(held::forget_places);
+    let source = Source::find().ok_or(TagFailure::NoTable)?;
+    held.set_place(Some(place::look_up(segments, source, tag)?));
+    Ok(())
+}
+
+/// Asks for the next range while this one lasts.
+#[cold]
+fn ask_ahead(slot: &Slot) {
+    slot.request.ask();
+    worker::call(server::database());
+}
+
+/// Waits for a refill. None where the tag's place has gone meanwhile, and has to be looked up again.
+#[cold]
+fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFailure> {
+    let Some((slot, incarnation)) = held.place() else { return Ok(None) };
+    let limit = settings::segment_wait_timeout();
+    let started = uptime();
+    slot.waits.begin(slot.supplies.published.load(Relaxed) > 0);
+    slot.create.fetch_or(settings::segment_auto_create(), Relaxed);
+    let mut ticket = slot.request.ask();
+    let found = slot.answered.wait(Event::Refill, limit, || {
+        match held.take() {
+            Ok(found) => return Some(Ok(Some(found))),
+            Err(Miss::Gone) => return Some(Ok(None)),
+            Err(Miss::Dry | Miss::Over) => {}
+        }
+        match slot.request.answer_to(ticket) {
+            Some(Answer::Unknown) => return Some(Err(TagFailure::unknown(tag))),
+            Some(Answer::Exhausted) => {
+                let max_value = slot.supplies.max_value.load(Relaxed);
+                return Some(Err(TagFailure::exhausted(tag, Exhausted { max_value })));
+            }
+            Some(Answer::NoTable) => return Some(Err(TagFailure::NoTable)),
+            // Others were faster.
+            Some(Answer::Supplied) => ticket = slot.request.ask(),
+            None => {}
+        }
+        // Every time: the worker that was called last may have died.
+        worker::call(server::database());
+        None
+    });
+    if slot.segment.incarnation() == incarnation {
+        slot.waits.end(uptime().saturating_sub(started));
+    }
+    let found = found.unwrap_or_else(|| {
+        Err(TagFailure::NoRefill { tag: TagText(*tag).shown(), limit, trouble: slot.trouble.get() })
+    });
+    if let Ok(Some((slot, taken))) = &found
+        && taken.prefetch
+    {
+        ask_ahead(slot);
+    }
+    found
+}

@@ -1,0 +1,150 @@
+//! Why a session got no id of a tag.
+
+use super::place::IDLE;
+use super::slot::Trouble;
+use crate::error::{self, Unready, explained};
+use crate::pg::tag::TagText;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode as Code, function_name};
+use snowflake_ids_core::Explain;
+use snowflake_ids_core::clock::human;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::terms::{Exhausted, TagError};
+use std::time::Duration;
+
+/// Why a session got no id of a tag. Tags are kept as they are shown.
+#[derive(Debug)]
+pub enum TagFailure {
+    /// The server can't generate ids now; with the name of the function that was called.
+    Unready(Unready, &'static str),
+    /// The tag is null.
+    NoTag,
+    /// No tag can be called that.
+    BadTag(TagError),
+    /// There is no such tag.
+    Unknown(String),
+    /// The tag has no ids left.
+    Exhausted(String, Exhausted),
+    /// This session got no id of the tag yet.
+    NoLast(String),
+    /// All places in shared memory are in use.
+    NoPlace(usize),
+    /// The extension's table of tags is not there.
+    NoTable,
+    /// No refill came in time.
+    NoRefill {
+        /// The tag.
+        tag: String,
+        /// The time that the call may wait.
+        limit: Duration,
+        /// What is known to stand in the way.
+        trouble: Option<Trouble>,
+    },
+    /// SPI failed without an SQL error.
+    Spi(SpiError),
+}
+
+impl TagFailure {
+    /// There is no such tag.
+    pub fn unknown(tag: &Tag) -> Self {
+        Self::Unknown(TagText(*tag).shown())
+    }
+
+    /// The tag has no ids left.
+    pub fn exhausted(tag: &Tag, exhausted: Exhausted) -> Self {
+        Self::Exhausted(TagText(*tag).shown(), exhausted)
+    }
+}
+
+impl From<SpiError> for TagFailure {
+    fn from(error: SpiError) -> Self {
+        Self::Spi(error)
+    }
+}
+
+impl From<TagFailure> for ErrorReport {
+    #[cold]
+    fn from(failure: TagFailure) -> Self {
+        match failure {
+            TagFailure::Unready(unready, function) => unready.report(function),
+            TagFailure::NoTag => error::bad_argument("tag must not be null", "Ids belong to a tag."),
+            TagFailure::BadTag(wrong) => explained(&wrong),
+            TagFailure::Unknown(tag) => report(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("segment tag \"{tag}\" does not exist"),
+                "There is no row for it in snowflake_ids.segment.".to_owned(),
+                format!(
+                    "Create it with SELECT snowflake_ids.segment_create({}), or have unknown tags created on \
+                     first use with snowflake_ids.segment_auto_create.",
+                    pgrx::spi::quote_literal(&tag)
+                ),
+            ),
+            TagFailure::Exhausted(tag, exhausted) => report(
+                Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                format!("segment tag \"{tag}\" has no ids left"),
+                exhausted.detail().unwrap_or_default(),
+                exhausted.hint().unwrap_or_default(),
+            ),
+            TagFailure::NoLast(tag) => ErrorReport::new(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("segment_currval of tag \"{tag}\" is not yet defined in this session"),
+                function_name!(),
+            )
+            .set_hint("Call segment_nextval with this tag first."),
+            TagFailure::NoPlace(places) => report(
+                Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                "too many segment tags are in use".to_owned(),
+                format!("All {places} places were used within the last {}.", human(micros(IDLE))),
+                "Raise snowflake_ids.max_segments and restart the server.".to_owned(),
+            ),
+            TagFailure::NoTable => report(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the table snowflake_ids.segment does not exist".to_owned(),
+                "The extension was dropped from this database, or is being dropped.".to_owned(),
+                "Give CREATE EXTENSION snowflake_ids.".to_owned(),
+            ),
+            TagFailure::NoRefill { tag, limit, trouble } => no_refill(&tag, limit, trouble),
+            TagFailure::Spi(error) => error::spi(&error),
+        }
+    }
+}
+
+fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorReport {
+    let (detail, hint) = match trouble {
+        Some(Trouble::RowLocked) => (
+            "Another transaction has the tag's row in snowflake_ids.segment locked.".to_owned(),
+            format!(
+                "End that transaction. To find it: SELECT pid, query FROM pg_stat_activity WHERE \
+                 backend_xid::text = (SELECT xmax::text FROM snowflake_ids.segment WHERE tag = {}).",
+                pgrx::spi::quote_literal(tag)
+            ),
+        ),
+        Some(Trouble::NoWorker) => (
+            "No background worker could be started to reserve some: all max_worker_processes are in use."
+                .to_owned(),
+            "Raise max_worker_processes and restart the server. Calls succeed as soon as a worker ends."
+                .to_owned(),
+        ),
+        Some(Trouble::Failed(code)) => (
+            format!("The background worker's last attempt failed with SQLSTATE {}.", error::sqlstate(code)),
+            "The server's log has the error.".to_owned(),
+        ),
+        None => (
+            "Its ids are used up, and the background worker has reserved no more in time.".to_owned(),
+            "Look at snowflake_ids.segment_status and pg_stat_activity; raise \
+             snowflake_ids.segment_wait_timeout where the disk is slow."
+                .to_owned(),
+        ),
+    };
+    let message = format!("no ids for segment tag \"{tag}\" within {}", human(micros(limit)));
+    report(Code::ERRCODE_INSUFFICIENT_RESOURCES, message, detail, hint)
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn report(code: Code, message: String, detail: String, hint: String) -> ErrorReport {
+    ErrorReport::new(code, message, function_name!()).set_detail(detail).set_hint(hint)
+}

@@ -1,0 +1,113 @@
+//! What this session knows of tags: where their buffers are, and which ids it got.
+
+use super::slot::Slot;
+use crate::pg::process::PerProcess;
+use rustc_hash::FxHashMap;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::segment::{Miss, Taken};
+use snowflake_ids_core::serial::{Format, Reset};
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroU32;
+
+use crate::pg::clock::SystemClock;
+
+/// What the session knows of one tag. Kept as long as the process lives.
+pub struct Held {
+    tag: Box<[u8]>,
+    /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
+    /// looked up.
+    place: Cell<Option<(&'static Slot, u64)>>,
+    last: Cell<Option<i64>>,
+    format: RefCell<Option<(u64, Format)>>,
+}
+
+type Map = FxHashMap<&'static [u8], &'static Held>;
+
+static HELD: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+
+impl Held {
+    /// The tag's bytes.
+    #[inline]
+    pub fn tag(&self) -> &[u8] {
+        &self.tag
+    }
+
+    /// Takes one id out of the buffers.
+    ///
+    /// # Errors
+    /// [`Miss`]; [`Miss::Gone`] also where the place has to be looked up.
+    #[inline]
+    pub fn take(&self) -> Result<(&'static Slot, Taken), Miss> {
+        let (slot, incarnation) = self.place.get().ok_or(Miss::Gone)?;
+        let taken = slot.segment.take(incarnation, NonZeroU32::MIN, &SystemClock)?;
+        self.last.set(Some(taken.range.first));
+        Ok((slot, taken))
+    }
+
+    /// Where its buffers are.
+    pub fn place(&self) -> Option<(&'static Slot, u64)> {
+        self.place.get()
+    }
+
+    /// Notes where its buffers are; None: to be looked up.
+    pub fn set_place(&self, place: Option<(&'static Slot, u64)>) {
+        self.place.set(place);
+    }
+
+    /// The last id of the tag that this session got.
+    pub fn last(&self) -> Option<i64> {
+        self.last.get()
+    }
+
+    /// Notes an id that did not come out of the buffers.
+    pub fn set_last(&self, id: i64) {
+        self.last.set(Some(id));
+    }
+
+    /// Writes a number in the slot's format.
+    pub fn write(&self, slot: &Slot, day: i32, number: i64) -> String {
+        let mut known = self.format.borrow_mut();
+        if !matches!(&*known, Some((version, _)) if *version == slot.format.version()) {
+            let (version, text) = slot.format.read();
+            *known = format_of(&text).map(|format| (version, format));
+        }
+        known.as_ref().map_or_else(|| number.to_string(), |(_, format)| format.render(day, number))
+    }
+}
+
+/// A format of a row, which was checked when it was written: its date fields say how often it starts over.
+pub fn format_of(text: &str) -> Option<Format> {
+    let resets = Reset::ALL.into_iter().map(Some).chain([None]);
+    resets.into_iter().find_map(|reset| Format::parse(text, reset).ok())
+}
+
+/// What the session knows of a tag, if it has used it.
+#[inline]
+pub fn find(tag: &[u8]) -> Option<&'static Held> {
+    HELD.borrow().as_ref()?.get(tag).copied()
+}
+
+/// What the session knows of a tag, from now on.
+pub fn hold(tag: &Tag) -> &'static Held {
+    if let Some(held) = find(tag.as_bytes()) {
+        return held;
+    }
+    // Never freed, so that call sites can remember it: a session uses a limited number of tags.
+    let held: &'static Held = Box::leak(Box::new(Held {
+        tag: tag.as_bytes().into(),
+        place: Cell::new(None),
+        last: Cell::new(None),
+        format: RefCell::new(None),
+    }));
+    HELD.borrow_mut().get_or_insert_default().insert(held.tag(), held);
+    held
+}
+
+/// Forgets where all buffers are: the table of tags was changed or dropped.
+pub fn forget_places() {
+    if let Some(all) = &*HELD.borrow() {
+        for held in all.values() {
+            held.set_place(None);
+        }
+    }
+}

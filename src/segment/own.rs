@@ -1,0 +1,188 @@
+//! Tags whose rows the session's transaction has inserted, changed or deleted.
+//!
+//! Until it commits, nobody else can reserve from such a row: they don't see it, or find it locked. So the
+//! transaction serves itself, one id after the other from its own memory, and just before it commits writes
+//! down how far it came. What it did to the row reaches the other sessions then: their buffers are taken away
+//! where they no longer hold, while the row's lock keeps everybody from filling them anew before the commit.
+
+use super::failure::TagFailure;
+use super::held;
+use super::place::{self, Issued};
+use crate::pg::catalog::Source;
+use crate::pg::process::PerProcess;
+use crate::pg::transaction::{self, Hooks, Subtransaction};
+use crate::store::{self, Row};
+use pgrx::spi::SpiError;
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::segment::{Period, Taken};
+use std::cell::{Cell, RefCell};
+
+/// What was done to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Nothing that concerns ids already reserved.
+    Tuned,
+    /// The rule by which ids are made.
+    Altered,
+    /// Where it stands.
+    Moved,
+    /// It was inserted.
+    Created,
+    /// It was deleted.
+    Gone,
+}
+
+struct Own {
+    tag: Tag,
+    source: Source,
+    changes: Vec<(Subtransaction, Change)>,
+    /// The row, as of the last change.
+    row: Option<Row>,
+    /// The period and the id handed out last.
+    issued: Option<(i32, i64)>,
+}
+
+static OWN: PerProcess<RefCell<Vec<Own>>> = PerProcess::new(RefCell::new(Vec::new()));
+/// Whether changes of rows are our own doing.
+static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// Takes note of a change. What workers and this module do to rows is none.
+pub fn note(source: Source, tag: &Tag, change: Change) {
+    static HOOKS: Hooks = Hooks {
+        before_commit: settle,
+        ended: forget,
+        subtransaction_aborted: undo,
+        subtransaction_committed: hand_up,
+    };
+    if QUIET.get() {
+        return;
+    }
+    transaction::watch(&HOOKS);
+    if let Some(held) = held::find(tag.as_bytes()) {
+        held.set_place(None);
+    }
+    let mut all = OWN.borrow_mut();
+    let at = (Subtransaction::current(), change);
+    match all.iter_mut().find(|own| own.tag == *tag) {
+        Some(own) => {
+            own.row = None;
+            own.changes.push(at);
+        }
+        None => all.push(Own { tag: *tag, source, changes: vec![at], row: None, issued: None }),
+    }
+}
+
+/// Changes of rows in this process are not the user's from now on.
+pub fn keep_quiet(quiet: bool) {
+    QUIET.set(quiet);
+}
+
+/// The last id that the transaction handed out of a tag that it changed.
+pub fn issued(tag: &Tag) -> Option<i64> {
+    OWN.borrow().iter().find(|own| own.tag == *tag)?.issued.map(|(_, id)| id)
+}
+
+/// The next id of a tag that the transaction has changed, with the row it comes from; None for all other tags.
+pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFailure> {
+    let mut all = OWN.borrow_mut();
+    let Some(own) = all.iter_mut().find(|own| own.tag == *tag) else { return Ok(None) };
+    if own.last_change() == Some(Change::Gone) {
+        return Err(TagFailure::unknown(tag));
+    }
+    let row = own.row_now(clock)?;
+    let range = row.one_after(own.issued).map_err(|exhausted| TagFailure::exhausted(tag, exhausted))?;
+    let day = row.period.day;
+    own.issued = Some((day, range.first));
+    if !own.is_new() {
+        place::raise_floor(own.source, tag, day, range.first);
+    }
+    Ok(Some((Taken { range, day, prefetch: false }, row)))
+}
+
+impl Own {
+    fn last_change(&self) -> Option<Change> {
+        self.changes.last().map(|(_, change)| *change)
+    }
+
+    /// Whether nobody else knows the row.
+    fn is_new(&self) -> bool {
+        self.changes.iter().any(|(_, change)| *change == Change::Created)
+    }
+
+    /// The row, read anew after a change and when its period is over.
+    fn row_now(&mut self, clock: &impl Clock) -> Result<Row, TagFailure> {
+        if let Some(row) = self.row.as_ref().filter(|row| !row.period.is_over(clock)) {
+            return Ok(row.clone());
+        }
+        let row = self.source.as_owner(|| store::read(&self.tag))?.ok_or(TagFailure::unknown(&self.tag))?;
+        self.row = Some(row.clone());
+        Ok(row)
+    }
+
+    /// Makes the changes known to everybody, just before they are committed.
+    fn settle(&self) -> Result<(), SpiError> {
+        let Some(last) = self.last_change() else { return Ok(()) };
+        let worst = self.changes.iter().map(|(_, change)| *change).max().unwrap_or(last);
+        if last == Change::Gone {
+            place::leave(self.source, &self.tag);
+            return Ok(());
+        }
+        let Some(row) = store::read(&self.tag)? else { return Ok(()) };
+        place::write_format(self.source, &self.tag, &row.format);
+        let closed =
+            if worst > Change::Tuned { place::close(self.source, &self.tag) } else { Issued::Unknown };
+        let reached = match (self.issued, closed) {
+            (Some(issued), _) => row.above(Some(issued)).max_id,
+            // Nothing of what is reserved beyond this was handed out, or will be.
+            (None, Issued::UpTo(id)) if worst == Change::Altered && row.period == Period::FOREVER => id,
+            _ => row.terms.max_id,
+        };
+        if reached != row.terms.max_id || self.issued.is_some() {
+            store::write(&self.tag, reached, row.period)?;
+        }
+        Ok(())
+    }
+}
+
+fn settle() {
+    let all = OWN.take();
+    if all.is_empty() {
+        return;
+    }
+    keep_quiet(true);
+    let settled =
+        transaction::with_snapshot(|| all.iter().try_for_each(|own| own.source.as_owner(|| own.settle())));
+    keep_quiet(false);
+    if let Err(error) = settled {
+        crate::error::raise(crate::error::spi(&error));
+    }
+}
+
+fn forget() {
+    keep_quiet(false);
+    // Borrowed where the process ends in the middle of a call; then nobody asks any more.
+    if let Ok(mut all) = OWN.try_borrow_mut() {
+        all.clear();
+    }
+}
+
+fn undo(aborted: Subtransaction) {
+    keep_quiet(false);
+    let Ok(mut all) = OWN.try_borrow_mut() else { return };
+    all.retain_mut(|own| {
+        own.changes.retain(|(at, _)| *at != aborted);
+        own.row = None;
+        !own.changes.is_empty()
+    });
+}
+
+fn hand_up(committed: Subtransaction, parent: Subtransaction) {
+    for own in OWN.borrow_mut().iter_mut() {
+        for (at, _) in &mut own.changes {
+            if *at == committed {
+                *at = parent;
+            }
+        }
+    }
+}

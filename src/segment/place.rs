@@ -1,0 +1,166 @@
+//! Which place in shared memory a tag has, and taking places and their ids away. Everything here locks the
+//! directory, and does nothing meanwhile that could fail.
+
+use super::failure::TagFailure;
+use super::slot::Slot;
+use crate::pg::catalog::Source;
+use crate::pg::server;
+use crate::pg::shmem::segments::{Segments, segments};
+use snowflake_ids_core::directory::{Directory, Key, Tag};
+use snowflake_ids_core::segment::{Period, Shelves};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// A tag that was not used for this long may lose its place to another one.
+pub const IDLE: Duration = Duration::from_secs(10);
+
+/// What the buffers tell of the ids that were handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Issued {
+    /// Nothing.
+    Unknown,
+    /// Nobody got an id above this one.
+    UpTo(i64),
+}
+
+impl Issued {
+    /// The id.
+    pub fn id(self) -> Option<i64> {
+        match self {
+            Self::Unknown => None,
+            Self::UpTo(id) => Some(id),
+        }
+    }
+
+    fn of(shelves: &Shelves, floor: Option<(i32, i64)>) -> Self {
+        match (last_issued(shelves), floor) {
+            (Some(id), Some((_, floor))) => Self::UpTo(id.max(floor)),
+            (Some(id), None) => Self::UpTo(id),
+            (None, _) => Self::Unknown,
+        }
+    }
+}
+
+fn key(source: Source, tag: &Tag) -> Key {
+    Key { database: server::database(), source: source.number(), tag: *tag }
+}
+
+/// The tag's place, and the incarnation in which it is the tag's. It is given one if it has none.
+pub fn look_up(
+    segments: &'static Segments,
+    source: Source,
+    tag: &Tag,
+) -> Result<(&'static Slot, u64), TagFailure> {
+    let key = key(source, tag);
+    if let Some(slot) = find(segments, &segments.directory.read(), &key) {
+        return Ok((slot, slot.segment.incarnation()));
+    }
+    let mut directory = segments.directory.write();
+    let slot = match find(segments, &directory, &key) {
+        Some(slot) => slot,
+        None => move_in(segments, &mut directory, &key).ok_or(TagFailure::NoPlace(segments.slots.len()))?,
+    };
+    Ok((slot, slot.segment.incarnation()))
+}
+
+fn find(segments: &'static Segments, directory: &Directory<'_>, key: &Key) -> Option<&'static Slot> {
+    segments.slots.get(directory.find(key)?)
+}
+
+fn move_in(segments: &'static Segments, directory: &mut Directory<'_>, key: &Key) -> Option<&'static Slot> {
+    if directory.is_full() {
+        let (place, idle) = longest_idle(segments)?;
+        if idle < IDLE {
+            return None;
+        }
+        directory.remove(place);
+    }
+    let slot = segments.slots.get(directory.insert(*key)?)?;
+    slot.hand_over(new_incarnation(segments));
+    Some(slot)
+}
+
+/// Never 0, which is what an unused slot has.
+fn new_incarnation(segments: &Segments) -> u64 {
+    segments.incarnations.fetch_add(1, Relaxed) + 1
+}
+
+fn longest_idle(segments: &Segments) -> Option<(usize, Duration)> {
+    let idle = segments.slots.iter().enumerate().filter_map(|(place, slot)| Some((place, slot.idle()?)));
+    idle.max_by_key(|(_, idle)| *idle)
+}
+
+/// Does something with a tag's place, with the directory locked for writing; nothing if it has none.
+fn with_place<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> Option<T> {
+    let segments = segments()?;
+    let directory = segments.directory.write();
+    find(segments, &directory, &key(source, tag)).map(action)
+}
+
+/// Takes a tag's buffered ids away from everybody.
+pub fn close(source: Source, tag: &Tag) -> Issued {
+    let closed = with_place(source, tag, |slot| {
+        let issued = Issued::of(&slot.clear(), slot.floor.get());
+        slot.floor.clear();
+        issued
+    });
+    closed.unwrap_or(Issued::Unknown)
+}
+
+/// How far a tag's ids are handed out at the moment.
+pub fn issued(source: Source, tag: &Tag) -> Issued {
+    let issued = with_place(source, tag, |slot| Issued::of(&slot.segment.shelves(), slot.floor.get()));
+    issued.unwrap_or(Issued::Unknown)
+}
+
+/// The highest id handed out, as far as the buffers tell: those of a tag that counts anew don't.
+fn last_issued(shelves: &Shelves) -> Option<i64> {
+    let shelf = shelves.current.or(shelves.next).filter(|shelf| shelf.period == Period::FOREVER)?;
+    // Of a range that is untouched, everything before it may be in use.
+    shelf.last_used().or_else(|| shelf.range.first.checked_sub(1))
+}
+
+/// Takes a tag's place away, with all that is in it.
+pub fn leave(source: Source, tag: &Tag) {
+    let Some(segments) = segments() else { return };
+    let mut directory = segments.directory.write();
+    if let Some(place) = directory.find(&key(source, tag)) {
+        vacate(segments, &mut directory, place);
+    }
+}
+
+/// Takes all places away that belong to a table of tags, or to a whole database.
+pub fn leave_all(database: u32, source: Option<u32>) {
+    let Some(segments) = segments() else { return };
+    let mut directory = segments.directory.write();
+    for place in 0..segments.slots.len() {
+        let theirs = directory
+            .get(place)
+            .is_some_and(|key| key.database == database && source.is_none_or(|source| key.source == source));
+        if theirs {
+            vacate(segments, &mut directory, place);
+        }
+    }
+}
+
+fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
+    if let Some(slot) = segments.slots.get(place) {
+        directory.remove(place);
+        // Whoever waits there finds it gone, and looks again.
+        slot.hand_over(new_incarnation(segments));
+    }
+}
+
+/// Notes an id that the transaction handed out of a row that it may yet roll back.
+pub fn raise_floor(source: Source, tag: &Tag, day: i32, id: i64) {
+    let Some(segments) = segments() else { return };
+    // Where there is no place for it, the note is lost, and with it no more than ids of a rollback.
+    if let Ok((slot, _)) = look_up(segments, source, tag) {
+        slot.floor.raise(day, id);
+    }
+}
+
+/// Has the numbers of a tag written in another format.
+pub fn write_format(source: Source, tag: &Tag, format: &str) {
+    with_place(source, tag, |slot| slot.format.write(format));
+}

@@ -1,0 +1,274 @@
+//! Functions for ids of tags, but for `segment_nextval`, whose entry is in [`crate::pg::call`]. Those that are
+//! written in SQL are in the files beside this one.
+
+use crate::error::{bad_argument, raise};
+use crate::pg::tag::TagArg;
+use crate::segment;
+use crate::segment::failure::TagFailure;
+use crate::sql::generate::checked_count;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+/// Several ids of a tag, in growing order. One is taken when one is asked for, so that a LIMIT leaves no gap.
+#[pg_extern(volatile, parallel_safe)]
+fn segment_nextvals(
+    tag: Option<TagArg<'_>>,
+    count: Option<i32>,
+) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
+    let tag = tag.ok_or(TagFailure::NoTag)?.0.to_vec();
+    let count =
+        count.ok_or_else(|| bad_argument("count must not be null", "It says how many ids to give."))?;
+    let count = checked_count(count)?;
+    let next = move |_| segment::next("segment_nextvals", &tag).unwrap_or_else(|failure| raise(failure));
+    Ok(SetOfIterator::new((0..count).map(next)))
+}
+
+/// The id of this tag that the session got last. RESTRICTED: parallel workers have sessions of their own, so it
+/// has to run where the answer is.
+#[pg_extern(volatile, parallel_restricted)]
+fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
+    Ok(segment::last(tag.ok_or(TagFailure::NoTag)?.0)?)
+}
+
+/// The next number of a tag in the tag's format, such as `20261120-000001`.
+#[pg_extern(volatile, parallel_safe)]
+fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<String, ErrorReport> {
+    Ok(segment::next_text("segment_nextval_text", tag.ok_or(TagFailure::NoTag)?.0)?)
+}
+
+/// The schema of what administrators use.
+#[pg_schema]
+mod snowflake_ids {
+    use crate::error::{Unready, bad_argument, explained, raise};
+    use crate::pg::catalog::Source;
+    use crate::pg::clock::SystemClock;
+    use crate::pg::shmem::segments::segments;
+    use crate::pg::tag::{self, TagArg, TagText};
+    use crate::segment::failure::TagFailure;
+    use crate::segment::own::{self, Change};
+    use crate::segment::place;
+    use crate::segment::slot::{Slot, Trouble};
+    use crate::sql::time;
+    use pgrx::heap_tuple::PgHeapTuple;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use pgrx::{AllocatedByPostgres, WhoAllocated};
+    use snowflake_ids_core::directory::Tag;
+    use snowflake_ids_core::segment::Shelf;
+    use snowflake_ids_core::serial::{Format, Reset};
+    use snowflake_ids_core::terms::{Terms, forecast};
+    use snowflake_ids_core::{Clock, UnixMicros};
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Duration;
+
+    type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
+
+    /// Refuses rows that no ids can be made of, whoever writes them.
+    #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
+    #[pg_trigger]
+    fn segment_check<'a>(
+        trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        let row = trigger.new();
+        if let Some(row) = &row {
+            check(row).unwrap_or_else(|report| raise(*report));
+        }
+        Ok(row)
+    }
+
+    fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
+        let tag = tag_of(row).ok_or_else(|| Box::new(TagFailure::NoTag.into()))?;
+        tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(explained(&error)))?;
+        let number = |name: &'static str| number(row, name);
+        let terms = Terms {
+            max_id: number("max_id")?,
+            start: number("start")?,
+            step: number("step")?,
+            max_step: number("max_step")?,
+            increment: number("increment")?,
+            remainder: number("remainder")?,
+            max_value: number("max_value")?,
+        };
+        terms.check().map_err(|error| Box::new(explained(&error)))?;
+        let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
+        let reset = reset.map_err(|error| Box::new(explained(&error)))?;
+        if let Some(format) = text(row, "format") {
+            Format::parse(&format, reset).map_err(|error| Box::new(explained(&error)))?;
+        }
+        Ok(())
+    }
+
+    fn tag_of(row: &Tuple<'_>) -> Option<TagText> {
+        row.get_by_name("tag").ok().flatten()
+    }
+
+    fn number(row: &Tuple<'_>, name: &str) -> Result<i64, Box<ErrorReport>> {
+        let missing = || Box::new(bad_argument(format!("{name} must not be null"), "It has a default."));
+        row.get_by_name(name).ok().flatten().ok_or_else(missing)
+    }
+
+    fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
+        row.get_by_name(name).ok().flatten()
+    }
+
+    /// Makes a change of a row reach everybody when it is committed. The trigger's argument says what kind of
+    /// change it is.
+    #[pg_trigger]
+    fn segment_changed<'a>(
+        trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        let source = Source::of(trigger.relid()?);
+        let kind = trigger.extra_args()?.into_iter().next();
+        let change = match kind.as_deref() {
+            Some("tuned") => Change::Tuned,
+            Some("altered") => Change::Altered,
+            _ => Change::Moved,
+        };
+        let (before, after) = (trigger.old(), trigger.new());
+        let tags = (before.as_ref().and_then(tag_of), after.as_ref().and_then(tag_of));
+        match tags {
+            (Some(old), Some(new)) if old == new => own::note(source, &new.0, change),
+            (old, new) => {
+                if let Some(old) = old {
+                    own::note(source, &old.0, Change::Gone);
+                }
+                if let Some(new) = new {
+                    own::note(source, &new.0, Change::Created);
+                }
+            }
+        }
+        Ok(before.or(after))
+    }
+
+    /// Takes a tag's buffered ids away from all sessions and tells the highest id that one got of it; null where
+    /// that is not known, and the row has to be asked. For `segment_set`, which holds the row's lock.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_close(tag: Option<TagArg<'_>>) -> Result<Option<i64>, ErrorReport> {
+        let (source, tag) = known(tag)?;
+        // What this transaction got after it changed the row is known to nobody else.
+        Ok(own::issued(&tag).max(place::close(source, &tag).id()))
+    }
+
+    /// The highest id of a tag that a session got; null where that is not known, and the row has to be asked.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_issued(tag: Option<TagArg<'_>>) -> Result<Option<i64>, ErrorReport> {
+        let (source, tag) = known(tag)?;
+        Ok(own::issued(&tag).max(place::issued(source, &tag).id()))
+    }
+
+    fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), TagFailure> {
+        let tag = tag::checked(tag.ok_or(TagFailure::NoTag)?.0).map_err(TagFailure::BadTag)?;
+        Ok((Source::find().ok_or(TagFailure::NoTable)?, tag))
+    }
+
+    /// What shared memory holds of all tags in use.
+    #[pg_extern(volatile, parallel_safe)]
+    fn segment_slots() -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(database, pg_sys::Oid),
+                name!(source, pg_sys::Oid),
+                name!(tag, TagText),
+                name!(current_first, Option<i64>),
+                name!(current_last, Option<i64>),
+                name!(current_next, Option<i64>),
+                name!(next_first, Option<i64>),
+                name!(next_last, Option<i64>),
+                name!(used, Option<f64>),
+                name!(step, Option<i64>),
+                name!(ids_issued, i64),
+                name!(refills, i64),
+                name!(last_refill, Option<Interval>),
+                name!(waits, i64),
+                name!(longest_wait, Option<Interval>),
+                name!(exhausted_at, Option<TimestampWithTimeZone>),
+                name!(trouble, Option<String>),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let segments =
+            segments().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids.segment_status"))?;
+        let mut rows = Vec::new();
+        for (place, slot) in segments.slots.iter().enumerate() {
+            // Let go before anything is made of it that could fail.
+            let key = segments.directory.read().get(place).copied();
+            let Some(key) = key else { continue };
+            let shelves = slot.segment.shelves();
+            let (current, next) = (shelves.current, shelves.next);
+            let supplies = &slot.supplies;
+            let count = |cell: &std::sync::atomic::AtomicU64| cell.load(Relaxed).cast_signed();
+            rows.push((
+                pg_sys::Oid::from(key.database),
+                pg_sys::Oid::from(key.source),
+                TagText(key.tag).legible(),
+                current.map(|shelf| shelf.range.first),
+                current.map(|shelf| shelf.range.last()),
+                current.filter(|shelf| shelf.left() > 0).map(|shelf| shelf.range.at(shelf.used)),
+                next.map(|shelf| shelf.range.first),
+                next.map(|shelf| shelf.range.last()),
+                current.map(used),
+                Some(i64::from(supplies.pace().step)).filter(|step| *step > 0),
+                issued(slot, shelves.left()),
+                count(&supplies.refills),
+                interval(count(&supplies.duration))?,
+                count(&slot.waits.count),
+                interval(count(&slot.waits.longest))?,
+                exhausted_at(slot, shelves.left())?,
+                slot.trouble.get().map(shown),
+            ));
+        }
+        Ok(TableIterator::new(rows))
+    }
+
+    /// The share of a buffer that is used, to a thousandth.
+    fn used(shelf: Shelf) -> f64 {
+        (f64::from(shelf.used) / f64::from(shelf.range.count) * 1e3).floor() / 1e3
+    }
+
+    fn issued(slot: &Slot, left: u64) -> i64 {
+        let gone = slot.supplies.lost.load(Relaxed).saturating_add(left);
+        slot.supplies.published.load(Relaxed).saturating_sub(gone).cast_signed()
+    }
+
+    fn interval(micros: i64) -> Result<Option<Interval>, ErrorReport> {
+        Some(micros.unsigned_abs()).filter(|micros| *micros > 0).map(time::interval).transpose()
+    }
+
+    /// When the tag's ids are used up, at the pace since it was first used. Tags that start over have no end.
+    fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
+        let dated = slot.segment.shelves().is_dated();
+        let issued = issued(slot, left).unsigned_abs();
+        let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
+        let lasts = slot.supplies.age().and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
+        lasts.map(|lasts| time::to_sql(after(SystemClock.now(), lasts))).transpose()
+    }
+
+    fn after(now: UnixMicros, time: Duration) -> UnixMicros {
+        UnixMicros(now.0.saturating_add_unsigned(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    fn shown(trouble: Trouble) -> String {
+        match trouble {
+            Trouble::RowLocked => "row locked".into(),
+            Trouble::NoWorker => "no worker".into(),
+            Trouble::Failed(code) => format!("failed: {}", crate::error::sqlstate(code)),
+        }
+    }
+}
+
+extension_sql_file!(
+    "segment.sql",
+    name = "segments",
+    requires = [
+        snowflake_ids::segment_check,
+        snowflake_ids::segment_changed,
+        snowflake_ids::segment_close,
+        snowflake_ids::segment_issued,
+        snowflake_ids::segment_slots,
+        "status_view"
+    ]
+);
+
+extension_sql_file!("attach.sql", name = "adoption", requires = ["segments", "segment_nextval"]);

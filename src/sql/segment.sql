@@ -1,0 +1,239 @@
+/* Tags, and how far their ids are reserved. What is in here is the truth: whoever has ids to give out in shared
+   memory has reserved them here before. Rows may be written by hand, too. */
+CREATE TABLE snowflake_ids.segment (
+    tag         text COLLATE "C" PRIMARY KEY,
+    max_id      bigint      NOT NULL DEFAULT 0,
+    step        bigint      NOT NULL DEFAULT 1000,
+    max_step    bigint      NOT NULL DEFAULT 1000000,
+    increment   bigint      NOT NULL DEFAULT 1,
+    remainder   bigint      NOT NULL DEFAULT 0,
+    description text,
+    start       bigint      NOT NULL DEFAULT 1,
+    max_value   bigint      NOT NULL DEFAULT 9223372036854775807,
+    reset       text        CHECK (reset IN ('day', 'month', 'year')),
+    time_zone   text        NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
+    format      text,
+    period      date,
+    update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
+    version     bigint      NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
+COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
+COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
+COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
+COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
+COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
+
+CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_check();
+
+CREATE TRIGGER segment_came_or_went AFTER INSERT OR DELETE ON snowflake_ids.segment
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed();
+
+CREATE TRIGGER segment_moved AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN ((OLD.tag, OLD.max_id, OLD.start, OLD.reset, OLD.time_zone, OLD.period)
+                       IS DISTINCT FROM (NEW.tag, NEW.max_id, NEW.start, NEW.reset, NEW.time_zone, NEW.period))
+    EXECUTE FUNCTION snowflake_ids.segment_changed('moved');
+
+CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN ((OLD.increment, OLD.remainder, OLD.max_value)
+                       IS DISTINCT FROM (NEW.increment, NEW.remainder, NEW.max_value))
+    EXECUTE FUNCTION snowflake_ids.segment_changed('altered');
+
+CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed('tuned');
+
+/* A number as a bigint, with an error that says which it was. */
+CREATE FUNCTION snowflake_ids.segment_bigint(name text, value numeric) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF value IS NULL THEN
+        RAISE EXCEPTION '% must not be null', name USING ERRCODE = 'invalid_parameter_value';
+    ELSIF value NOT BETWEEN -9223372036854775808 AND 9223372036854775807 OR value <> trunc(value) THEN
+        RAISE EXCEPTION '% % is out of range', name, value USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Ids are whole numbers that a bigint can hold, up to 9223372036854775807.';
+    END IF;
+    RETURN value;
+END
+$$;
+
+/* An error for a tag that is not there. */
+CREATE FUNCTION snowflake_ids.segment_unknown(tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF tag IS NULL THEN
+        RAISE EXCEPTION 'tag must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Ids belong to a tag.';
+    END IF;
+    RAISE EXCEPTION 'segment tag "%" does not exist', tag USING
+        ERRCODE = 'undefined_object',
+        DETAIL = 'There is no row for it in snowflake_ids.segment.',
+        HINT = format('Create it with SELECT snowflake_ids.segment_create(%L).', tag);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.segment_create(
+    tag         text,
+    start       numeric DEFAULT 1,
+    step        bigint  DEFAULT 1000,
+    max_step    bigint  DEFAULT 1000000,
+    increment   bigint  DEFAULT 1,
+    remainder   bigint  DEFAULT 0,
+    description text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    first bigint := snowflake_ids.segment_bigint('start', start);
+BEGIN
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
+                                       max_value, reset, time_zone, format)
+    VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,
+            description, first, max_value, lower(reset), time_zone, format)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'segment tag "%" already exists', tag USING
+            ERRCODE = 'duplicate_object',
+            HINT = 'Change it with snowflake_ids.segment_alter, or move it with snowflake_ids.segment_set.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag';
+
+CREATE FUNCTION snowflake_ids.segment_alter(
+    tag         text,
+    step        bigint DEFAULT NULL,
+    max_step    bigint DEFAULT NULL,
+    increment   bigint DEFAULT NULL,
+    remainder   bigint DEFAULT NULL,
+    description text   DEFAULT NULL,
+    max_value   bigint DEFAULT NULL,
+    time_zone   text   DEFAULT NULL,
+    format      text   DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    UPDATE snowflake_ids.segment AS s
+    SET step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step),
+        increment = coalesce(increment, s.increment),
+        remainder = coalesce(remainder, s.remainder),
+        description = coalesce(description, s.description),
+        max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        version = s.version + 1,
+        update_time = clock_timestamp()
+    WHERE s.tag = segment_alter.tag;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids.segment_unknown(tag);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
+
+CREATE FUNCTION snowflake_ids.segment_drop(tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids.segment_unknown(tag);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
+
+/* Locks a tag, so that nobody can reserve from it; gives the highest id reserved. */
+CREATE FUNCTION snowflake_ids.segment_lock(tag text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reserved bigint;
+BEGIN
+    SELECT s.max_id INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids.segment_unknown(tag);
+    END IF;
+    RETURN reserved;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.segment_move(tag text, max_id bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_ids.segment AS s
+    SET max_id = segment_move.max_id, version = s.version + 1, update_time = clock_timestamp()
+    WHERE s.tag = segment_move.tag
+$$;
+
+/* An error for a value below ids that may be in use. */
+CREATE FUNCTION snowflake_ids.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF value < issued THEN
+        RAISE EXCEPTION 'value % is below ids of segment tag "%" that were issued', value, tag USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
+                            issued, value + 1),
+            HINT = 'Give a value of at least that, or force => true if none of them is in use any more.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.segment_set(tag text, value numeric, force boolean DEFAULT false) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    target   bigint := snowflake_ids.segment_bigint('value', value);
+    reserved bigint := snowflake_ids.segment_lock(tag);
+    issued   bigint;
+BEGIN
+    -- Looked at first, so that a wrong value costs no ids; then taken away, so that it stays true.
+    PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
+    WHERE force IS NOT TRUE;
+    issued := coalesce(snowflake_ids.segment_close(tag), reserved);
+    PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+    PERFORM snowflake_ids.segment_move(tag, target);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.segment_set IS
+    'moves a segment tag, like setval: the next id is the first above the value';
+
+CREATE FUNCTION snowflake_ids.segment_raise(tag text, value bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reserved bigint := snowflake_ids.segment_lock(tag);
+    target   bigint := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
+BEGIN
+    PERFORM snowflake_ids.segment_move(tag, target);
+    RETURN target;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.segment_raise IS
+    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+
+/* Tags of other databases are for those who may see what others do. */
+CREATE VIEW snowflake_ids.segment_status AS
+WITH slots AS (
+    SELECT d.datname, d.datname = current_database() AS here, slot.*
+    FROM snowflake_ids.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
+)
+SELECT current_database() AS database, s.tag::text AS tag, slot.current_first, slot.current_last, slot.current_next,
+       slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
+       coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
+       coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble
+FROM snowflake_ids.segment AS s
+     LEFT JOIN slots AS slot
+     ON slot.here AND slot.source = 'snowflake_ids.segment'::regclass AND slot.tag = s.tag
+UNION ALL
+SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
+       refills, last_refill, waits, longest_wait, exhausted_at, trouble
+FROM slots
+WHERE NOT here AND pg_has_role('pg_read_all_stats', 'USAGE');
+COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags, and what was done with them since the server started';
+GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
+
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids.status(), snowflake_ids.segment_slots() TO PUBLIC;

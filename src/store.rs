@@ -1,0 +1,203 @@
+//! The table of tags, through SQL. Only workers, and transactions that changed a tag themselves, come here:
+//! never a call that is served from the buffers.
+
+use crate::pg::statement::Statement;
+use crate::pg::tag::TagText;
+use pgrx::PgBuiltInOids;
+use pgrx::spi::{SpiError, SpiHeapTupleData};
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::segment::{Period, Supply};
+use snowflake_ids_core::serial::{Format, Reset};
+use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::terms::{Exhausted, Range, Terms};
+use std::time::Duration;
+
+/// A tag's row.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it says of its ids, in the period that is now.
+    pub terms: Terms,
+    /// That period.
+    pub period: Period,
+    /// How numbers are written.
+    pub format: String,
+}
+
+/// Locks the row; of one that another transaction has locked it gives nothing. A dated tag's period is the
+/// present one, but never one before that of the row: a clock that is set back does not bring a day back.
+static READ: Statement = Statement::new(
+    "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
+            p.label - date '1970-01-01',
+            coalesce(s.period < p.label, false),
+            (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone) * 1000000)::bigint
+     FROM snowflake_ids.segment s,
+          LATERAL (SELECT greatest(s.period,
+                       date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
+     WHERE s.tag = $1
+     FOR NO KEY UPDATE OF s SKIP LOCKED",
+    &[PgBuiltInOids::TEXTOID],
+);
+
+static WRITE: Statement = Statement::new(
+    "UPDATE snowflake_ids.segment
+     SET max_id = $2, period = coalesce(date '1970-01-01' + $3, period),
+         version = version + 1, update_time = clock_timestamp()
+     WHERE tag = $1",
+    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID],
+);
+
+static EXISTS: Statement =
+    Statement::new("SELECT true FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
+
+static CREATE: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.segment (tag) VALUES ($1) ON CONFLICT DO NOTHING",
+    &[PgBuiltInOids::TEXTOID],
+);
+
+/// What a reservation starts from.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// The tag.
+    pub tag: Tag,
+    /// The pace of the last reservation.
+    pub pace: Pace,
+    /// The time since then.
+    pub lasted: Option<Duration>,
+    /// How long a segment should last.
+    pub target: Duration,
+    /// Whether a caller had to wait of late.
+    pub hungry: bool,
+    /// The share of a segment, in percent, at which the next is fetched.
+    pub prefetch: u8,
+    /// The day and the id above which to begin, if the row does not know.
+    pub floor: Option<(i32, i64)>,
+    /// Whether to make the tag if there is none.
+    pub create: bool,
+}
+
+/// What came of one.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Ids, which may be handed out when the transaction is durable.
+    Reserved(Reserved),
+    /// Another transaction has the row locked.
+    Locked,
+    /// There is no such tag.
+    Unknown,
+    /// There are no ids left.
+    Exhausted(Exhausted),
+}
+
+/// Ids that were reserved.
+#[derive(Clone, Debug)]
+pub struct Reserved {
+    /// The ids.
+    pub supply: Supply,
+    /// The pace that their number follows from.
+    pub pace: Pace,
+    /// How many the row has left.
+    pub left: u64,
+    /// The row's largest id.
+    pub max_value: i64,
+    /// How numbers are written.
+    pub format: String,
+}
+
+/// Reserves the next ids of a tag.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn reserve(wish: &Wish) -> Result<Outcome, SpiError> {
+    let Some(row) = row_to_change(wish)? else {
+        return Ok(if exists(&wish.tag)? { Outcome::Locked } else { Outcome::Unknown });
+    };
+    let terms = row.above(wish.floor);
+    let bounds = terms.bounds();
+    let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
+    let range = match terms.reserve(pace.ids(bounds)) {
+        Ok(range) => range,
+        Err(exhausted) => return Ok(Outcome::Exhausted(exhausted)),
+    };
+    write(&wish.tag, range.last(), row.period)?;
+    let prefetch_at = Pace::prefetch_at(wish.hungry, wish.prefetch, range.count);
+    Ok(Outcome::Reserved(Reserved {
+        supply: Supply { range, period: row.period, prefetch_at },
+        pace,
+        left: terms.left_after(range.last()),
+        max_value: terms.max_value,
+        format: row.format,
+    }))
+}
+
+/// The row, locked; None where it is locked by another transaction, or is not.
+fn row_to_change(wish: &Wish) -> Result<Option<Row>, SpiError> {
+    let row = read(&wish.tag)?;
+    if row.is_some() || !wish.create {
+        return Ok(row);
+    }
+    CREATE.run(&[TagText(wish.tag).into()])?;
+    read(&wish.tag)
+}
+
+/// Reads and locks a tag's row; None where another transaction has it locked, or there is none.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
+    READ.first(&[TagText(*tag).into()], Row::of)
+}
+
+/// Notes that ids up to this one are handed out or reserved.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
+    let day = (period != Period::FOREVER).then_some(period.day);
+    WRITE.run(&[TagText(*tag).into(), max_id.into(), day.into()])
+}
+
+fn exists(tag: &Tag) -> Result<bool, SpiError> {
+    Ok(EXISTS.first(&[TagText(*tag).into()], |row| row.get::<bool>(1))?.is_some())
+}
+
+impl Row {
+    fn of(row: &SpiHeapTupleData<'_>) -> Result<Self, SpiError> {
+        let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
+        let terms = Terms {
+            max_id: number(1)?,
+            start: number(2)?,
+            step: number(3)?,
+            max_step: number(4)?,
+            increment: number(5)?,
+            remainder: number(6)?,
+            max_value: number(7)?,
+        };
+        let reset = row.get::<String>(9)?.and_then(|reset| reset.parse::<Reset>().ok());
+        let format = row.get::<String>(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
+        let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
+            (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
+            _ => Period::FOREVER,
+        };
+        let over = row.get::<bool>(11)?.unwrap_or(false);
+        Ok(Self { terms: if over { terms.restarted() } else { terms }, period, format })
+    }
+
+    /// Its terms, with what was handed out up to this floor.
+    pub fn above(&self, floor: Option<(i32, i64)>) -> Terms {
+        match floor {
+            Some((day, id)) if day == self.period.day && id > self.terms.max_id => {
+                Terms { max_id: id, ..self.terms }
+            }
+            _ => self.terms,
+        }
+    }
+
+    /// The next id after one, in this row's period.
+    ///
+    /// # Errors
+    /// [`Exhausted`].
+    pub fn one_after(&self, issued: Option<(i32, i64)>) -> Result<Range, Exhausted> {
+        self.above(issued).reserve(1)
+    }
+}

@@ -1,0 +1,234 @@
+//! A refiller: reserves segments for the tags of one database, and leaves when there is nothing to do, so that
+//! the database can be dropped, renamed and copied.
+
+use super::pending;
+use crate::error;
+use crate::pg::catalog::Source;
+use crate::pg::clock::uptime;
+use crate::pg::shmem::segments::{Segments, segments};
+use crate::pg::wait::Event;
+use crate::pg::{server, worker};
+use crate::segment::slot::{Slot, Trouble};
+use crate::segment::{own, place};
+use crate::settings;
+use crate::store::{self, Outcome, Reserved, Wish};
+use pgrx::spi::SpiError;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::request::Answer;
+use snowflake_ids_core::step::HUNGER;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::time::Duration;
+
+/// How long it stays without work.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How soon it tries again where a row is locked, or a transaction failed.
+const RETRY: Duration = Duration::from_millis(20);
+const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
+/// For how long it tries the same requests.
+const GIVE_UP: Duration = Duration::from_secs(10);
+
+/// Runs until there was nothing to do for a while.
+pub fn run(desk_number: u32, database: u32) {
+    let desks = segments().map(|segments| segments.desks).unwrap_or_default();
+    let number = usize::try_from(desk_number).unwrap_or(usize::MAX);
+    let Some((segments, desk)) = segments().zip(desks.get(number)) else { return };
+    worker::on_exit(go);
+    if !desk.is_for(database) || !desk.station.enter() {
+        return;
+    }
+    worker::connect(database);
+    desk.connected.store(true, Release);
+    own::keep_quiet(true);
+    let (mut last_work, mut stuck) = (uptime(), None);
+    loop {
+        let jobs = jobs(segments);
+        if jobs.is_empty() {
+            let idle = uptime().saturating_sub(last_work);
+            if idle >= PATIENCE {
+                return;
+            }
+            worker::show_activity(None);
+            worker::sleep(Event::Worker, PATIENCE.saturating_sub(idle));
+            continue;
+        }
+        last_work = uptime();
+        let Some(pause) = serve(segments, &jobs) else {
+            stuck = None;
+            continue;
+        };
+        if uptime().saturating_sub(*stuck.get_or_insert_with(uptime)) >= GIVE_UP {
+            // Whoever still waits asks again; requests that nobody waits for any more don't keep it here.
+            for job in &jobs {
+                job.answer(Answer::Supplied);
+            }
+            stuck = None;
+        }
+        worker::sleep(Event::Worker, pause);
+    }
+}
+
+/// Leaves the desk, whichever it is, and calls the supervisor: there may be requests that came too late.
+fn go() {
+    let Some(segments) = segments() else { return };
+    for desk in segments.desks {
+        if desk.station.leave() {
+            desk.free();
+        }
+    }
+    segments.supervisor.wake();
+}
+
+/// A tag that wants ids.
+struct Job {
+    slot: &'static Slot,
+    tag: Tag,
+    source: u32,
+    /// Answers go to those who asked before this.
+    ticket: u64,
+    /// What is reserved for this incarnation, before it is cleared, is published for it only.
+    incarnation: u64,
+    clearings: u64,
+}
+
+/// The unanswered requests of this database.
+fn jobs(segments: &'static Segments) -> Vec<Job> {
+    let database = server::database();
+    let job = |place| {
+        let slot: &'static Slot = segments.slots.get(place)?;
+        let directory = segments.directory.read();
+        let key = directory.get(place).filter(|key| key.database == database)?;
+        Some(Job {
+            slot,
+            tag: key.tag,
+            source: key.source,
+            ticket: slot.request.pending()?,
+            incarnation: slot.segment.incarnation(),
+            clearings: slot.supplies.clearings.load(Relaxed),
+        })
+    };
+    pending(segments).filter_map(job).collect()
+}
+
+/// Reserves for all of them in one transaction, and publishes when it is durable. Gives a pause to be made
+/// where some could not be served.
+fn serve(segments: &Segments, jobs: &[Job]) -> Option<Duration> {
+    let started = uptime();
+    let (full, empty): (Vec<&Job>, Vec<&Job>) = jobs.iter().partition(|job| !job.needs_ids());
+    for job in full {
+        job.answer(Answer::Supplied);
+    }
+    if empty.is_empty() {
+        return None;
+    }
+    worker::show_activity(Some(&format!("reserving ids for {} of the tags in use", empty.len())));
+    let reserved = worker::transaction(|| reserve(&empty));
+    let reserved = match reserved {
+        Ok(Ok(reserved)) => reserved,
+        Ok(Err(spi)) => return Some(failed(&empty, error::SPI_CODE, &spi.to_string())),
+        Err(failure) => return Some(failed(&empty, failure.code, &failure.message)),
+    };
+    let took = uptime().saturating_sub(started);
+    let mut pause = None;
+    for (job, outcome) in empty.iter().zip(reserved) {
+        if let Some(answer) = job.publish(segments, outcome, took) {
+            job.answer(answer);
+        } else {
+            pause = Some(RETRY);
+        }
+    }
+    pause
+}
+
+/// What came of each job. None: the table that the job's tag was in is not there any more.
+fn reserve(jobs: &[&Job]) -> Result<Vec<Option<Outcome>>, SpiError> {
+    let source = Source::find();
+    let one = |job: &&Job| match source {
+        Some(source) if source.number() == job.source => {
+            source.as_owner(|| store::reserve(&job.wish())).map(Some)
+        }
+        _ => Ok(None),
+    };
+    jobs.iter().map(one).collect()
+}
+
+fn failed(jobs: &[&Job], code: i32, message: &str) -> Duration {
+    pgrx::warning!("snowflake_ids could not reserve ids: {message}");
+    for job in jobs {
+        job.slot.trouble.set(Trouble::Failed(code));
+    }
+    RETRY_AFTER_FAILURE
+}
+
+impl Job {
+    /// Whether there is room in the buffers, or what they hold is out of date.
+    fn needs_ids(&self) -> bool {
+        let shelves = self.slot.segment.shelves();
+        shelves.have_room() || shelves.is_over(&crate::pg::clock::SystemClock)
+    }
+
+    fn wish(&self) -> Wish {
+        let supplies = &self.slot.supplies;
+        Wish {
+            tag: self.tag,
+            pace: supplies.pace(),
+            lasted: supplies.lasted(),
+            target: settings::segment_target_duration(),
+            hungry: self.slot.waits.ago().is_some_and(|ago| ago < HUNGER) && supplies.lasted().is_some(),
+            prefetch: settings::segment_prefetch(),
+            floor: self.slot.floor.get(),
+            create: self.slot.create.load(Relaxed),
+        }
+    }
+
+    fn answer(&self, answer: Answer) {
+        self.slot.request.answer(self.ticket, answer);
+        self.slot.answered.broadcast();
+    }
+
+    /// Publishes what was reserved; gives the answer to those who asked, None where they have to go on waiting.
+    fn publish(&self, segments: &Segments, outcome: Option<Outcome>, took: Duration) -> Option<Answer> {
+        match outcome {
+            None => {
+                place::leave_all(server::database(), Some(self.source));
+                Some(Answer::NoTable)
+            }
+            Some(Outcome::Locked) => {
+                self.slot.trouble.set(Trouble::RowLocked);
+                None
+            }
+            Some(Outcome::Unknown) => Some(Answer::Unknown),
+            Some(Outcome::Exhausted(exhausted)) => {
+                self.slot.supplies.max_value.store(exhausted.max_value, Relaxed);
+                Some(Answer::Exhausted)
+            }
+            Some(Outcome::Reserved(reserved)) => {
+                self.put_out(segments, &reserved, took);
+                Some(Answer::Supplied)
+            }
+        }
+    }
+
+    /// Puts reserved ids into the buffers, unless the place is another tag's by now or was cleared meanwhile:
+    /// then they are lost.
+    fn put_out(&self, segments: &Segments, reserved: &Reserved, took: Duration) {
+        let _directory = segments.directory.write();
+        let (slot, supplies) = (self.slot, &self.slot.supplies);
+        if slot.segment.incarnation() != self.incarnation
+            || supplies.clearings.load(Relaxed) != self.clearings
+        {
+            return;
+        }
+        let shelves = slot.segment.shelves();
+        // What is left of a day that is over belongs to that day.
+        if shelves.days().any(|day| day != reserved.supply.period.day) {
+            slot.clear();
+        }
+        if !slot.segment.publish(&reserved.supply) {
+            return;
+        }
+        slot.floor.clear();
+        slot.trouble.clear();
+        slot.format.write(&reserved.format);
+        supplies.note(reserved, took);
+    }
+}

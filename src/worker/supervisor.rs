@@ -1,0 +1,144 @@
+//! The supervisor: sees to it that each database with unanswered requests has a refiller.
+
+use super::{Desk, pending};
+use crate::pg::shmem::segments::{Segments, segments};
+use crate::pg::wait::Event;
+use crate::pg::worker::{self, Unavailable};
+use crate::pg::{database, server};
+use crate::segment::place;
+use crate::segment::slot::Trouble;
+use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often it looks around unasked.
+const LOOK_AROUND: Duration = Duration::from_secs(5);
+/// How soon it tries again to start a refiller, at first and in the end.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Runs until the server stops.
+pub fn run() {
+    let Some(segments) = segments() else { return };
+    if !segments.supervisor.enter() {
+        return;
+    }
+    worker::on_exit(|| {
+        if let Some(segments) = crate::pg::shmem::segments::segments() {
+            segments.supervisor.leave();
+        }
+    });
+    let mut supervisor = Supervisor { segments, started: BTreeMap::new(), refused: BTreeMap::new() };
+    loop {
+        let pause = supervisor.round();
+        worker::sleep(Event::Supervisor, pause);
+    }
+}
+
+struct Supervisor {
+    segments: &'static Segments,
+    /// The refillers it started, by the number of their desk.
+    started: BTreeMap<usize, DynamicBackgroundWorker>,
+    /// Databases whose refiller could not be started or did not get through, and when to try again.
+    refused: BTreeMap<u32, (Instant, Duration)>,
+}
+
+impl Supervisor {
+    /// Looks around once; gives the time until it should do so again.
+    fn round(&mut self) -> Duration {
+        self.clear_desks();
+        let waiting = self.databases_waiting();
+        self.refused.retain(|database, _| waiting.contains(database));
+        for database in &waiting {
+            self.help(*database);
+        }
+        self.note_idleness();
+        let next =
+            self.refused.values().map(|(again, _)| again.saturating_duration_since(Instant::now())).min();
+        // A desk that is given out and not taken yet is looked at again soon.
+        let starting = self.segments.desks.iter().any(|desk| !desk.is_for(0) && !desk.station.is_manned());
+        let soon = if starting { BACKOFF.0 } else { LOOK_AROUND };
+        next.map_or(soon, |next| next.clamp(Duration::from_millis(10), soon))
+    }
+
+    /// Frees the desks of refillers that ended before they sat down.
+    fn clear_desks(&mut self) {
+        let ended: Vec<usize> = self
+            .started
+            .iter()
+            .filter(|(_, worker)| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped)))
+            .map(|(number, _)| *number)
+            .collect();
+        for number in ended {
+            self.started.remove(&number);
+            if let Some(desk) = self.segments.desks.get(number).filter(|desk| !desk.station.is_manned()) {
+                desk.free();
+            }
+        }
+    }
+
+    /// The databases with requests and without a refiller.
+    fn databases_waiting(&self) -> BTreeSet<u32> {
+        let directory = self.segments.directory.read();
+        pending(self.segments)
+            .filter_map(|place| Some(directory.get(place)?.database))
+            .filter(|database| !self.segments.desks.iter().any(|desk| desk.is_for(*database)))
+            .collect()
+    }
+
+    fn help(&mut self, database: u32) {
+        let now = Instant::now();
+        let delay = match self.refused.get(&database) {
+            Some((again, _)) if *again > now => return,
+            Some((_, delay)) => (*delay * 2).min(BACKOFF.1),
+            None => BACKOFF.0,
+        };
+        // Should the refiller not get through, it is not tried again at once.
+        self.refused.insert(database, (now + delay, delay));
+        if !database::exists(database) {
+            place::leave_all(database, None);
+            self.refused.remove(&database);
+        } else if self.start(database).is_err() {
+            self.note_trouble(database);
+        }
+    }
+
+    fn start(&mut self, database: u32) -> Result<(), Unavailable> {
+        let free = |(_, desk): &(usize, &Desk)| desk.is_for(0);
+        let (number, desk) = self.segments.desks.iter().enumerate().find(free).ok_or(Unavailable)?;
+        desk.database.store(database, Ordering::Release);
+        let started = worker::start_refiller(u32::try_from(number).unwrap_or(u32::MAX), database);
+        match started {
+            Ok(worker) => {
+                self.started.insert(number, worker);
+                Ok(())
+            }
+            Err(unavailable) => {
+                desk.free();
+                Err(unavailable)
+            }
+        }
+    }
+
+    /// So that those who wait in vain learn why.
+    fn note_trouble(&self, database: u32) {
+        let directory = self.segments.directory.read();
+        for place in pending(self.segments) {
+            if directory.get(place).is_some_and(|key| key.database == database)
+                && let Some(slot) = self.segments.slots.get(place)
+            {
+                slot.trouble.set(Trouble::NoWorker);
+            }
+        }
+    }
+
+    /// Looks at all tags, so that it is known which were not used for a while when a place is needed.
+    fn note_idleness(&self) {
+        if self.segments.directory.read().is_empty() || server::in_recovery() {
+            return;
+        }
+        for slot in self.segments.slots {
+            slot.idle();
+        }
+    }
+}

@@ -152,9 +152,9 @@ fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFai
     if slot.segment.incarnation() == incarnation {
         slot.waits.end(uptime().saturating_sub(started));
     }
-    let found = found.unwrap_or_else(|| {
-        Err(TagFailure::NoRefill { tag: TagText(*tag).shown(), limit, trouble: slot.trouble.get() })
-    });
+    let trouble = slot.trouble.get().or_else(worker::trouble);
+    let found =
+        found.unwrap_or_else(|| Err(TagFailure::NoRefill { tag: TagText(*tag).shown(), limit, trouble }));
     if let Ok(Some((slot, taken))) = &found
         && taken.prefetch
     {

@@ -9,6 +9,7 @@ pub mod supervisor;
 
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::station::Station;
+use crate::segment::slot::Trouble;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A place for one refiller, in shared memory.
@@ -41,6 +42,12 @@ pub fn call(database: u32) {
     if !called {
         segments.supervisor.wake();
     }
+}
+
+/// What keeps requests from being served that no slot tells of.
+pub fn trouble() -> Option<Trouble> {
+    // It starts with the server, unless there was no place for it.
+    segments().filter(|segments| !segments.supervisor.is_manned()).map(|_| Trouble::NoWorker)
 }
 
 /// The slots with requests that nobody has answered.

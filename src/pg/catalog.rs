@@ -4,6 +4,7 @@ use pgrx::{PgRelation, pg_guard, pg_sys};
 use std::cell::Cell;
 use std::sync::Once;
 
+use super::guc;
 use super::process::PerProcess;
 
 /// The table's oid, which is another one after the extension was dropped and created again.
@@ -50,7 +51,8 @@ impl Source {
     }
 
     /// Runs `work` with the rights of the table's owner, and no more: who may use a tag need not be allowed to
-    /// see the table, and triggers of its owner must not run with a worker's.
+    /// see the table, and triggers of its owner must not run with a worker's. Names mean what they mean in
+    /// `pg_catalog`, whatever the session's `search_path`: else its user could have functions of his own run.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         let mut user = pg_sys::InvalidOid;
         let mut context = 0;
@@ -65,9 +67,15 @@ impl Source {
             pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
             pg_sys::SetUserIdAndSecContext(owner, context | restricted);
         }
+        // SAFETY: as above; the end of a transaction also ends the settings of all nest levels.
+        let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
+        guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
         let done = work();
-        // SAFETY: what was read above.
-        unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
+        // SAFETY: what was begun and read above.
+        unsafe {
+            pg_sys::AtEOXact_GUC(false, nest_level);
+            pg_sys::SetUserIdAndSecContext(user, context);
+        }
         done
     }
 }

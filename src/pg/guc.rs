@@ -102,6 +102,23 @@ fn define(name: &CStr, define: impl FnOnce()) {
     }
 }
 
+/// Sets a setting until the present nest level of settings ends.
+pub fn set_for_now(name: &CStr, value: &CStr) {
+    // SAFETY: both texts outlive the call.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}
+
 /// The value of a setting by its name, whoever defined it; one that nobody did keeps what the configuration
 /// gives it. None where that gives nothing.
 pub fn shown(name: &CStr) -> Option<String> {

@@ -4,10 +4,11 @@
 use super::failure::TagFailure;
 use super::slot::Slot;
 use crate::pg::catalog::Source;
-use crate::pg::server;
 use crate::pg::shmem::segments::{Segments, segments};
+use crate::pg::{database, server};
 use snowflake_ids_core::directory::{Directory, Key, Tag};
 use snowflake_ids_core::segment::{Period, Shelves};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -55,12 +56,25 @@ pub fn look_up(
     if let Some(slot) = find(segments, &segments.directory.read(), &key) {
         return Ok((slot, slot.segment.incarnation()));
     }
+    let full = || TagFailure::NoPlace(segments.slots.len());
+    let slot = find_or_move_in(segments, &key).or_else(|| {
+        forget_dropped_databases(segments);
+        find_or_move_in(segments, &key)
+    });
+    slot.map(|slot| (slot, slot.segment.incarnation())).ok_or_else(full)
+}
+
+fn find_or_move_in(segments: &'static Segments, key: &Key) -> Option<&'static Slot> {
     let mut directory = segments.directory.write();
-    let slot = match find(segments, &directory, &key) {
-        Some(slot) => slot,
-        None => move_in(segments, &mut directory, &key).ok_or(TagFailure::NoPlace(segments.slots.len()))?,
-    };
-    Ok((slot, slot.segment.incarnation()))
+    find(segments, &directory, key).or_else(|| move_in(segments, &mut directory, key))
+}
+
+/// Their tags are nobody's, however lately they were used.
+fn forget_dropped_databases(segments: &Segments) {
+    let known: BTreeSet<u32> = segments.directory.read().iter().map(|(_, key)| key.database).collect();
+    for database in known.into_iter().filter(|database| !database::exists(*database)) {
+        leave_all(database, None);
+    }
 }
 
 fn find(segments: &'static Segments, directory: &Directory<'_>, key: &Key) -> Option<&'static Slot> {

@@ -180,8 +180,15 @@ BEGIN
     ELSIF found_column.attgenerated <> '' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
-            HINT = format('To keep its values as plain ones: ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;',
-                relation, attribute);
+            DETAIL = 'Its values are computed.',
+            HINT = 'Attach a column that can be written to.';
+    ELSIF found_column.attidentity <> '' AND snowflake_ids.identity_sequence(relation, attribute) IS NULL THEN
+        -- Since Postgres 17 a partition has part in its parent's identity.
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
+                attribute, relation),
+            DETAIL = 'It cannot be dropped from one partition alone.',
+            HINT = 'Attach the partitioned table.';
     END IF;
 END
 $$;

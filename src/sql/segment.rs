@@ -9,7 +9,7 @@ use crate::sql::generate::checked_count;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Several ids of a tag, in growing order. One is taken when one is asked for, so that a LIMIT leaves no gap.
+/// Several ids of a tag, in growing order. Each is taken when it is asked for.
 #[pg_extern(volatile, parallel_safe)]
 fn segment_nextvals(
     tag: Option<TagArg<'_>>,

@@ -43,6 +43,20 @@ CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed('tuned');
 
+/* The triggers above would not see it. */
+CREATE FUNCTION snowflake_ids.segment_keep() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
+        ERRCODE = 'feature_not_supported',
+        DETAIL = 'Sessions would not notice, and go on with ids of the tags.',
+        HINT = 'Use DELETE FROM snowflake_ids.segment.';
+END
+$$;
+
+CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids.segment_keep();
+
 /* A number as a bigint, with an error that says which it was. */
 CREATE FUNCTION snowflake_ids.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -190,11 +204,14 @@ DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- Looked at first, so that a wrong value costs no ids; then taken away, so that it stays true.
-    PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
-    WHERE force IS NOT TRUE;
-    issued := coalesce(snowflake_ids.segment_close(tag), reserved);
-    PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+    -- From what is reserved on, the row's lock suffices. Below it the ids in the buffers come in the way: looked
+    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
+    IF target < reserved THEN
+        PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
+        WHERE force IS NOT TRUE;
+        issued := coalesce(snowflake_ids.segment_close(tag), reserved);
+        PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+    END IF;
     PERFORM snowflake_ids.segment_move(tag, target);
 END
 $$;
@@ -205,8 +222,11 @@ CREATE FUNCTION snowflake_ids.segment_raise(tag text, value bigint) RETURNS bigi
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
-    target   bigint := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
+    target   bigint := value;
 BEGIN
+    IF value < reserved THEN
+        target := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
+    END IF;
     PERFORM snowflake_ids.segment_move(tag, target);
     RETURN target;
 END

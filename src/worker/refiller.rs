@@ -38,6 +38,8 @@ pub fn run(desk_number: u32, database: u32) {
     }
     worker::connect(database);
     desk.connected.store(true, Release);
+    // So that it knows that this database can be helped.
+    segments.supervisor.wake();
     own::keep_quiet(true);
     let (mut last_work, mut stuck) = (uptime(), None);
     loop {

@@ -17,6 +17,9 @@ const LOOK_AROUND: Duration = Duration::from_secs(5);
 /// How soon it tries again to start a refiller, at first and in the end.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
+/// When a failure is forgotten.
+const FORGIVE: Duration = Duration::from_mins(1);
+
 /// Runs until the server stops.
 pub fn run() {
     let Some(segments) = segments() else { return };
@@ -47,18 +50,22 @@ impl Supervisor {
     /// Looks around once; gives the time until it should do so again.
     fn round(&mut self) -> Duration {
         self.clear_desks();
-        let waiting = self.databases_waiting();
-        self.refused.retain(|database, _| waiting.contains(database));
-        for database in &waiting {
-            self.help(*database);
+        self.forgive();
+        for database in self.databases_waiting() {
+            self.help(database);
         }
         self.note_idleness();
-        let next =
-            self.refused.values().map(|(again, _)| again.saturating_duration_since(Instant::now())).min();
+        self.pause()
+    }
+
+    /// The time until something is due.
+    fn pause(&self) -> Duration {
+        let now = Instant::now();
         // A desk that is given out and not taken yet is looked at again soon.
         let starting = self.segments.desks.iter().any(|desk| !desk.is_for(0) && !desk.station.is_manned());
         let soon = if starting { BACKOFF.0 } else { LOOK_AROUND };
-        next.map_or(soon, |next| next.clamp(Duration::from_millis(10), soon))
+        let again = self.refused.values().map(|(again, _)| *again).filter(|again| *again > now).min();
+        again.map_or(soon, |again| (again - now).clamp(Duration::from_millis(10), soon))
     }
 
     /// Frees the desks of refillers that ended before they sat down.
@@ -75,6 +82,16 @@ impl Supervisor {
                 desk.free();
             }
         }
+    }
+
+    /// Forgets the failures of databases whose refiller got through, or that need none any more.
+    fn forgive(&mut self) {
+        let reached = |desk: &Desk| desk.connected.load(Ordering::Relaxed);
+        let now = Instant::now();
+        self.refused.retain(|database, (again, _)| {
+            let helped = self.segments.desks.iter().any(|desk| desk.is_for(*database) && reached(desk));
+            !helped && now < *again + FORGIVE
+        });
     }
 
     /// The databases with requests and without a refiller.
@@ -95,7 +112,7 @@ impl Supervisor {
         };
         // Should the refiller not get through, it is not tried again at once.
         self.refused.insert(database, (now + delay, delay));
-        if !database::exists(database) {
+        if !database::may_exist(database) {
             place::leave_all(database, None);
             self.refused.remove(&database);
         } else if self.start(database).is_err() {

@@ -97,13 +97,9 @@ pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> Er
 /// An error of SPI's that is no SQL error.
 #[cold]
 pub fn spi(error: &SpiError) -> ErrorReport {
-    ErrorReport::new(SPI, format!("snowflake_ids could not run its SQL: {error}"), function_name!())
+    let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+    ErrorReport::new(code, format!("snowflake_ids could not run its SQL: {error}"), function_name!())
 }
-
-const SPI: PgSqlErrorCode = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-
-/// The number of [`spi`]'s SQLSTATE.
-pub const SPI_CODE: i32 = SPI as i32;
 
 /// The five letters of an SQLSTATE, which the server packs six bits each.
 pub fn sqlstate(code: i32) -> String {

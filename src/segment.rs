@@ -22,6 +22,7 @@ use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
 use crate::settings;
+use crate::store::Row;
 use crate::worker;
 use failure::TagFailure;
 use held::Held;
@@ -46,19 +47,16 @@ pub fn next_at_once(held: &Held) -> Option<i64> {
 /// The next id of a tag.
 pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, TagFailure> {
     let (tag, segments) = ready(function, bytes)?;
-    if let Some((taken, _)) = own::next(&tag, &SystemClock)? {
-        held::hold(&tag).set_last(taken.range.first);
-        return Ok(taken.range.first);
+    match take_own(segments, &tag)? {
+        Some((taken, _)) => Ok(taken.range.first),
+        None => take(segments, &tag).map(|(_, taken)| taken.range.first),
     }
-    take(segments, &tag).map(|(_, taken)| taken.range.first)
 }
 
 /// The next number of a tag, in the tag's format.
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFailure> {
     let (tag, segments) = ready(function, bytes)?;
-    let held = held::hold(&tag);
-    if let Some((taken, row)) = own::next(&tag, &SystemClock)? {
-        held.set_last(taken.range.first);
+    if let Some((taken, row)) = take_own(segments, &tag)? {
         let format = held::format_of(&row.format);
         return Ok(format.map_or_else(
             || taken.range.first.to_string(),
@@ -66,7 +64,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFail
         ));
     }
     let (slot, taken) = take(segments, &tag)?;
-    Ok(held.write(slot, taken.day, taken.range.first))
+    Ok(held::hold(&tag).write(slot, taken.day, taken.range.first))
 }
 
 /// The last id of a tag that this session got.
@@ -82,6 +80,25 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
         return Err(TagFailure::Unready(Unready::InRecovery, function));
     }
     Ok((tag::checked(bytes).map_err(TagFailure::BadTag)?, segments))
+}
+
+/// Takes an id of a tag that the transaction has changed. None for other tags, and while there are ids in the buffers
+/// that the change does not concern.
+fn take_own(segments: &'static Segments, tag: &Tag) -> Result<Option<(Taken, Row)>, TagFailure> {
+    if own::leaves_buffers(tag) {
+        let held = held::hold(tag);
+        if held.place().is_none() {
+            find_place(segments, held, tag)?;
+        }
+        if held.has_ids() {
+            return Ok(None);
+        }
+    }
+    let own = own::next(tag, &SystemClock)?;
+    if let Some((taken, _)) = &own {
+        held::hold(tag).set_last(taken.range.first);
+    }
+    Ok(own)
 }
 
 /// Takes an id out of the buffers, and waits for one if there is none.
@@ -131,8 +148,11 @@ fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFai
     let found = slot.answered.wait(Event::Refill, limit, || {
         match held.take() {
             Ok(found) => return Some(Ok(Some(found))),
-            Err(Miss::Gone) => return Some(Ok(None)),
-            Err(Miss::Dry | Miss::Over) => {}
+            // Others who were told the same may have given the place back already.
+            Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
+                return Some(Ok(None));
+            }
+            Err(_) => {}
         }
         match slot.request.answer_to(ticket) {
             Some(Answer::Unknown) => return Some(Err(TagFailure::unknown(tag))),
@@ -155,6 +175,9 @@ fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFai
     let trouble = slot.trouble.get().or_else(worker::trouble);
     let found =
         found.unwrap_or_else(|| Err(TagFailure::NoRefill { tag: TagText(*tag).shown(), limit, trouble }));
+    if let (Err(TagFailure::Unknown(_)), Some(source)) = (&found, Source::find()) {
+        place::leave_unused(source, tag);
+    }
     if let Ok(Some((slot, taken))) = &found
         && taken.prefetch
     {

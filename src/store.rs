@@ -22,6 +22,8 @@ pub struct Row {
     pub period: Period,
     /// How numbers are written.
     pub format: String,
+    /// Counts the reservations.
+    version: i64,
 }
 
 /// Locks the row; of one that another transaction has locked it gives nothing. A dated tag's period is the
@@ -30,7 +32,8 @@ static READ: Statement = Statement::new(
     "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
             p.label - date '1970-01-01',
             coalesce(s.period < p.label, false),
-            (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone) * 1000000)::bigint
+            (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone) * 1000000)::bigint,
+            s.version
      FROM snowflake_ids.segment s,
           LATERAL (SELECT greatest(s.period,
                        date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
@@ -45,6 +48,13 @@ static WRITE: Statement = Statement::new(
          version = version + 1, update_time = clock_timestamp()
      WHERE tag = $1",
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID],
+);
+
+static GIVE_BACK: Statement = Statement::new(
+    "UPDATE snowflake_ids.segment
+     SET max_id = $2, version = version + 1, update_time = clock_timestamp()
+     WHERE tag = $1 AND max_id = $3 AND version = $4 AND reset IS NULL",
+    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
 static EXISTS: Statement =
@@ -100,6 +110,8 @@ pub struct Reserved {
     pub left: u64,
     /// The row's largest id.
     pub max_value: i64,
+    /// The row's version since.
+    version: i64,
     /// How numbers are written.
     pub format: String,
 }
@@ -126,6 +138,7 @@ pub fn reserve(wish: &Wish) -> Result<Outcome, SpiError> {
         pace,
         left: terms.left_after(range.last()),
         max_value: terms.max_value,
+        version: row.version + 1,
         format: row.format,
     }))
 }
@@ -157,6 +170,16 @@ pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
     WRITE.run(&[TagText(*tag).into(), max_id.into(), day.into()])
 }
 
+/// Takes a reservation back of which no id was published, unless the row was changed since.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn give_back(tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
+    let range = reserved.supply.range;
+    let before = range.first.saturating_sub(1);
+    GIVE_BACK.run(&[TagText(*tag).into(), before.into(), range.last().into(), reserved.version.into()])
+}
+
 fn exists(tag: &Tag) -> Result<bool, SpiError> {
     Ok(EXISTS.first(&[TagText(*tag).into()], |row| row.get::<bool>(1))?.is_some())
 }
@@ -180,7 +203,8 @@ impl Row {
             _ => Period::FOREVER,
         };
         let over = row.get::<bool>(11)?.unwrap_or(false);
-        Ok(Self { terms: if over { terms.restarted() } else { terms }, period, format })
+        let version = number(13)?;
+        Ok(Self { terms: if over { terms.restarted() } else { terms }, period, format, version })
     }
 
     /// Its terms, with what was handed out up to this floor.

@@ -1,164 +1,25 @@
-//! Tests that run inside a server which preloads the library: datacenter 3, worker 7.
+//! Tests that run inside a server which preloads the library: datacenter 3, worker 7. Each runs in a transaction
+//! that is rolled back.
 //!
 //! What SQL shows is tested by `pg_regress` (`pg_test/sql`); here is what takes Rust to see.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod segment;
+mod snowflake;
+
 use pgrx::prelude::*;
 
-#[pg_schema]
-mod tests {
-    use crate::error::Failure;
-    use crate::pg::clock::SystemClock;
-    use crate::pg::shmem::generator;
-    use crate::{settings, snowflake};
-    use pgrx::prelude::*;
-    use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, Layout, Node, Refusal, SequenceStart};
-    use std::collections::HashSet;
-    use std::time::{Duration, Instant};
+fn one<T: FromDatum + IntoDatum>(sql: &str) -> T {
+    Spi::get_one(sql).unwrap().unwrap_or_else(|| panic!("{sql} gave NULL"))
+}
 
-    fn one<T: FromDatum + IntoDatum>(sql: &str) -> T {
-        Spi::get_one(sql).unwrap().unwrap_or_else(|| panic!("{sql} gave NULL"))
-    }
-
-    /// The SQLSTATE of a statement that fails.
-    fn sqlstate(sql: &str) -> String {
-        let sql = sql.replace('\'', "''");
-        Spi::run("CREATE TEMP TABLE IF NOT EXISTS caught (state text)").unwrap();
-        Spi::run(&format!(
-            "DO $$ BEGIN EXECUTE '{sql}'; EXCEPTION WHEN OTHERS THEN INSERT INTO caught VALUES (SQLSTATE); END $$"
-        ))
-        .unwrap();
-        one(
-            "WITH gone AS (DELETE FROM caught RETURNING state) SELECT coalesce(max(state), 'no error') FROM gone",
-        )
-    }
-
-    #[pg_test]
-    fn ids_carry_the_servers_identity() {
-        let id: i64 = one("SELECT snowflake_nextval()");
-        let decoded = Layout::default().decode(id).unwrap();
-        assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (3, 7, 0));
-        let shared = generator::shared().unwrap();
-        assert_eq!(shared.node, Some(Node { datacenter: 3, worker: 7, rollback: 0 }));
-    }
-
-    #[pg_test]
-    fn ids_carry_the_time_at_which_they_were_made() {
-        let before = SystemClock.now();
-        let id: i64 = one("SELECT snowflake_nextval()");
-        let after = SystemClock.now();
-        let made = Layout::default().decode(id).unwrap().timestamp;
-        // A tick is a millisecond, and other tests of this server may have borrowed some.
-        assert!(made.0 > before.0 - 1_000, "{made} is before {before}");
-        assert!(made.0 <= after.0 + 60_000_000, "{made} is beyond the drift after {after}");
-    }
-
-    #[pg_test]
-    fn the_servers_clock_is_postgress() {
-        let postgres: f64 = one("SELECT extract(epoch FROM clock_timestamp())::float8");
-        #[allow(clippy::cast_precision_loss)]
-        let ours = SystemClock.now().0 as f64 / 1e6;
-        assert!((ours - postgres).abs() < 1.0, "{ours} {postgres}");
-    }
-
-    #[pg_test]
-    fn ids_are_unique_and_grow_whatever_the_cache() {
-        let mut last = 0;
-        let mut all = HashSet::new();
-        for cache in [1, 64, 1, 1000, 3] {
-            Spi::run(&format!("SET snowflake_ids.cache = {cache}")).unwrap();
-            for _ in 0..500 {
-                let id = snowflake::next("test").unwrap();
-                assert!(id > last, "{id} after {last}");
-                assert!(all.insert(id));
-                last = id;
-            }
-        }
-        assert_eq!(snowflake::last(), Some(last));
-    }
-
-    #[pg_test]
-    fn several_take_what_the_session_holds_first() {
-        Spi::run("SET snowflake_ids.cache = 100").unwrap();
-        let first = snowflake::next("test").unwrap();
-        let mut several = snowflake::several("test", 150).unwrap();
-        let mut last = first;
-        for _ in 0..150 {
-            let id = several.next().unwrap().unwrap();
-            assert!(id > last, "{id} after {last}");
-            last = id;
-        }
-        assert_eq!(several.next().unwrap(), None);
-        assert!(snowflake::next("test").unwrap() > last);
-    }
-
-    #[pg_test]
-    fn every_id_taken_is_counted_once() {
-        Spi::run("SET snowflake_ids.cache = 1").unwrap();
-        // Uses up what an earlier test left in this process: it was counted when it was taken.
-        Spi::run("SELECT snowflake_nextvals(10000)").unwrap();
-        let before: i64 = one("SELECT ids_issued FROM snowflake_ids.status");
-        Spi::run("SELECT snowflake_nextval() FROM generate_series(1, 1000)").unwrap();
-        Spi::run("SELECT snowflake_nextvals(2345)").unwrap();
-        let after: i64 = one("SELECT ids_issued FROM snowflake_ids.status");
-        // Other sessions of this server may take some at the same time; none may be missing.
-        assert!(after - before >= 3345, "{before} {after}");
-    }
-
-    #[pg_test]
-    fn settings_reach_the_rules() {
-        assert_eq!(settings::rules().max_drift, 60_000_000);
-        assert_eq!(settings::rules().start, SequenceStart::Zero);
-        assert_eq!(settings::rollback(), ClockRollback::Wait);
-        assert_eq!(settings::max_wait(), Duration::from_secs(1));
-        assert_eq!(settings::cache().get(), 1);
-        Spi::run("SET snowflake_ids.max_drift = '1500ms'").unwrap();
-        Spi::run("SET snowflake_ids.sequence_start = rotate").unwrap();
-        Spi::run("SET snowflake_ids.clock_rollback = error").unwrap();
-        Spi::run("SET snowflake_ids.max_wait = '2s'").unwrap();
-        Spi::run("SET snowflake_ids.cache = 17").unwrap();
-        assert_eq!(settings::rules().max_drift, 1_500_000);
-        assert_eq!(settings::rules().start, SequenceStart::Rotate);
-        assert_eq!(settings::rollback(), ClockRollback::Error);
-        assert_eq!(settings::max_wait(), Duration::from_secs(2));
-        assert_eq!(settings::cache().get(), 17);
-    }
-
-    #[pg_test]
-    fn errors_have_their_sqlstates() {
-        assert_eq!(sqlstate("SELECT snowflake_nextvals(0)"), "22023");
-        assert_eq!(sqlstate("SELECT snowflake_timestamp(-1)"), "22023");
-        assert_eq!(sqlstate("SELECT snowflake_timestamp(1, 'nonsense')"), "22023");
-        assert_eq!(sqlstate("SELECT snowflake_min_id('1999-01-01')"), "22023");
-        assert_eq!(sqlstate("SELECT snowflake_decode_text('!', 'hex')"), "22023");
-        assert_eq!(sqlstate("SET snowflake_ids.cache = 0"), "22023");
-        assert_eq!(sqlstate("SELECT snowflake_nextval()"), "no error");
-    }
-
-    /// 13 ticks of 4096 ids: without drift, each full one has to be waited for.
-    #[pg_test]
-    fn without_drift_a_burst_takes_as_long_as_its_ticks() {
-        Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
-        Spi::run("SET snowflake_ids.max_wait = '1min'").unwrap();
-        // Whatever other tests borrowed is over before this starts.
-        snowflake::next("test").unwrap();
-        let started = Instant::now();
-        let mut several = snowflake::several("test", 50_000).unwrap();
-        let ids: Vec<i64> = (0..50_000).map(|_| several.next().unwrap().unwrap()).collect();
-        let elapsed = started.elapsed();
-        assert!(ids.is_sorted());
-        assert!(elapsed >= Duration::from_millis(11), "{elapsed:?}");
-    }
-
-    #[pg_test]
-    fn a_session_may_refuse_to_wait() {
-        Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
-        Spi::run("SET snowflake_ids.max_wait = 0").unwrap();
-        // Each call takes what is left of the present tick and throws it away.
-        let failure = (0..10_000).find_map(|_| snowflake::several("test", 8192).unwrap().next().err());
-        assert!(
-            matches!(failure, Some(Failure::Refused(Refusal::Drift(Drift { cause: Cause::Demand, .. })))),
-            "{failure:?}"
-        );
-    }
+/// The SQLSTATE of a statement that fails.
+fn sqlstate(sql: &str) -> String {
+    let sql = sql.replace('\'', "''");
+    Spi::run("CREATE TEMP TABLE IF NOT EXISTS caught (state text)").unwrap();
+    Spi::run(&format!(
+        "DO $$ BEGIN EXECUTE '{sql}'; EXCEPTION WHEN OTHERS THEN INSERT INTO caught VALUES (SQLSTATE); END $$"
+    ))
+    .unwrap();
+    one("WITH gone AS (DELETE FROM caught RETURNING state) SELECT coalesce(max(state), 'no error') FROM gone")
 }

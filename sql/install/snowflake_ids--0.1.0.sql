@@ -313,7 +313,53 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::status::snowflake_ids::status
+CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
+	"datacenter_id" INT,  /* Option < i32 > */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* String */
+	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Interval */
+	"ids_issued" bigint,  /* i64 */
+	"full_ticks" bigint,  /* i64 */
+	"steps_back" bigint,  /* i64 */
+	"largest_step_back" interval,  /* Interval */
+	"years_left" double precision  /* f64 */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'status_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::status
+
+
+CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
+COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
+GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
+GRANT SELECT ON snowflake_ids.status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::segment::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids::segment_forced
+CREATE  FUNCTION snowflake_ids."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -379,47 +425,12 @@ CREATE FUNCTION snowflake_ids."segment_changed"()
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status::snowflake_ids::status
-CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
-	"datacenter_id" INT,  /* Option < i32 > */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* String */
-	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Interval */
-	"ids_issued" bigint,  /* i64 */
-	"full_ticks" bigint,  /* i64 */
-	"steps_back" bigint,  /* i64 */
-	"largest_step_back" interval,  /* Interval */
-	"years_left" double precision  /* f64 */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids::status
-
-
-CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
-COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
-GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
-GRANT SELECT ON snowflake_ids.status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   snowflake_ids::segment_check
 --   snowflake_ids::segment_changed
 --   snowflake_ids::segment_close
 --   snowflake_ids::segment_issued
+--   snowflake_ids::segment_forced
 --   snowflake_ids::segment_slots
 --   status_view
 
@@ -467,6 +478,20 @@ CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
 
 CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed('tuned');
+
+/* The triggers above would not see it. */
+CREATE FUNCTION snowflake_ids.segment_keep() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
+        ERRCODE = 'feature_not_supported',
+        DETAIL = 'Sessions would not notice, and go on with ids of the tags.',
+        HINT = 'Use DELETE FROM snowflake_ids.segment.';
+END
+$$;
+
+CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids.segment_keep();
 
 /* A number as a bigint, with an error that says which it was. */
 CREATE FUNCTION snowflake_ids.segment_bigint(name text, value numeric) RETURNS bigint
@@ -573,13 +598,20 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 
+/* The first day of the period that a dated tag is in now; null of others. */
+CREATE FUNCTION snowflake_ids.segment_period(reset text, time_zone text) RETURNS date
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
+$$;
+
 /* Locks a tag, so that nobody can reserve from it; gives the highest id reserved. */
 CREATE FUNCTION snowflake_ids.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
-    SELECT s.max_id INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
+    SELECT CASE WHEN s.period < snowflake_ids.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
+    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids.segment_unknown(tag);
     END IF;
@@ -590,7 +622,8 @@ $$;
 CREATE FUNCTION snowflake_ids.segment_move(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
-    SET max_id = segment_move.max_id, version = s.version + 1, update_time = clock_timestamp()
+    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids.segment_period(s.reset, s.time_zone)),
+        version = s.version + 1, update_time = clock_timestamp()
     WHERE s.tag = segment_move.tag
 $$;
 
@@ -615,12 +648,16 @@ DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- Looked at first, so that a wrong value costs no ids; then taken away, so that it stays true.
-    PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
-    WHERE force IS NOT TRUE;
-    issued := coalesce(snowflake_ids.segment_close(tag), reserved);
-    PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+    -- From what is reserved on, the row's lock suffices. Below it the ids in the buffers come in the way: looked
+    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
+    IF target < reserved OR force THEN
+        PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
+        WHERE force IS NOT TRUE;
+        issued := coalesce(snowflake_ids.segment_close(tag), reserved);
+        PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+    END IF;
     PERFORM snowflake_ids.segment_move(tag, target);
+    PERFORM snowflake_ids.segment_forced(tag) WHERE force;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_set IS
@@ -630,8 +667,11 @@ CREATE FUNCTION snowflake_ids.segment_raise(tag text, value bigint) RETURNS bigi
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
-    target   bigint := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
+    target   bigint := value;
 BEGIN
+    IF value < reserved THEN
+        target := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
+    END IF;
     PERFORM snowflake_ids.segment_move(tag, target);
     RETURN target;
 END
@@ -851,8 +891,15 @@ BEGIN
     ELSIF found_column.attgenerated <> '' THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
-            HINT = format('To keep its values as plain ones: ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION;',
-                relation, attribute);
+            DETAIL = 'Its values are computed.',
+            HINT = 'Attach a column that can be written to.';
+    ELSIF found_column.attidentity <> '' AND snowflake_ids.identity_sequence(relation, attribute) IS NULL THEN
+        -- Since Postgres 17 a partition has part in its parent's identity.
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
+                attribute, relation),
+            DETAIL = 'It cannot be dropped from one partition alone.',
+            HINT = 'Attach the partitioned table.';
     END IF;
 END
 $$;

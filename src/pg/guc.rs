@@ -104,6 +104,15 @@ fn define(name: &CStr, define: impl FnOnce()) {
 
 /// Sets a setting until the present nest level of settings ends.
 pub fn set_for_now(name: &CStr, value: &CStr) {
+    set(name, value, pg_sys::GucAction::GUC_ACTION_SAVE);
+}
+
+/// Sets a setting until the end of the transaction, like SET LOCAL.
+pub fn set_for_transaction(name: &CStr, value: &CStr) {
+    set(name, value, pg_sys::GucAction::GUC_ACTION_LOCAL);
+}
+
+fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
     // SAFETY: both texts outlive the call.
     unsafe {
         pg_sys::set_config_option(
@@ -111,7 +120,7 @@ pub fn set_for_now(name: &CStr, value: &CStr) {
             value.as_ptr(),
             pg_sys::GucContext::PGC_USERSET,
             pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
+            action,
             true,
             0,
             false,

@@ -1,5 +1,6 @@
 //! What happens to the session's transaction.
 
+use super::guc;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::c_void;
 use std::sync::Once;
@@ -41,13 +42,36 @@ pub fn watch(hooks: &'static Hooks) {
     });
 }
 
+/// Has the rest of this transaction run in this process alone: others know nothing of what is in its memory.
+/// Plans made from now on are not parallel, and those made before get no workers.
+pub fn stay_in_one_process() {
+    for setting in [c"max_parallel_workers_per_gather", c"max_parallel_workers"] {
+        guc::set_for_transaction(setting, c"0");
+    }
+}
+
+/// Whether a parallel query is running, in which no SQL can.
+pub fn is_parallel() -> bool {
+    // SAFETY: looks at variables of this process.
+    unsafe { pg_sys::IsInParallelMode() }
+}
+
 /// Runs SQL where the transaction is about to end, and has no snapshot any more.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: within a transaction. An error ends it, and its snapshots with it.
-    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
+    // SAFETY: within a transaction. An error ends it, with its snapshots and its being read-only, which it may
+    // have become after it wrote.
+    let read_only = unsafe {
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let read_only = pg_sys::XactReadOnly;
+        pg_sys::XactReadOnly = false;
+        read_only
+    };
     let done = work();
-    // SAFETY: the one pushed above.
-    unsafe { pg_sys::PopActiveSnapshot() };
+    // SAFETY: what was pushed and replaced above.
+    unsafe {
+        pg_sys::XactReadOnly = read_only;
+        pg_sys::PopActiveSnapshot();
+    }
     done
 }
 

@@ -5,7 +5,8 @@ use crate::worker::{refiller, supervisor};
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::pg_sys::panic::CaughtError;
-use pgrx::{PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
 use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -106,7 +107,8 @@ pub fn connect(database: u32) {
         (c"default_transaction_isolation", c"read committed"),
         (c"default_transaction_read_only", c"off"),
         (c"session_replication_role", c"origin"),
-        (c"lock_timeout", c"0"),
+        // What is locked must not keep other tags waiting.
+        (c"lock_timeout", c"100ms"),
     ];
     // SAFETY: once, by a worker that has no connection; the texts are constants.
     unsafe {
@@ -158,6 +160,18 @@ pub struct Failed {
     pub code: i32,
     /// The message, for the log.
     pub message: String,
+}
+
+impl Failed {
+    /// An error of SPI's that is no SQL error.
+    pub fn of_spi(error: &SpiError) -> Self {
+        Self { code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32, message: error.to_string() }
+    }
+
+    /// Whether something was locked.
+    pub fn is_lock_timeout(&self) -> bool {
+        self.code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE as i32
+    }
 }
 
 /// Runs a transaction and commits it; where it fails, rolls it back. What it gives is durable.

@@ -26,6 +26,8 @@ pub enum TagFailure {
     Unknown(String),
     /// The tag has no ids left.
     Exhausted(String, Exhausted),
+    /// The transaction has changed the tag, and a parallel query asks for ids.
+    Parallel(String),
     /// This session got no id of the tag yet.
     NoLast(String),
     /// All places in shared memory are in use.
@@ -86,6 +88,14 @@ impl From<TagFailure> for ErrorReport {
                 exhausted.detail().unwrap_or_default(),
                 exhausted.hint().unwrap_or_default(),
             ),
+            TagFailure::Parallel(tag) => report(
+                Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!(
+                    "cannot use segment tag \"{tag}\" in a parallel query of the transaction that changed it"
+                ),
+                "Its ids come from the transaction's own memory until that commits.".to_owned(),
+                "Commit first, or SET max_parallel_workers_per_gather = 0.".to_owned(),
+            ),
             TagFailure::NoLast(tag) => ErrorReport::new(
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("segment_currval of tag \"{tag}\" is not yet defined in this session"),
@@ -113,7 +123,8 @@ impl From<TagFailure> for ErrorReport {
 fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorReport {
     let (detail, hint) = match trouble {
         Some(Trouble::RowLocked) => (
-            "Another transaction has the tag's row in snowflake_ids.segment locked.".to_owned(),
+            "A transaction has the tag's row in snowflake_ids.segment, or all of the table, locked."
+                .to_owned(),
             format!(
                 "End that transaction. To find it: SELECT pid, query FROM pg_stat_activity WHERE \
                  backend_xid::text = (SELECT xmax::text FROM snowflake_ids.segment WHERE tag = {}).",

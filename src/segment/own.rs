@@ -10,6 +10,7 @@ use super::held;
 use super::place::{self, Issued};
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
+use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::store::{self, Row};
 use pgrx::spi::SpiError;
@@ -25,6 +26,8 @@ pub enum Change {
     Tuned,
     /// The rule by which ids are made.
     Altered,
+    /// Where it stands, back to ids that were handed out: its owner says that none of them is in use.
+    Forced,
     /// Where it stands.
     Moved,
     /// It was inserted.
@@ -39,8 +42,10 @@ struct Own {
     changes: Vec<(Subtransaction, Change)>,
     /// The row, as of the last change.
     row: Option<Row>,
-    /// The period and the id handed out last.
+    /// The period and the id above which the next one must be, where the row doesn't know.
     issued: Option<(i32, i64)>,
+    /// The same, whatever was forced.
+    highest: Option<(i32, i64)>,
 }
 
 static OWN: PerProcess<RefCell<Vec<Own>>> = PerProcess::new(RefCell::new(Vec::new()));
@@ -59,23 +64,31 @@ pub fn note(source: Source, tag: &Tag, change: Change) {
         return;
     }
     transaction::watch(&HOOKS);
+    transaction::stay_in_one_process();
     if let Some(held) = held::find(tag.as_bytes()) {
         held.set_place(None);
     }
     let mut all = OWN.borrow_mut();
     let at = (Subtransaction::current(), change);
     match all.iter_mut().find(|own| own.tag == *tag) {
-        Some(own) => {
-            own.row = None;
-            own.changes.push(at);
+        Some(own) => own.add(at),
+        None => {
+            all.push(Own { tag: *tag, source, changes: vec![at], row: None, issued: None, highest: None });
         }
-        None => all.push(Own { tag: *tag, source, changes: vec![at], row: None, issued: None }),
     }
 }
 
 /// Changes of rows in this process are not the user's from now on.
 pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
+}
+
+/// Whether the transaction's changes leave the ids of a tag that are in the buffers as they are, and it took none
+/// from the row.
+pub fn leaves_buffers(tag: &Tag) -> bool {
+    OWN.borrow()
+        .iter()
+        .any(|own| own.tag == *tag && own.issued.is_none() && own.worst() == Some(Change::Tuned))
 }
 
 /// The last id that the transaction handed out of a tag that it changed.
@@ -90,10 +103,16 @@ pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFa
     if own.last_change() == Some(Change::Gone) {
         return Err(TagFailure::unknown(tag));
     }
+    if transaction::is_parallel() {
+        return Err(TagFailure::Parallel(TagText(*tag).shown()));
+    }
+    // From now on nothing comes out of the buffers: they may yet get ids below these.
+    held::hold(tag).set_place(None);
     let row = own.row_now(clock)?;
     let range = row.one_after(own.issued).map_err(|exhausted| TagFailure::exhausted(tag, exhausted))?;
     let day = row.period.day;
     own.issued = Some((day, range.first));
+    own.highest = own.highest.max(own.issued);
     if !own.is_new() {
         place::raise_floor(own.source, tag, day, range.first);
     }
@@ -105,9 +124,26 @@ impl Own {
         self.changes.last().map(|(_, change)| *change)
     }
 
+    /// The change that reaches furthest.
+    fn worst(&self) -> Option<Change> {
+        self.changes.iter().map(|(_, change)| *change).max()
+    }
+
+    fn has(&self, change: Change) -> bool {
+        self.changes.iter().any(|(_, made)| *made == change)
+    }
+
+    fn add(&mut self, (at, change): (Subtransaction, Change)) {
+        self.row = None;
+        self.changes.push((at, change));
+        if change == Change::Forced {
+            self.issued = None;
+        }
+    }
+
     /// Whether nobody else knows the row.
     fn is_new(&self) -> bool {
-        self.changes.iter().any(|(_, change)| *change == Change::Created)
+        self.has(Change::Created)
     }
 
     /// The row, read anew after a change and when its period is over.
@@ -116,14 +152,21 @@ impl Own {
             return Ok(row.clone());
         }
         let row = self.source.as_owner(|| store::read(&self.tag))?.ok_or(TagFailure::unknown(&self.tag))?;
+        if !self.is_new() && !self.has(Change::Forced) {
+            // What another transaction handed out and rolled back.
+            self.issued = self.issued.max(place::floor(self.source, &self.tag));
+        }
         self.row = Some(row.clone());
         Ok(row)
     }
 
+    fn settle_as_owner(&self) -> Result<(), SpiError> {
+        self.source.as_owner(|| self.settle())
+    }
+
     /// Makes the changes known to everybody, just before they are committed.
     fn settle(&self) -> Result<(), SpiError> {
-        let Some(last) = self.last_change() else { return Ok(()) };
-        let worst = self.changes.iter().map(|(_, change)| *change).max().unwrap_or(last);
+        let Some((last, worst)) = self.last_change().zip(self.worst()) else { return Ok(()) };
         if last == Change::Gone {
             place::leave(self.source, &self.tag);
             return Ok(());
@@ -141,6 +184,9 @@ impl Own {
         if reached != row.terms.max_id || self.issued.is_some() {
             store::write(&self.tag, reached, row.period)?;
         }
+        if self.has(Change::Forced) {
+            place::clear_floor(self.source, &self.tag);
+        }
         Ok(())
     }
 }
@@ -151,8 +197,9 @@ fn settle() {
         return;
     }
     keep_quiet(true);
-    let settled =
-        transaction::with_snapshot(|| all.iter().try_for_each(|own| own.source.as_owner(|| own.settle())));
+    let settled = transaction::with_snapshot(|| {
+        all.iter().filter(|own| own.source.is_there()).try_for_each(Own::settle_as_owner)
+    });
     keep_quiet(false);
     if let Err(error) = settled {
         crate::error::raise(crate::error::spi(&error));
@@ -173,6 +220,10 @@ fn undo(aborted: Subtransaction) {
     all.retain_mut(|own| {
         own.changes.retain(|(at, _)| *at != aborted);
         own.row = None;
+        // Should it have been forced back there, it is not any more.
+        if !own.has(Change::Forced) {
+            own.issued = own.highest;
+        }
         !own.changes.is_empty()
     });
 }

@@ -33,12 +33,10 @@ impl Issued {
         }
     }
 
+    /// A floor is above all that was ever in the buffers: what is published above it clears it.
     fn of(shelves: &Shelves, floor: Option<(i32, i64)>) -> Self {
-        match (last_issued(shelves), floor) {
-            (Some(id), Some((_, floor))) => Self::UpTo(id.max(floor)),
-            (Some(id), None) => Self::UpTo(id),
-            (None, _) => Self::Unknown,
-        }
+        let floor = floor.map(|(_, id)| id);
+        last_issued(shelves).max(floor).map_or(Self::Unknown, Self::UpTo)
     }
 }
 
@@ -113,11 +111,7 @@ fn with_place<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> 
 
 /// Takes a tag's buffered ids away from everybody.
 pub fn close(source: Source, tag: &Tag) -> Issued {
-    let closed = with_place(source, tag, |slot| {
-        let issued = Issued::of(&slot.clear(), slot.floor.get());
-        slot.floor.clear();
-        issued
-    });
+    let closed = with_place(source, tag, |slot| Issued::of(&slot.clear(), slot.floor.get()));
     closed.unwrap_or(Issued::Unknown)
 }
 
@@ -171,6 +165,27 @@ pub fn raise_floor(source: Source, tag: &Tag, day: i32, id: i64) {
     // Where there is no place for it, the note is lost, and with it no more than ids of a rollback.
     if let Ok((slot, _)) = look_up(segments, source, tag) {
         slot.floor.raise(day, id);
+    }
+}
+
+/// The id that rolled back transactions came to, and its day.
+pub fn floor(source: Source, tag: &Tag) -> Option<(i32, i64)> {
+    with_place(source, tag, |slot| slot.floor.get()).flatten()
+}
+
+/// The tag's owner says that nothing up to the floor is in use.
+pub fn clear_floor(source: Source, tag: &Tag) {
+    with_place(source, tag, |slot| slot.floor.clear());
+}
+
+/// Takes the place away from a tag that there is not, so that misspelt ones don't use places up. What has ids is
+/// left as it is.
+pub fn leave_unused(source: Source, tag: &Tag) {
+    let Some(segments) = segments() else { return };
+    let mut directory = segments.directory.write();
+    let place = directory.find(&key(source, tag));
+    if let Some(place) = place.filter(|place| segments.slots.get(*place).is_some_and(Slot::is_unused)) {
+        vacate(segments, &mut directory, place);
     }
 }
 

@@ -71,6 +71,11 @@ impl Slot {
         left
     }
 
+    /// Whether there never was an id in it.
+    pub fn is_unused(&self) -> bool {
+        self.supplies.refills.load(Relaxed) == 0 && self.floor.get().is_none()
+    }
+
     /// For how long nobody has used it, as far as noticed; None while somebody waits for it.
     pub fn idle(&self) -> Option<Duration> {
         let free = self.request.pending().is_none() && self.floor.get().is_none();
@@ -211,6 +216,9 @@ impl Default for Floor {
 impl Floor {
     /// Notes an id of the period that begins on this day.
     pub fn raise(&self, day: i32, id: i64) {
+        if self.get().is_some_and(|floor| floor >= (day, id)) {
+            return;
+        }
         self.id.store(id, Relaxed);
         self.day.store(day, Relaxed);
         self.set.store(true, Relaxed);

@@ -156,6 +156,14 @@ mod snowflake_ids {
         Ok(own::issued(&tag).max(place::issued(source, &tag).id()))
     }
 
+    /// Notes that the transaction moved a tag back over ids that were handed out, and means it.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_forced(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+        let (source, tag) = known(tag)?;
+        own::note(source, &tag, Change::Forced);
+        Ok(())
+    }
+
     fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), TagFailure> {
         let tag = tag::checked(tag.ok_or(TagFailure::NoTag)?.0).map_err(TagFailure::BadTag)?;
         Ok((Source::find().ok_or(TagFailure::NoTable)?, tag))
@@ -266,6 +274,7 @@ extension_sql_file!(
         snowflake_ids::segment_changed,
         snowflake_ids::segment_close,
         snowflake_ids::segment_issued,
+        snowflake_ids::segment_forced,
         snowflake_ids::segment_slots,
         "status_view"
     ]

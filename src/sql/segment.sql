@@ -162,13 +162,20 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 
+/* The first day of the period that a dated tag is in now; null of others. */
+CREATE FUNCTION snowflake_ids.segment_period(reset text, time_zone text) RETURNS date
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
+$$;
+
 /* Locks a tag, so that nobody can reserve from it; gives the highest id reserved. */
 CREATE FUNCTION snowflake_ids.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
-    SELECT s.max_id INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
+    SELECT CASE WHEN s.period < snowflake_ids.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
+    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids.segment_unknown(tag);
     END IF;
@@ -179,7 +186,8 @@ $$;
 CREATE FUNCTION snowflake_ids.segment_move(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
-    SET max_id = segment_move.max_id, version = s.version + 1, update_time = clock_timestamp()
+    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids.segment_period(s.reset, s.time_zone)),
+        version = s.version + 1, update_time = clock_timestamp()
     WHERE s.tag = segment_move.tag
 $$;
 
@@ -206,13 +214,14 @@ DECLARE
 BEGIN
     -- From what is reserved on, the row's lock suffices. Below it the ids in the buffers come in the way: looked
     -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
-    IF target < reserved THEN
+    IF target < reserved OR force THEN
         PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
         WHERE force IS NOT TRUE;
         issued := coalesce(snowflake_ids.segment_close(tag), reserved);
         PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
     END IF;
     PERFORM snowflake_ids.segment_move(tag, target);
+    PERFORM snowflake_ids.segment_forced(tag) WHERE force;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_set IS

@@ -2,11 +2,11 @@
 //! the database can be dropped, renamed and copied.
 
 use super::pending;
-use crate::error;
 use crate::pg::catalog::Source;
 use crate::pg::clock::uptime;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
+use crate::pg::worker::Failed;
 use crate::pg::{server, worker};
 use crate::segment::slot::{Slot, Trouble};
 use crate::segment::{own, place};
@@ -15,6 +15,7 @@ use crate::store::{self, Outcome, Reserved, Wish};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;
+use snowflake_ids_core::segment::Supply;
 use snowflake_ids_core::step::HUNGER;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
@@ -123,22 +124,26 @@ fn serve(segments: &Segments, jobs: &[Job]) -> Option<Duration> {
         return None;
     }
     worker::show_activity(Some(&format!("reserving ids for {} of the tags in use", empty.len())));
-    let reserved = worker::transaction(|| reserve(&empty));
-    let reserved = match reserved {
-        Ok(Ok(reserved)) => reserved,
-        Ok(Err(spi)) => return Some(failed(&empty, error::SPI_CODE, &spi.to_string())),
-        Err(failure) => return Some(failed(&empty, failure.code, &failure.message)),
+    let done = serve_together(segments, &empty, started);
+    // One that can't be served must not take the others with it.
+    let alone = |job: &&Job| {
+        serve_together(segments, &[*job], started).unwrap_or_else(|failure| Some(failed(job, &failure)))
     };
+    done.unwrap_or_else(|_| empty.iter().map(alone).max().flatten())
+}
+
+/// One transaction for all of them.
+fn serve_together(segments: &Segments, jobs: &[&Job], started: Duration) -> Result<Option<Duration>, Failed> {
+    let reserved = worker::transaction(|| reserve(jobs))?.map_err(|error| Failed::of_spi(&error))?;
     let took = uptime().saturating_sub(started);
     let mut pause = None;
-    for (job, outcome) in empty.iter().zip(reserved) {
-        if let Some(answer) = job.publish(segments, outcome, took) {
-            job.answer(answer);
-        } else {
-            pause = Some(RETRY);
+    for (job, outcome) in jobs.iter().zip(reserved) {
+        match job.publish(segments, outcome, took) {
+            Some(answer) => job.answer(answer),
+            None => pause = Some(RETRY),
         }
     }
-    pause
+    Ok(pause)
 }
 
 /// What came of each job. None: the table that the job's tag was in is not there any more.
@@ -153,11 +158,14 @@ fn reserve(jobs: &[&Job]) -> Result<Vec<Option<Outcome>>, SpiError> {
     jobs.iter().map(one).collect()
 }
 
-fn failed(jobs: &[&Job], code: i32, message: &str) -> Duration {
-    pgrx::warning!("snowflake_ids could not reserve ids: {message}");
-    for job in jobs {
-        job.slot.trouble.set(Trouble::Failed(code));
+/// Notes why a job could not be done; gives the pause before the next attempt.
+fn failed(job: &Job, failure: &Failed) -> Duration {
+    if failure.is_lock_timeout() {
+        job.slot.trouble.set(Trouble::RowLocked);
+        return RETRY;
     }
+    pgrx::warning!("snowflake_ids could not reserve ids: {}", failure.message);
+    job.slot.trouble.set(Trouble::Failed(failure.code));
     RETRY_AFTER_FAILURE
 }
 
@@ -204,33 +212,52 @@ impl Job {
                 Some(Answer::Exhausted)
             }
             Some(Outcome::Reserved(reserved)) => {
-                self.put_out(segments, &reserved, took);
+                if !self.put_out(segments, &reserved, took) {
+                    self.give_back(&reserved);
+                }
                 Some(Answer::Supplied)
             }
         }
     }
 
-    /// Puts reserved ids into the buffers, unless the place is another tag's by now or was cleared meanwhile:
-    /// then they are lost.
-    fn put_out(&self, segments: &Segments, reserved: &Reserved, took: Duration) {
+    /// Puts reserved ids into the buffers, unless the place is another tag's by now or was cleared meanwhile.
+    fn put_out(&self, segments: &Segments, reserved: &Reserved, took: Duration) -> bool {
         let _directory = segments.directory.write();
         let (slot, supplies) = (self.slot, &self.slot.supplies);
-        if slot.segment.incarnation() != self.incarnation
-            || supplies.clearings.load(Relaxed) != self.clearings
-        {
-            return;
+        if !self.is_same_tag() || supplies.clearings.load(Relaxed) != self.clearings {
+            return false;
         }
-        let shelves = slot.segment.shelves();
+        let Supply { range, period, .. } = reserved.supply;
         // What is left of a day that is over belongs to that day.
-        if shelves.days().any(|day| day != reserved.supply.period.day) {
+        if slot.segment.shelves().days().any(|day| day != period.day) {
             slot.clear();
         }
         if !slot.segment.publish(&reserved.supply) {
-            return;
+            return false;
         }
-        slot.floor.clear();
+        // A floor from after the reservation stays: these ids are below it.
+        if slot.floor.get().is_some_and(|floor| floor <= (period.day, range.last())) {
+            slot.floor.clear();
+        }
         slot.trouble.clear();
         slot.format.write(&reserved.format);
         supplies.note(reserved, took);
+        true
+    }
+
+    fn is_same_tag(&self) -> bool {
+        self.slot.segment.incarnation() == self.incarnation
+    }
+
+    /// Gives ids back that were reserved and not published, so that they leave no gap. Should that fail, they do.
+    fn give_back(&self, reserved: &Reserved) {
+        if !self.is_same_tag() {
+            return;
+        }
+        let given = worker::transaction(|| {
+            let source = Source::of_number(self.source);
+            source.map(|source| source.as_owner(|| store::give_back(&self.tag, reserved)))
+        });
+        drop(given);
     }
 }

@@ -196,8 +196,9 @@ impl Row {
             remainder: number(6)?,
             max_value: number(7)?,
         };
-        let reset = row.get::<String>(9)?.and_then(|reset| reset.parse::<Reset>().ok());
-        let format = row.get::<String>(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
+        let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(|text| text.shown()));
+        let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
+        let format = text(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
         let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
             (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
             _ => Period::FOREVER,

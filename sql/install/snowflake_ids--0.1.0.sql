@@ -8,16 +8,16 @@ The ordering of items is not stable, it is driven by a dependency graph.
 
 /* <begin connected objects> */
 
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
-CREATE FUNCTION snowflake_nextval() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+/* The next id of a tag: dense, and growing from call to call of a session. */
+CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 
-/* The next id of a tag: dense, and growing from call to call of a session. */
-CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -313,53 +313,7 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status::snowflake_ids::status
-CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
-	"datacenter_id" INT,  /* Option < i32 > */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* String */
-	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Interval */
-	"ids_issued" bigint,  /* i64 */
-	"full_ticks" bigint,  /* i64 */
-	"steps_back" bigint,  /* i64 */
-	"largest_step_back" interval,  /* Interval */
-	"years_left" double precision  /* f64 */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids::status
-
-
-CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
-COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
-GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
-GRANT SELECT ON snowflake_ids.status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::segment::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_forced
-CREATE  FUNCTION snowflake_ids."segment_forced"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -399,6 +353,16 @@ AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids::segment_forced
+CREATE  FUNCTION snowflake_ids."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::segment::snowflake_ids::segment_close
 CREATE  FUNCTION snowflake_ids."segment_close"(
 	"tag" text /* Option < TagArg < '_ > > */
@@ -406,6 +370,14 @@ CREATE  FUNCTION snowflake_ids."segment_close"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids::segment_changed
+CREATE FUNCTION snowflake_ids."segment_changed"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -417,11 +389,39 @@ CREATE FUNCTION snowflake_ids."segment_check"()
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_changed
-CREATE FUNCTION snowflake_ids."segment_changed"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::status::snowflake_ids::status
+CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
+	"datacenter_id" INT,  /* Option < i32 > */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* String */
+	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Interval */
+	"ids_issued" bigint,  /* i64 */
+	"full_ticks" bigint,  /* i64 */
+	"steps_back" bigint,  /* i64 */
+	"largest_step_back" interval,  /* Interval */
+	"years_left" double precision  /* f64 */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'status_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::status
+
+
+CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
+COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
+GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
+GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -648,9 +648,9 @@ DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- From what is reserved on, the row's lock suffices. Below it the ids in the buffers come in the way: looked
+    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
     -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
-    IF target < reserved OR force THEN
+    IF target <= reserved OR force THEN
         PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
         WHERE force IS NOT TRUE;
         issued := coalesce(snowflake_ids.segment_close(tag), reserved);
@@ -669,7 +669,7 @@ DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
     target   bigint := value;
 BEGIN
-    IF value < reserved THEN
+    IF value <= reserved THEN
         target := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
     END IF;
     PERFORM snowflake_ids.segment_move(tag, target);

@@ -8,7 +8,7 @@ use super::guc;
 use super::process::PerProcess;
 
 /// The table's oid, which is another one after the extension was dropped and created again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
 /// What is to be done when the table changes.

@@ -27,9 +27,18 @@ fn length(bytes: &[u8]) -> c_int {
 }
 
 impl TagText {
-    /// The tag for people of any encoding.
+    /// The tag in a message. Where the database is not in UTF-8, letters that are not ASCII become question marks:
+    /// messages are UTF-8 here, and are not converted.
     pub fn shown(&self) -> String {
-        String::from_utf8_lossy(self.0.as_bytes()).into_owned()
+        // SAFETY: looks at a variable of this process.
+        let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
+        let tag = if utf8 { *self } else { self.ascii() };
+        String::from_utf8_lossy(tag.0.as_bytes()).into_owned()
+    }
+
+    fn ascii(&self) -> Self {
+        let ascii = self.0.as_bytes().iter().map(|byte| if byte.is_ascii() { *byte } else { b'?' });
+        Tag::new(&ascii.collect::<Vec<u8>>()).map_or(*self, Self)
     }
 
     /// The tag for people of this database, which may not be its own: then letters that are none in this
@@ -40,8 +49,7 @@ impl TagText {
         if unsafe { pg_sys::pg_verifymbstr(bytes.as_ptr().cast(), length(bytes), true) } {
             return self;
         }
-        let ascii: Vec<u8> = bytes.iter().map(|byte| if byte.is_ascii() { *byte } else { b'?' }).collect();
-        Tag::new(&ascii).map_or(self, Self)
+        self.ascii()
     }
 }
 

@@ -9,7 +9,9 @@ use std::sync::Once;
 pub struct Hooks {
     /// The transaction is about to commit or to be prepared. May run SQL, and may fail.
     pub before_commit: fn(),
-    /// The transaction is over, one way or the other. Must not fail.
+    /// The transaction has committed. Must not fail.
+    pub committed: fn(),
+    /// The transaction was rolled back, or prepared. Must not fail.
     pub ended: fn(),
     /// A subtransaction was rolled back. Must not fail.
     pub subtransaction_aborted: fn(Subtransaction),
@@ -82,9 +84,8 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, hooks
     let hooks = unsafe { &*hooks.cast::<Hooks>() };
     match event {
         XactEvent::XACT_EVENT_PRE_COMMIT | XactEvent::XACT_EVENT_PRE_PREPARE => (hooks.before_commit)(),
-        XactEvent::XACT_EVENT_COMMIT | XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PREPARE => {
-            (hooks.ended)();
-        }
+        XactEvent::XACT_EVENT_COMMIT => (hooks.committed)(),
+        XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PREPARE => (hooks.ended)(),
         _ => {}
     }
 }

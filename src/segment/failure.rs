@@ -105,7 +105,10 @@ impl From<TagFailure> for ErrorReport {
             TagFailure::NoPlace(places) => report(
                 Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
                 "too many segment tags are in use".to_owned(),
-                format!("All {places} places were used within the last {}.", human(micros(IDLE))),
+                format!(
+                    "All {places} places are taken. A tag gives its place up when it was not used for about {}.",
+                    human(micros(IDLE))
+                ),
                 "Raise snowflake_ids.max_segments and restart the server.".to_owned(),
             ),
             TagFailure::NoTable => report(

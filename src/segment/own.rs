@@ -14,6 +14,7 @@ use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::store::{self, Row};
 use pgrx::spi::SpiError;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::segment::{Period, Taken};
@@ -36,9 +37,8 @@ pub enum Change {
     Gone,
 }
 
+#[derive(Default)]
 struct Own {
-    tag: Tag,
-    source: Source,
     changes: Vec<(Subtransaction, Change)>,
     /// The row, as of the last change.
     row: Option<Row>,
@@ -48,7 +48,11 @@ struct Own {
     highest: Option<(i32, i64)>,
 }
 
-static OWN: PerProcess<RefCell<Vec<Own>>> = PerProcess::new(RefCell::new(Vec::new()));
+/// A table of tags, and a tag in it.
+type Name = (Source, Tag);
+
+static OWN: PerProcess<RefCell<FxHashMap<Name, Own>>> =
+    PerProcess::new(RefCell::new(FxHashMap::with_hasher(FxBuildHasher)));
 /// Whether changes of rows are our own doing.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
@@ -56,6 +60,7 @@ static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 pub fn note(source: Source, tag: &Tag, change: Change) {
     static HOOKS: Hooks = Hooks {
         before_commit: settle,
+        committed: forget_floors,
         ended: forget,
         subtransaction_aborted: undo,
         subtransaction_committed: hand_up,
@@ -68,14 +73,8 @@ pub fn note(source: Source, tag: &Tag, change: Change) {
     if let Some(held) = held::find(tag.as_bytes()) {
         held.set_place(None);
     }
-    let mut all = OWN.borrow_mut();
     let at = (Subtransaction::current(), change);
-    match all.iter_mut().find(|own| own.tag == *tag) {
-        Some(own) => own.add(at),
-        None => {
-            all.push(Own { tag: *tag, source, changes: vec![at], row: None, issued: None, highest: None });
-        }
-    }
+    OWN.borrow_mut().entry((source, *tag)).or_default().add(at);
 }
 
 /// Changes of rows in this process are not the user's from now on.
@@ -86,20 +85,32 @@ pub fn keep_quiet(quiet: bool) {
 /// Whether the transaction's changes leave the ids of a tag that are in the buffers as they are, and it took none
 /// from the row.
 pub fn leaves_buffers(tag: &Tag) -> bool {
-    OWN.borrow()
-        .iter()
-        .any(|own| own.tag == *tag && own.issued.is_none() && own.worst() == Some(Change::Tuned))
+    with(tag, |own| own.issued.is_none() && own.worst() == Some(Change::Tuned)).unwrap_or(false)
 }
 
 /// The last id that the transaction handed out of a tag that it changed.
 pub fn issued(tag: &Tag) -> Option<i64> {
-    OWN.borrow().iter().find(|own| own.tag == *tag)?.issued.map(|(_, id)| id)
+    with(tag, |own| own.issued)?.map(|(_, id)| id)
+}
+
+/// The tag as it is known here; None where the transaction has changed none at all, which is found out fast.
+fn name(tag: &Tag) -> Option<Name> {
+    if OWN.borrow().is_empty() {
+        return None;
+    }
+    Source::find().map(|source| (source, *tag))
+}
+
+fn with<T>(tag: &Tag, look: impl FnOnce(&Own) -> T) -> Option<T> {
+    let name = name(tag)?;
+    OWN.borrow().get(&name).map(look)
 }
 
 /// The next id of a tag that the transaction has changed, with the row it comes from; None for all other tags.
 pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFailure> {
+    let Some(name) = name(tag) else { return Ok(None) };
     let mut all = OWN.borrow_mut();
-    let Some(own) = all.iter_mut().find(|own| own.tag == *tag) else { return Ok(None) };
+    let Some(own) = all.get_mut(&name) else { return Ok(None) };
     if own.last_change() == Some(Change::Gone) {
         return Err(TagFailure::unknown(tag));
     }
@@ -108,13 +119,13 @@ pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFa
     }
     // From now on nothing comes out of the buffers: they may yet get ids below these.
     held::hold(tag).set_place(None);
-    let row = own.row_now(clock)?;
+    let row = own.row_now(&name, clock)?;
     let range = row.one_after(own.issued).map_err(|exhausted| TagFailure::exhausted(tag, exhausted))?;
     let day = row.period.day;
     own.issued = Some((day, range.first));
     own.highest = own.highest.max(own.issued);
     if !own.is_new() {
-        place::raise_floor(own.source, tag, day, range.first);
+        place::raise_floor(name.0, tag, day, range.first);
     }
     Ok(Some((Taken { range, day, prefetch: false }, row)))
 }
@@ -147,34 +158,32 @@ impl Own {
     }
 
     /// The row, read anew after a change and when its period is over.
-    fn row_now(&mut self, clock: &impl Clock) -> Result<Row, TagFailure> {
+    fn row_now(&mut self, (source, tag): &Name, clock: &impl Clock) -> Result<Row, TagFailure> {
         if let Some(row) = self.row.as_ref().filter(|row| !row.period.is_over(clock)) {
             return Ok(row.clone());
         }
-        let row = self.source.as_owner(|| store::read(&self.tag))?.ok_or(TagFailure::unknown(&self.tag))?;
+        let row = source.as_owner(|| store::read(tag))?.ok_or(TagFailure::unknown(tag))?;
         if !self.is_new() && !self.has(Change::Forced) {
             // What another transaction handed out and rolled back.
-            self.issued = self.issued.max(place::floor(self.source, &self.tag));
+            self.issued = self.issued.max(place::floor(*source, tag));
         }
         self.row = Some(row.clone());
         Ok(row)
     }
 
-    fn settle_as_owner(&self) -> Result<(), SpiError> {
-        self.source.as_owner(|| self.settle())
-    }
-
     /// Makes the changes known to everybody, just before they are committed.
-    fn settle(&self) -> Result<(), SpiError> {
-        let Some((last, worst)) = self.last_change().zip(self.worst()) else { return Ok(()) };
-        if last == Change::Gone {
-            place::leave(self.source, &self.tag);
+    fn settle(&self, (source, tag): &Name) -> Result<(), SpiError> {
+        let (source, last, worst) = match (self.last_change(), self.worst()) {
+            (Some(last), Some(worst)) => (*source, last, worst),
+            _ => return Ok(()),
+        };
+        if last == Change::Gone || worst == Change::Created && self.issued.is_none() {
+            place::leave(source, tag);
             return Ok(());
         }
-        let Some(row) = store::read(&self.tag)? else { return Ok(()) };
-        place::write_format(self.source, &self.tag, &row.format);
-        let closed =
-            if worst > Change::Tuned { place::close(self.source, &self.tag) } else { Issued::Unknown };
+        let Some(row) = store::read(tag)? else { return Ok(()) };
+        place::write_format(source, tag, &row.format);
+        let closed = if worst > Change::Tuned { place::close(source, tag) } else { Issued::Unknown };
         let reached = match (self.issued, closed) {
             (Some(issued), _) => row.above(Some(issued)).max_id,
             // Nothing of what is reserved beyond this was handed out, or will be.
@@ -182,42 +191,50 @@ impl Own {
             _ => row.terms.max_id,
         };
         if reached != row.terms.max_id || self.issued.is_some() {
-            store::write(&self.tag, reached, row.period)?;
-        }
-        if self.has(Change::Forced) {
-            place::clear_floor(self.source, &self.tag);
+            store::write(tag, reached, row.period)?;
         }
         Ok(())
     }
 }
 
 fn settle() {
-    let all = OWN.take();
-    if all.is_empty() {
+    if OWN.borrow().is_empty() {
         return;
     }
+    let all = OWN.take();
     keep_quiet(true);
     let settled = transaction::with_snapshot(|| {
-        all.iter().filter(|own| own.source.is_there()).try_for_each(Own::settle_as_owner)
+        let there = all.iter().filter(|((source, _), _)| source.is_there());
+        there.into_iter().try_for_each(|(name, own)| name.0.as_owner(|| own.settle(name)))
     });
     keep_quiet(false);
     if let Err(error) = settled {
         crate::error::raise(crate::error::spi(&error));
     }
+    OWN.replace(all);
+}
+
+/// What was handed out is in the rows by now.
+fn forget_floors() {
+    if let Ok(all) = OWN.try_borrow() {
+        let known = all.iter().filter(|(_, own)| own.issued.is_some() || own.has(Change::Forced));
+        known.for_each(|((source, tag), _)| place::clear_floor(*source, tag));
+    }
+    forget();
 }
 
 fn forget() {
     keep_quiet(false);
     // Borrowed where the process ends in the middle of a call; then nobody asks any more.
     if let Ok(mut all) = OWN.try_borrow_mut() {
-        all.clear();
+        *all = FxHashMap::default();
     }
 }
 
 fn undo(aborted: Subtransaction) {
     keep_quiet(false);
     let Ok(mut all) = OWN.try_borrow_mut() else { return };
-    all.retain_mut(|own| {
+    all.retain(|_, own| {
         own.changes.retain(|(at, _)| *at != aborted);
         own.row = None;
         // Should it have been forced back there, it is not any more.
@@ -229,7 +246,7 @@ fn undo(aborted: Subtransaction) {
 }
 
 fn hand_up(committed: Subtransaction, parent: Subtransaction) {
-    for own in OWN.borrow_mut().iter_mut() {
+    for own in OWN.borrow_mut().values_mut() {
         for (at, _) in &mut own.changes {
             if *at == committed {
                 *at = parent;

@@ -56,7 +56,7 @@ pub fn look_up(
     }
     let full = || TagFailure::NoPlace(segments.slots.len());
     let slot = find_or_move_in(segments, &key).or_else(|| {
-        forget_dropped_databases(segments);
+        forget_dropped_databases(segments, database::exists);
         find_or_move_in(segments, &key)
     });
     slot.map(|slot| (slot, slot.segment.incarnation())).ok_or_else(full)
@@ -68,9 +68,9 @@ fn find_or_move_in(segments: &'static Segments, key: &Key) -> Option<&'static Sl
 }
 
 /// Their tags are nobody's, however lately they were used.
-fn forget_dropped_databases(segments: &Segments) {
+pub fn forget_dropped_databases(segments: &Segments, exists: fn(u32) -> bool) {
     let known: BTreeSet<u32> = segments.directory.read().iter().map(|(_, key)| key.database).collect();
-    for database in known.into_iter().filter(|database| !database::exists(*database)) {
+    for database in known.into_iter().filter(|database| !exists(*database)) {
         leave_all(database, None);
     }
 }

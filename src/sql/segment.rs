@@ -107,8 +107,10 @@ mod snowflake_ids {
         row.get_by_name(name).ok().flatten().ok_or_else(missing)
     }
 
+    /// A short text; what is not UTF-8 is wrong wherever this is used, and gets a letter that is, too.
     fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
-        row.get_by_name(name).ok().flatten()
+        let text: Option<TagText> = row.get_by_name(name).ok().flatten();
+        text.map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
     }
 
     /// Makes a change of a row reach everybody when it is committed. The trigger's argument says what kind of

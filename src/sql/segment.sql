@@ -212,9 +212,9 @@ DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- From what is reserved on, the row's lock suffices. Below it the ids in the buffers come in the way: looked
+    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
     -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
-    IF target < reserved OR force THEN
+    IF target <= reserved OR force THEN
         PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
         WHERE force IS NOT TRUE;
         issued := coalesce(snowflake_ids.segment_close(tag), reserved);
@@ -233,7 +233,7 @@ DECLARE
     reserved bigint := snowflake_ids.segment_lock(tag);
     target   bigint := value;
 BEGIN
-    IF value < reserved THEN
+    IF value <= reserved THEN
         target := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
     END IF;
     PERFORM snowflake_ids.segment_move(tag, target);

@@ -54,7 +54,7 @@ impl Supervisor {
         for database in self.databases_waiting() {
             self.help(database);
         }
-        self.note_idleness();
+        self.look_at_tags();
         self.pause()
     }
 
@@ -149,11 +149,13 @@ impl Supervisor {
         }
     }
 
-    /// Looks at all tags, so that it is known which were not used for a while when a place is needed.
-    fn note_idleness(&self) {
+    /// Looks at all tags: those of dropped databases go; of the others it becomes known which were not used for a
+    /// while.
+    fn look_at_tags(&self) {
         if self.segments.directory.read().is_empty() || server::in_recovery() {
             return;
         }
+        place::forget_dropped_databases(self.segments, database::may_exist);
         for slot in self.segments.slots {
             slot.idle();
         }

@@ -30,7 +30,7 @@ LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids
 SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
   $(shell find src core/src core/Cargo.toml -type f)
 
-.PHONY: all setup setup-check install uninstall installcheck install-script install-script-check \
+.PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
   test fmt-check lint deny test-core loom miri test-backend test-server bench demo demo-stop clean help
 
 ## Build
@@ -69,7 +69,7 @@ demo-stop: ## stop the demo's server and remove it
 
 ## Test
 
-TESTS := setup fmt-check lint deny test-core loom miri test-backend install install-script-check installcheck test-server
+TESTS := setup fmt-check lint deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server
 
 test: ## all tests
 	@devtools/test.sh $(TESTS)
@@ -107,6 +107,10 @@ test-backend: ## the tests that run inside a server; leaves a build with tests i
 installcheck: ## pg_regress against the installed extension, in a throwaway server
 	@echo '== pg_regress'
 	@devtools/installcheck.sh
+
+isolationcheck: ## interleavings of sessions, against the installed extension in a throwaway server
+	@echo '== isolation'
+	@devtools/isolationcheck.sh
 
 test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers
 	@echo '== with servers'

@@ -140,6 +140,9 @@ fn ask_ahead(slot: &Slot) {
 #[cold]
 fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFailure> {
     let Some((slot, incarnation)) = held.place() else { return Ok(None) };
+    if own::is_quiet() {
+        return Err(TagFailure::Within(TagText(*tag).shown()));
+    }
     let limit = settings::segment_wait_timeout();
     let started = uptime();
     slot.waits.begin(slot.supplies.published.load(Relaxed) > 0);

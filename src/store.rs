@@ -65,11 +65,9 @@ static CREATE: Statement = Statement::new(
     &[PgBuiltInOids::TEXTOID],
 );
 
-/// What a reservation starts from.
+/// What the next reservation follows from, beside the row.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
-    /// The tag.
-    pub tag: Tag,
     /// The pace of the last reservation.
     pub pace: Pace,
     /// The time since then.
@@ -82,8 +80,6 @@ pub struct Wish {
     pub prefetch: u8,
     /// The day and the id above which to begin, if the row does not know.
     pub floor: Option<(i32, i64)>,
-    /// Whether to make the tag if there is none.
-    pub create: bool,
 }
 
 /// What came of one.
@@ -116,41 +112,26 @@ pub struct Reserved {
     pub format: String,
 }
 
-/// Reserves the next ids of a tag.
+/// Reserves the next ids of a tag. What to wish for is asked when the row is locked: what others do under that
+/// lock is then known.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn reserve(wish: &Wish) -> Result<Outcome, SpiError> {
-    let Some(row) = row_to_change(wish)? else {
-        return Ok(if exists(&wish.tag)? { Outcome::Locked } else { Outcome::Unknown });
-    };
-    let terms = row.above(wish.floor);
-    let bounds = terms.bounds();
-    let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
-    let range = match terms.reserve(pace.ids(bounds)) {
-        Ok(range) => range,
-        Err(exhausted) => return Ok(Outcome::Exhausted(exhausted)),
-    };
-    write(&wish.tag, range.last(), row.period)?;
-    let prefetch_at = Pace::prefetch_at(wish.hungry, wish.prefetch, range.count);
-    Ok(Outcome::Reserved(Reserved {
-        supply: Supply { range, period: row.period, prefetch_at },
-        pace,
-        left: terms.left_after(range.last()),
-        max_value: terms.max_value,
-        version: row.version + 1,
-        format: row.format,
-    }))
+pub fn reserve(tag: &Tag, create: bool, wish: impl FnOnce() -> Wish) -> Result<Outcome, SpiError> {
+    match read_or_create(tag, create)? {
+        Some(row) => row.reserve(tag, &wish()),
+        None if exists(tag)? => Ok(Outcome::Locked),
+        None => Ok(Outcome::Unknown),
+    }
 }
 
-/// The row, locked; None where it is locked by another transaction, or is not.
-fn row_to_change(wish: &Wish) -> Result<Option<Row>, SpiError> {
-    let row = read(&wish.tag)?;
-    if row.is_some() || !wish.create {
+fn read_or_create(tag: &Tag, create: bool) -> Result<Option<Row>, SpiError> {
+    let row = read(tag)?;
+    if row.is_some() || !create {
         return Ok(row);
     }
-    CREATE.run(&[TagText(wish.tag).into()])?;
-    read(&wish.tag)
+    CREATE.run(&[TagText(*tag).into()])?;
+    read(tag)
 }
 
 /// Reads and locks a tag's row; None where another transaction has it locked, or there is none.
@@ -206,6 +187,26 @@ impl Row {
         let over = row.get::<bool>(11)?.unwrap_or(false);
         let version = number(13)?;
         Ok(Self { terms: if over { terms.restarted() } else { terms }, period, format, version })
+    }
+
+    fn reserve(self, tag: &Tag, wish: &Wish) -> Result<Outcome, SpiError> {
+        let terms = self.above(wish.floor);
+        let bounds = terms.bounds();
+        let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
+        let range = match terms.reserve(pace.ids(bounds)) {
+            Ok(range) => range,
+            Err(exhausted) => return Ok(Outcome::Exhausted(exhausted)),
+        };
+        write(tag, range.last(), self.period)?;
+        let prefetch_at = Pace::prefetch_at(wish.hungry, wish.prefetch, range.count);
+        Ok(Outcome::Reserved(Reserved {
+            supply: Supply { range, period: self.period, prefetch_at },
+            pace,
+            left: terms.left_after(range.last()),
+            max_value: terms.max_value,
+            version: self.version + 1,
+            format: self.format,
+        }))
     }
 
     /// Its terms, with what was handed out up to this floor.

@@ -108,7 +108,7 @@ pub fn connect(database: u32) {
         (c"default_transaction_read_only", c"off"),
         (c"session_replication_role", c"origin"),
         // What is locked must not keep other tags waiting.
-        (c"lock_timeout", c"100ms"),
+        (c"lock_timeout", c"20ms"),
     ];
     // SAFETY: once, by a worker that has no connection; the texts are constants.
     unsafe {

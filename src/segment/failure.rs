@@ -28,6 +28,8 @@ pub enum TagFailure {
     Exhausted(String, Exhausted),
     /// The transaction has changed the tag, and a parallel query asks for ids.
     Parallel(String),
+    /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to it.
+    Within(String),
     /// This session got no id of the tag yet.
     NoLast(String),
     /// All places in shared memory are in use.
@@ -95,6 +97,12 @@ impl From<TagFailure> for ErrorReport {
                 ),
                 "Its ids come from the transaction's own memory until that commits.".to_owned(),
                 "Commit first, or SET max_parallel_workers_per_gather = 0.".to_owned(),
+            ),
+            TagFailure::Within(tag) => report(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("cannot wait for ids of segment tag \"{tag}\" while ids are being reserved"),
+                "A trigger on snowflake_ids.segment asks for them.".to_owned(),
+                "Take ids in such a trigger from a sequence, or from snowflake_nextval().".to_owned(),
             ),
             TagFailure::NoLast(tag) => ErrorReport::new(
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -82,6 +82,11 @@ pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
+/// Whether a row is being changed by this extension itself, so that no refill can be waited for.
+pub fn is_quiet() -> bool {
+    QUIET.get()
+}
+
 /// Whether the transaction's changes leave the ids of a tag that are in the buffers as they are, and it took none
 /// from the row.
 pub fn leaves_buffers(tag: &Tag) -> bool {

@@ -17,6 +17,7 @@ use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::segment::Supply;
 use snowflake_ids_core::step::HUNGER;
+use std::cell::Cell;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
@@ -88,9 +89,10 @@ struct Job {
     source: u32,
     /// Answers go to those who asked before this.
     ticket: u64,
-    /// What is reserved for this incarnation, before it is cleared, is published for it only.
+    /// What is reserved for this incarnation, and before it is cleared, is published for it only.
     incarnation: u64,
-    clearings: u64,
+    /// How often it was cleared when the row was locked: it is cleared under that lock.
+    clearings: Cell<u64>,
 }
 
 /// The unanswered requests of this database.
@@ -106,7 +108,7 @@ fn jobs(segments: &'static Segments) -> Vec<Job> {
             source: key.source,
             ticket: slot.request.pending()?,
             incarnation: slot.segment.incarnation(),
-            clearings: slot.supplies.clearings.load(Relaxed),
+            clearings: Cell::new(0),
         })
     };
     pending(segments).filter_map(job).collect()
@@ -124,16 +126,22 @@ fn serve(segments: &Segments, jobs: &[Job]) -> Option<Duration> {
         return None;
     }
     worker::show_activity(Some(&format!("reserving ids for {} of the tags in use", empty.len())));
-    let done = serve_together(segments, &empty, started);
-    // One that can't be served must not take the others with it.
+    // One that can't be served must not take the others with it: not twice.
+    let (sound, troubled): (Vec<&Job>, Vec<&Job>) =
+        empty.into_iter().partition(|job| job.slot.trouble.get().is_none());
+    let together = serve_together(segments, &sound, started);
+    let left = if together.is_err() { [sound, troubled].concat() } else { troubled };
     let alone = |job: &&Job| {
         serve_together(segments, &[*job], started).unwrap_or_else(|failure| Some(failed(job, &failure)))
     };
-    done.unwrap_or_else(|_| empty.iter().map(alone).max().flatten())
+    left.iter().map(alone).max().flatten().max(together.ok().flatten())
 }
 
 /// One transaction for all of them.
 fn serve_together(segments: &Segments, jobs: &[&Job], started: Duration) -> Result<Option<Duration>, Failed> {
+    if jobs.is_empty() {
+        return Ok(None);
+    }
     let reserved = worker::transaction(|| reserve(jobs))?.map_err(|error| Failed::of_spi(&error))?;
     let took = uptime().saturating_sub(started);
     let mut pause = None;
@@ -151,7 +159,7 @@ fn reserve(jobs: &[&Job]) -> Result<Vec<Option<Outcome>>, SpiError> {
     let source = Source::find();
     let one = |job: &&Job| match source {
         Some(source) if source.number() == job.source => {
-            source.as_owner(|| store::reserve(&job.wish())).map(Some)
+            source.as_owner(|| store::reserve(&job.tag, job.creates(), || job.wish())).map(Some)
         }
         _ => Ok(None),
     };
@@ -176,17 +184,21 @@ impl Job {
         shelves.have_room() || shelves.is_over(&crate::pg::clock::SystemClock)
     }
 
+    fn creates(&self) -> bool {
+        self.slot.create.load(Relaxed)
+    }
+
+    /// Called with the row locked.
     fn wish(&self) -> Wish {
         let supplies = &self.slot.supplies;
+        self.clearings.set(supplies.clearings.load(Relaxed));
         Wish {
-            tag: self.tag,
             pace: supplies.pace(),
             lasted: supplies.lasted(),
             target: settings::segment_target_duration(),
             hungry: self.slot.waits.ago().is_some_and(|ago| ago < HUNGER) && supplies.lasted().is_some(),
             prefetch: settings::segment_prefetch(),
             floor: self.slot.floor.get(),
-            create: self.slot.create.load(Relaxed),
         }
     }
 
@@ -224,7 +236,7 @@ impl Job {
     fn put_out(&self, segments: &Segments, reserved: &Reserved, took: Duration) -> bool {
         let _directory = segments.directory.write();
         let (slot, supplies) = (self.slot, &self.slot.supplies);
-        if !self.is_same_tag() || supplies.clearings.load(Relaxed) != self.clearings {
+        if !self.is_same_tag() || supplies.clearings.load(Relaxed) != self.clearings.get() {
             return false;
         }
         let Supply { range, period, .. } = reserved.supply;

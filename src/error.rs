@@ -45,8 +45,12 @@ impl Unready {
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_ids must be loaded via shared_preload_libraries".to_owned(),
                 format!("{function}() needs shared memory, which is set up at server start."),
-                "Add snowflake_ids to shared_preload_libraries, set snowflake_ids.worker_id, and restart \
-                 the server.",
+                if function.starts_with("snowflake_") && !function.contains("internal") {
+                    "Add snowflake_ids to shared_preload_libraries, set snowflake_ids.worker_id, and restart \
+                     the server."
+                } else {
+                    "Add snowflake_ids to shared_preload_libraries and restart the server."
+                },
             ),
             Self::InRecovery => (
                 Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,

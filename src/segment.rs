@@ -145,7 +145,8 @@ fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFai
     }
     let limit = settings::segment_wait_timeout();
     let started = uptime();
-    slot.waits.begin(slot.supplies.published.load(Relaxed) > 0);
+    // Buffers that were never filled, or were taken away, say nothing of its appetite.
+    slot.waits.begin(slot.segment.shelves().current.is_some());
     slot.create.fetch_or(settings::segment_auto_create(), Relaxed);
     let mut ticket = slot.request.ask();
     let found = slot.answered.wait(Event::Refill, limit, || {

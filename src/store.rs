@@ -26,21 +26,38 @@ pub struct Row {
     version: i64,
 }
 
-/// Locks the row; of one that another transaction has locked it gives nothing. A dated tag's period is the
-/// present one, but never one before that of the row: a clock that is set back does not bring a day back.
-static READ: Statement = Statement::new(
-    "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
-            p.label - date '1970-01-01',
-            coalesce(s.period < p.label, false),
-            (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone) * 1000000)::bigint,
-            s.version
-     FROM snowflake_ids.segment s,
-          LATERAL (SELECT greatest(s.period,
-                       date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
-     WHERE s.tag = $1
-     FOR NO KEY UPDATE OF s SKIP LOCKED",
-    &[PgBuiltInOids::TEXTOID],
-);
+/// Reads the row and locks it. A dated tag's period is the present one, but never one before that of the row: a
+/// clock that is set back does not bring a day back.
+macro_rules! read_sql {
+    ($otherwise:literal) => {
+        concat!(
+            "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
+                    p.label - date '1970-01-01',
+                    coalesce(s.period < p.label, false),
+                    (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone)
+                        * 1000000)::bigint,
+                    s.version
+             FROM snowflake_ids.segment s,
+                  LATERAL (SELECT greatest(s.period,
+                               date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
+             WHERE s.tag = $1
+             FOR NO KEY UPDATE OF s",
+            $otherwise
+        )
+    };
+}
+
+/// What to do about a row that another transaction has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Leave it.
+    None,
+    /// Wait as long as `lock_timeout` says.
+    Some,
+}
+
+static READ_UNLOCKED: Statement = Statement::new(read_sql!(" SKIP LOCKED"), &[PgBuiltInOids::TEXTOID]);
+static READ: Statement = Statement::new(read_sql!(""), &[PgBuiltInOids::TEXTOID]);
 
 static WRITE: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
@@ -117,16 +134,24 @@ pub struct Reserved {
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn reserve(tag: &Tag, create: bool, wish: impl FnOnce() -> Wish) -> Result<Outcome, SpiError> {
-    match read_or_create(tag, create)? {
+pub fn reserve(
+    tag: &Tag,
+    create: bool,
+    patience: Patience,
+    wish: impl FnOnce() -> Wish,
+) -> Result<Outcome, SpiError> {
+    match read_or_create(tag, create, patience)? {
         Some(row) => row.reserve(tag, &wish()),
         None if exists(tag)? => Ok(Outcome::Locked),
         None => Ok(Outcome::Unknown),
     }
 }
 
-fn read_or_create(tag: &Tag, create: bool) -> Result<Option<Row>, SpiError> {
-    let row = read(tag)?;
+fn read_or_create(tag: &Tag, create: bool, patience: Patience) -> Result<Option<Row>, SpiError> {
+    let row = match patience {
+        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into()], Row::of)?,
+        Patience::Some => read(tag)?,
+    };
     if row.is_some() || !create {
         return Ok(row);
     }
@@ -134,7 +159,7 @@ fn read_or_create(tag: &Tag, create: bool) -> Result<Option<Row>, SpiError> {
     read(tag)
 }
 
-/// Reads and locks a tag's row; None where another transaction has it locked, or there is none.
+/// Reads and locks a tag's row; None where there is none.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.

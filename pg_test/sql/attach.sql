@@ -188,7 +188,7 @@ SELECT snowflake_ids.attach('orders', 'id');
 \echo :LAST_ERROR_SQLSTATE
 RESET ROLE;
 BEGIN;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids TO adopter;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal TO adopter;
 GRANT SELECT ON snowflake_ids.segment TO adopter;
 SET ROLE adopter;
 SAVEPOINT granted;

@@ -60,6 +60,31 @@ SELECT segment_nextval('invoices');
 SELECT snowflake_ids.segment_set('invoices', 5000, force => true);
 SELECT segment_nextval('invoices');
 
+SELECT snowflake_ids.segment_create('to the end');
+SELECT segment_nextval('to the end');
+SELECT snowflake_ids.segment_set('to the end', 1000);
+SELECT segment_nextval('to the end');
+
+-- What a transaction took from the row itself stays taken, though the buffers end below it.
+SELECT snowflake_ids.segment_create('beyond', step => 5, max_step => 5);
+SELECT count(segment_nextval('beyond')) FROM generate_series(1, 5);
+-- The second buffer is full.
+DO $$
+BEGIN
+    FOR i IN 1..1000 LOOP
+        EXIT WHEN (SELECT next_first FROM snowflake_ids.segment_status WHERE tag = 'beyond') = 6;
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+END
+$$;
+BEGIN;
+SELECT snowflake_ids.segment_alter('beyond', description => 'beyond the buffers');
+SELECT max(segment_nextval('beyond')) FROM generate_series(1, 8);
+COMMIT;
+SELECT snowflake_ids.segment_alter('beyond', max_value => 1000000);
+SELECT snowflake_ids.segment_set('beyond', 12);
+SELECT segment_nextval('beyond');
+
 -- The table is the truth: rows may be written by hand.
 INSERT INTO snowflake_ids.segment (tag, step) VALUES ('by hand', 7);
 SELECT segment_nextval('by hand');
@@ -130,7 +155,7 @@ SET ROLE segment_user;
 SELECT segment_nextval('from 100');
 SELECT snowflake_ids.segment_create('x');
 SELECT snowflake_ids.segment_drop('from 100');
-SELECT snowflake_ids.segment_close('from 100');
+SELECT snowflake_ids_internal.segment_close('from 100', 0);
 SELECT count(*) FROM snowflake_ids.segment;
 SELECT current_next FROM snowflake_ids.segment_status WHERE tag = 'from 100';
 SET snowflake_ids.segment_auto_create = on;

@@ -313,12 +313,44 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::segment::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_slots
-CREATE  FUNCTION snowflake_ids."segment_slots"() RETURNS TABLE (
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
+CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 	"database" oid,  /* pg_sys :: Oid */
 	"source" oid,  /* pg_sys :: Oid */
 	"tag" text,  /* TagText */
@@ -343,49 +375,19 @@ AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_issued
-CREATE  FUNCTION snowflake_ids."segment_issued"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_forced
-CREATE  FUNCTION snowflake_ids."segment_forced"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_close
-CREATE  FUNCTION snowflake_ids."segment_close"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_changed
-CREATE FUNCTION snowflake_ids."segment_changed"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids::segment_check
-CREATE FUNCTION snowflake_ids."segment_check"()
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal."segment_check"()
 	RETURNS TRIGGER
 	LANGUAGE c
 	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal."segment_changed"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -426,12 +428,12 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids::segment_check
---   snowflake_ids::segment_changed
---   snowflake_ids::segment_close
---   snowflake_ids::segment_issued
---   snowflake_ids::segment_forced
---   snowflake_ids::segment_slots
+--   snowflake_ids_internal::segment_check
+--   snowflake_ids_internal::segment_changed
+--   snowflake_ids_internal::segment_close
+--   snowflake_ids_internal::segment_issued
+--   snowflake_ids_internal::segment_forced
+--   snowflake_ids_internal::segment_slots
 --   status_view
 
 /* Tags, and how far their ids are reserved. What is in here is the truth: whoever has ids to give out in shared
@@ -461,26 +463,26 @@ COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period t
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_check();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
 CREATE TRIGGER segment_came_or_went AFTER INSERT OR DELETE ON snowflake_ids.segment
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed();
 
 CREATE TRIGGER segment_moved AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW WHEN ((OLD.tag, OLD.max_id, OLD.start, OLD.reset, OLD.time_zone, OLD.period)
                        IS DISTINCT FROM (NEW.tag, NEW.max_id, NEW.start, NEW.reset, NEW.time_zone, NEW.period))
-    EXECUTE FUNCTION snowflake_ids.segment_changed('moved');
+    EXECUTE FUNCTION snowflake_ids_internal.segment_changed('moved');
 
 CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW WHEN ((OLD.increment, OLD.remainder, OLD.max_value)
                        IS DISTINCT FROM (NEW.increment, NEW.remainder, NEW.max_value))
-    EXECUTE FUNCTION snowflake_ids.segment_changed('altered');
+    EXECUTE FUNCTION snowflake_ids_internal.segment_changed('altered');
 
 CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed('tuned');
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed('tuned');
 
 /* The triggers above would not see it. */
-CREATE FUNCTION snowflake_ids.segment_keep() RETURNS trigger
+CREATE FUNCTION snowflake_ids_internal.segment_keep() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
@@ -491,10 +493,10 @@ END
 $$;
 
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids.segment_keep();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
 /* A number as a bigint, with an error that says which it was. */
-CREATE FUNCTION snowflake_ids.segment_bigint(name text, value numeric) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value IS NULL THEN
@@ -509,7 +511,7 @@ END
 $$;
 
 /* An error for a tag that is not there. */
-CREATE FUNCTION snowflake_ids.segment_unknown(tag text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF tag IS NULL THEN
@@ -539,7 +541,7 @@ CREATE FUNCTION snowflake_ids.segment_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    first bigint := snowflake_ids.segment_bigint('start', start);
+    first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
@@ -581,7 +583,7 @@ BEGIN
         update_time = clock_timestamp()
     WHERE s.tag = segment_alter.tag;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_unknown(tag);
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
 END
 $$;
@@ -592,43 +594,43 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_unknown(tag);
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 
 /* The first day of the period that a dated tag is in now; null of others. */
-CREATE FUNCTION snowflake_ids.segment_period(reset text, time_zone text) RETURNS date
+CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
 $$;
 
 /* Locks a tag, so that nobody can reserve from it; gives the highest id reserved. */
-CREATE FUNCTION snowflake_ids.segment_lock(tag text) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
-    SELECT CASE WHEN s.period < snowflake_ids.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
+    SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_unknown(tag);
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
     RETURN reserved;
 END
 $$;
 
-CREATE FUNCTION snowflake_ids.segment_move(tag text, max_id bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
-    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids.segment_period(s.reset, s.time_zone)),
+    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
         version = s.version + 1, update_time = clock_timestamp()
     WHERE s.tag = segment_move.tag
 $$;
 
 /* An error for a value below ids that may be in use. */
-CREATE FUNCTION snowflake_ids.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value < issued THEN
@@ -644,20 +646,20 @@ $$;
 CREATE FUNCTION snowflake_ids.segment_set(tag text, value numeric, force boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    target   bigint := snowflake_ids.segment_bigint('value', value);
-    reserved bigint := snowflake_ids.segment_lock(tag);
+    target   bigint := snowflake_ids_internal.segment_bigint('value', value);
+    reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
     -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
     -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
     IF target <= reserved OR force THEN
-        PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
+        PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
-        issued := coalesce(snowflake_ids.segment_close(tag), reserved);
-        PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+        issued := snowflake_ids_internal.segment_close(tag, reserved);
+        PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
     END IF;
-    PERFORM snowflake_ids.segment_move(tag, target);
-    PERFORM snowflake_ids.segment_forced(tag) WHERE force;
+    PERFORM snowflake_ids_internal.segment_move(tag, target);
+    PERFORM snowflake_ids_internal.segment_forced(tag) WHERE force;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_set IS
@@ -666,24 +668,23 @@ COMMENT ON FUNCTION snowflake_ids.segment_set IS
 CREATE FUNCTION snowflake_ids.segment_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    reserved bigint := snowflake_ids.segment_lock(tag);
+    reserved bigint := snowflake_ids_internal.segment_lock(tag);
     target   bigint := value;
 BEGIN
     IF value <= reserved THEN
-        target := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
+        target := greatest(value, snowflake_ids_internal.segment_close(tag, reserved));
     END IF;
-    PERFORM snowflake_ids.segment_move(tag, target);
+    PERFORM snowflake_ids_internal.segment_move(tag, target);
     RETURN target;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_raise IS
     'sees to it that the ids to come are above a value; gives the highest that counts as issued';
 
-/* Tags of other databases are for those who may see what others do. */
 CREATE VIEW snowflake_ids.segment_status AS
 WITH slots AS (
     SELECT d.datname, d.datname = current_database() AS here, slot.*
-    FROM snowflake_ids.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
+    FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
 )
 SELECT current_database() AS database, s.tag::text AS tag, slot.current_first, slot.current_last, slot.current_next,
        slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
@@ -696,12 +697,9 @@ UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble
 FROM slots
-WHERE NOT here AND pg_has_role('pg_read_all_stats', 'USAGE');
+WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags, and what was done with them since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION snowflake_ids.status(), snowflake_ids.segment_slots() TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -722,27 +720,27 @@ DECLARE
     highest bigint;
     expression text;
 BEGIN
-    PERFORM snowflake_ids.check_attach(relation, "column", kind, tag, drop_sequence);
-    PERFORM snowflake_ids.lock_table(relation);
-    PERFORM snowflake_ids.check_column(relation, "column");
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, drop_sequence);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column");
     IF kind = 'segment' AND tag IS NULL THEN
         SELECT n.nspname || '.' || c.relname INTO tag
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     END IF;
-    expression := snowflake_ids.id_default(kind, tag);
-    highest := snowflake_ids.highest_id(relation, "column");
+    expression := snowflake_ids_internal.id_default(kind, tag);
+    highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
-        PERFORM snowflake_ids.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids.seed_tag(tag, highest);
-    ELSIF expression IS DISTINCT FROM snowflake_ids.default_of(relation, "column") THEN
-        PERFORM snowflake_ids.check_snowflake_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest);
+    ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest);
     END IF;
-    PERFORM snowflake_ids.tell_replaced_defaults(relation, "column", expression);
-    PERFORM snowflake_ids.drop_identities(relation, "column", NOT drop_sequence);
+    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", NOT drop_sequence);
     -- Reaches partitions and children too: rows inserted into one directly get its own default.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, "column", expression);
     IF drop_sequence THEN
-        PERFORM snowflake_ids.drop_sequences(relation, "column");
+        PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
 END
 $$;
@@ -755,11 +753,11 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
-    PERFORM snowflake_ids.check_detach(relation, "column", kind);
-    PERFORM snowflake_ids.lock_table(relation);
-    PERFORM snowflake_ids.check_column(relation, "column");
-    expression := snowflake_ids.default_of(relation, "column");
-    IF snowflake_ids.kind_of_default(expression) IS NULL THEN
+    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    expression := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
@@ -769,16 +767,16 @@ BEGIN
     IF kind = 'none' THEN
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, "column");
     ELSE
-        highest := snowflake_ids.highest_id(relation, "column");
-        PERFORM snowflake_ids.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids.tell_numbers_go_on(relation, "column", expression, highest);
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest);
         IF kind = 'sequence' THEN
-            PERFORM snowflake_ids.restore_sequence(relation, "column", highest);
+            PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
-            PERFORM snowflake_ids.restore_identity(relation, "column", highest);
+            PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
         END IF;
     END IF;
-    PERFORM snowflake_ids.tell_tag_stays(expression);
+    PERFORM snowflake_ids_internal.tell_tag_stays(expression);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
@@ -786,7 +784,7 @@ COMMENT ON FUNCTION snowflake_ids.detach IS
 
 -- What may be asked for.
 
-CREATE FUNCTION snowflake_ids.check_attach(relation regclass, attribute name, kind text, tag text,
+CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
     drop_sequence boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -805,9 +803,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_attach IS 'fails where the arguments of attach are not right';
+COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
 
-CREATE FUNCTION snowflake_ids.check_detach(relation regclass, attribute name, kind text)
+CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
@@ -820,16 +818,16 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_detach IS 'fails where the arguments of detach are not right';
+COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
 
 -- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
 -- for each other. From here to the commit nobody inserts between the largest id and the new default.
-CREATE FUNCTION snowflake_ids.lock_table(relation regclass) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     locked text;
 BEGIN
-    PERFORM snowflake_ids.check_table(relation);
+    PERFORM snowflake_ids_internal.check_table(relation);
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
@@ -845,11 +843,11 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.lock_table IS
+COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
     'locks a table and all below it against reading and writing until the transaction ends';
 
 -- A foreign table is refused: others may insert where it really is, and it can't be locked against them.
-CREATE FUNCTION snowflake_ids.check_table(relation regclass) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     class pg_class;
@@ -868,9 +866,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_table IS 'fails unless this is a table of the caller''s';
+COMMENT ON FUNCTION snowflake_ids_internal.check_table IS 'fails unless this is a table of the caller''s';
 
-CREATE FUNCTION snowflake_ids.check_column(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_column pg_attribute;
@@ -893,7 +891,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
             DETAIL = 'Its values are computed.',
             HINT = 'Attach a column that can be written to.';
-    ELSIF found_column.attidentity <> '' AND snowflake_ids.identity_sequence(relation, attribute) IS NULL THEN
+    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
         -- Since Postgres 17 a partition has part in its parent's identity.
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
@@ -903,9 +901,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_column IS 'fails unless the table has this column, and ids fit into it';
+COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the table has this column, and ids fit into it';
 
-CREATE FUNCTION snowflake_ids.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF highest = 9223372036854775807 THEN
@@ -916,14 +914,14 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_room_above IS 'fails where a column''s ids reach the end of bigint';
+COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of bigint';
 
-CREATE FUNCTION snowflake_ids.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     following bigint;
 BEGIN
-    EXECUTE format('SELECT %s', snowflake_ids.id_default('snowflake', NULL)) INTO following;
+    EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
@@ -933,13 +931,13 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_snowflake_above IS
+COMMENT ON FUNCTION snowflake_ids_internal.check_snowflake_above IS
     'fails where snowflake_nextval() is not above the ids of a column';
 
 -- What a column has.
 
 -- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
-CREATE FUNCTION snowflake_ids.table_and_below(relation regclass) RETURNS SETOF regclass
+CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
@@ -948,23 +946,23 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
 $$;
-COMMENT ON FUNCTION snowflake_ids.table_and_below IS 'a table, its partitions and its inheritance children';
+COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
-CREATE FUNCTION snowflake_ids.default_of(relation regclass, attribute name) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_get_expr(d.adbin, d.adrelid)
     FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE a.attrelid = relation AND a.attname = attribute
 $$;
-COMMENT ON FUNCTION snowflake_ids.default_of IS 'a column''s default, all names in it qualified';
+COMMENT ON FUNCTION snowflake_ids_internal.default_of IS 'a column''s default, all names in it qualified';
 
 -- Owned by the column, whether as an identity's or a serial's, or named in its default.
-CREATE FUNCTION snowflake_ids.sequences_of(relation regclass, attribute name)
+CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH columns AS (
         SELECT a.attrelid, a.attnum
-        FROM snowflake_ids.table_and_below(relation) t
+        FROM snowflake_ids_internal.table_and_below(relation) t
             JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute
     ), linked AS (
         SELECT d.objid AS relid, c.attrelid AS owner
@@ -980,28 +978,28 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
     GROUP BY s.oid
 $$;
-COMMENT ON FUNCTION snowflake_ids.sequences_of IS
+COMMENT ON FUNCTION snowflake_ids_internal.sequences_of IS
     'the sequences of a column and of those below it; owner: the table whose column owns it';
 
 -- Of temporary tables too: their regclass reads without a schema.
-CREATE FUNCTION snowflake_ids.qualified_name(relation regclass) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%I.%I', n.nspname, c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
-COMMENT ON FUNCTION snowflake_ids.qualified_name IS 'a relation''s name with its schema, quoted where needed';
+COMMENT ON FUNCTION snowflake_ids_internal.qualified_name IS 'a relation''s name with its schema, quoted where needed';
 
-CREATE FUNCTION snowflake_ids.identity_sequence(relation regclass, attribute name) RETURNS regclass
+CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid::regclass
     FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
     WHERE a.attrelid = relation AND a.attname = attribute AND d.deptype = 'i'
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
-COMMENT ON FUNCTION snowflake_ids.identity_sequence IS 'the sequence of an identity column';
+COMMENT ON FUNCTION snowflake_ids_internal.identity_sequence IS 'the sequence of an identity column';
 
 -- How a sequence runs, and where it is; the type is left out, as an identity takes its column's.
-CREATE FUNCTION snowflake_ids.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
+CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
     OUT is_called boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1012,22 +1010,22 @@ BEGIN
     EXECUTE format('SELECT last_value, is_called FROM %s', sequence) INTO last_value, is_called;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.sequence_course IS
+COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
     'the options of a sequence, as CREATE SEQUENCE takes them, and its position';
 
 -- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
-CREATE FUNCTION snowflake_ids.highest_number(sequence regclass) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
         WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
         ELSE c.last_value END
-    FROM pg_sequence s, snowflake_ids.sequence_course(sequence) c
+    FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
     WHERE s.seqrelid = sequence
 $$;
-COMMENT ON FUNCTION snowflake_ids.highest_number IS 'the highest number that a sequence has given';
+COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
 
 -- Stored in the table or below, or given by the column's sequences and tags. Negative ids are in nobody's way.
-CREATE FUNCTION snowflake_ids.highest_id(relation regclass, attribute name) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
     stored bigint;
@@ -1035,63 +1033,63 @@ DECLARE
     tagged bigint;
 BEGIN
     EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO stored;
-    SELECT max(snowflake_ids.highest_number(s.sequence)) INTO numbered
-    FROM snowflake_ids.sequences_of(relation, attribute) s;
+    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
+    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids.segment_raise(t, 0)) INTO tagged
-    FROM (SELECT DISTINCT snowflake_ids.tag_of_default(snowflake_ids.default_of(b, attribute)) AS t
-        FROM snowflake_ids.table_and_below(relation) b) tags
+    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
+        FROM snowflake_ids_internal.table_and_below(relation) b) tags
     WHERE t IS NOT NULL;
     RETURN greatest(stored, numbered, tagged, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.highest_id IS
+COMMENT ON FUNCTION snowflake_ids_internal.highest_id IS
     'the highest id that a column has or was given; 0 where there is none above';
 
 -- Our defaults, written as Postgres writes them back, so that they can be recognised.
 
-CREATE FUNCTION snowflake_ids.generator_of(kind text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.generator_of(kind text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid::regproc::text
     FROM pg_extension e JOIN pg_proc p ON p.pronamespace = e.extnamespace
     WHERE e.extname = 'snowflake_ids'
         AND (p.proname, p.pronargs) = (kind || '_nextval', CASE kind WHEN 'segment' THEN 1 ELSE 0 END)
 $$;
-COMMENT ON FUNCTION snowflake_ids.generator_of IS
+COMMENT ON FUNCTION snowflake_ids_internal.generator_of IS
     'the function that gives ids of a kind, qualified with the extension''s schema';
 
 -- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
-CREATE FUNCTION snowflake_ids.segment_default(generator text, tag text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.segment_default(generator text, tag text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', generator, replace(tag, '''', ''''''))
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_default IS 'the default of a column attached to a tag';
+COMMENT ON FUNCTION snowflake_ids_internal.segment_default IS 'the default of a column attached to a tag';
 
-CREATE FUNCTION snowflake_ids.id_default(kind text, tag text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE kind WHEN 'segment' THEN snowflake_ids.segment_default(g, tag) ELSE g || '()' END
-    FROM snowflake_ids.generator_of(kind) g
+    SELECT CASE kind WHEN 'segment' THEN snowflake_ids_internal.segment_default(g, tag) ELSE g || '()' END
+    FROM snowflake_ids_internal.generator_of(kind) g
 $$;
-COMMENT ON FUNCTION snowflake_ids.id_default IS 'the default of an attached column';
+COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
 
-CREATE FUNCTION snowflake_ids.kind_of_default(expression text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression = snowflake_ids.id_default('snowflake', NULL) THEN 'snowflake'
-        WHEN starts_with(expression, snowflake_ids.generator_of('segment') || '(') THEN 'segment' END
+    SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+        WHEN starts_with(expression, snowflake_ids_internal.generator_of('segment') || '(') THEN 'segment' END
 $$;
-COMMENT ON FUNCTION snowflake_ids.kind_of_default IS
+COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
 
 -- Found by writing every tag's default: text that a user wrote is not taken apart. Null where the tag is gone.
-CREATE FUNCTION snowflake_ids.tag_of_default(expression text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.tag_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT s.tag FROM snowflake_ids.segment s, snowflake_ids.generator_of('segment') g
-    WHERE snowflake_ids.segment_default(g, s.tag) = expression
+    SELECT s.tag FROM snowflake_ids.segment s, snowflake_ids_internal.generator_of('segment') g
+    WHERE snowflake_ids_internal.segment_default(g, s.tag) = expression
 $$;
-COMMENT ON FUNCTION snowflake_ids.tag_of_default IS 'the tag that a default names';
+COMMENT ON FUNCTION snowflake_ids_internal.tag_of_default IS 'the tag that a default names';
 
 -- What is changed.
 
-CREATE FUNCTION snowflake_ids.seed_tag(tag text, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
@@ -1114,10 +1112,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
+COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
 
 -- An identity's sequence goes with it. To keep it is to make another of the same name and course.
-CREATE FUNCTION snowflake_ids.drop_identities(relation regclass, attribute name, keep_sequence boolean)
+CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     member regclass;
@@ -1125,25 +1123,25 @@ DECLARE
     sequence_name text;
     course record;
 BEGIN
-    FOR member IN SELECT b FROM snowflake_ids.table_and_below(relation) b LOOP
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
         -- Looked up one by one: with a partitioned table's identity go those of its partitions.
-        sequence := snowflake_ids.identity_sequence(member, attribute);
+        sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
-        sequence_name := snowflake_ids.qualified_name(sequence);
-        SELECT * INTO course FROM snowflake_ids.sequence_course(sequence);
+        sequence_name := snowflake_ids_internal.qualified_name(sequence);
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute);
         IF keep_sequence THEN
-            PERFORM snowflake_ids.create_sequence(member, attribute, sequence_name, course.options);
+            PERFORM snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
             PERFORM setval(sequence_name, course.last_value, course.is_called);
         END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.drop_identities IS
+COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
     'turns identity columns of a table and of those below it into plain ones';
 
 -- Belongs to the table's owner, as it must to be owned by a column, whoever is calling.
-CREATE FUNCTION snowflake_ids.create_sequence(relation regclass, attribute name, sequence_name text, options text)
+CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
 RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     table_owner name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
@@ -1154,15 +1152,15 @@ BEGIN
     RETURN sequence_name::regclass;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.create_sequence IS 'makes a sequence that is owned by a column';
+COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
 
-CREATE FUNCTION snowflake_ids.drop_sequences(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owned regclass;
     users text;
 BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids.sequences_of(relation, attribute) s
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
         WHERE s.owner IS NOT NULL
     LOOP
         BEGIN
@@ -1174,30 +1172,30 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.drop_sequences IS
+COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
     'drops the sequences that a column and those below it own, unless others use them';
 
-CREATE FUNCTION snowflake_ids.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := snowflake_ids.kept_sequence(relation, attribute);
+    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
 BEGIN
     IF sequence IS NULL THEN
-        sequence := snowflake_ids.create_sequence(relation, attribute,
-            snowflake_ids.free_sequence_name(relation, attribute), '');
+        sequence := snowflake_ids_internal.create_sequence(relation, attribute,
+            snowflake_ids_internal.free_sequence_name(relation, attribute), '');
     END IF;
-    PERFORM snowflake_ids.advance_sequence(sequence, highest);
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)',
         relation, attribute, sequence);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.restore_sequence IS
+COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
     'makes a column take its default from its sequence, kept or new, above an id';
 
-CREATE FUNCTION snowflake_ids.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := snowflake_ids.kept_sequence(relation, attribute);
+    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
     sequence regclass;
     course record;
 BEGIN
@@ -1211,23 +1209,23 @@ BEGIN
     IF kept IS NULL THEN
         SELECT NULL AS options INTO course;
     ELSE
-        SELECT * INTO course FROM snowflake_ids.sequence_course(kept);
-        PERFORM snowflake_ids.drop_sequences(relation, attribute);
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
         '(' || course.options || ')');
-    sequence := snowflake_ids.identity_sequence(relation, attribute);
+    sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
     IF kept IS NOT NULL THEN
         PERFORM setval(sequence, course.last_value, course.is_called);
     END IF;
-    PERFORM snowflake_ids.advance_sequence(sequence, highest);
-    PERFORM snowflake_ids.tell_tables_without_identity(relation, attribute);
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.restore_identity IS 'makes a column an identity that goes on above an id';
+COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
 
 -- Made wide: a serial of integer leaves a sequence that ends where integers do.
-CREATE FUNCTION snowflake_ids.kept_sequence(relation regclass, attribute name) RETURNS regclass
+CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept regclass := pg_get_serial_sequence(relation::text, attribute);
@@ -1238,11 +1236,11 @@ BEGIN
     RETURN kept;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.kept_sequence IS
+COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
     'the sequence that a column owns, made bigint; null where it has none';
 
 -- As serial names them: cut to fit, and numbered when the name is taken.
-CREATE FUNCTION snowflake_ids.free_sequence_name(relation regclass, attribute name) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     longest int := current_setting('max_identifier_length');
@@ -1264,55 +1262,55 @@ BEGIN
     RETURN format('%I.%I', schema_name, stem || suffix);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.free_sequence_name IS 'a name for a new sequence of a column';
+COMMENT ON FUNCTION snowflake_ids_internal.free_sequence_name IS 'a name for a new sequence of a column';
 
 -- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
 -- down is on the other side of our ids.
-CREATE FUNCTION snowflake_ids.advance_sequence(sequence regclass, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms pg_sequence;
     following numeric;
 BEGIN
     SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = sequence;
-    IF terms.seqincrement > 0 AND snowflake_ids.highest_number(sequence) < highest THEN
+    IF terms.seqincrement > 0 AND snowflake_ids_internal.highest_number(sequence) < highest THEN
         following := terms.seqstart
             + ceil((highest::numeric + 1 - terms.seqstart) / terms.seqincrement) * terms.seqincrement;
         PERFORM setval(sequence, following::bigint, false);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.advance_sequence IS 'makes a sequence that counts up go on above an id';
+COMMENT ON FUNCTION snowflake_ids_internal.advance_sequence IS 'makes a sequence that counts up go on above an id';
 
 -- What the user should know.
 
-CREATE FUNCTION snowflake_ids.tell_replaced_defaults(relation regclass, attribute name, expression text)
+CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     member regclass;
     old text;
 BEGIN
-    FOR member, old IN SELECT b, snowflake_ids.default_of(b, attribute)
-        FROM snowflake_ids.table_and_below(relation) b
+    FOR member, old IN SELECT b, snowflake_ids_internal.default_of(b, attribute)
+        FROM snowflake_ids_internal.table_and_below(relation) b
     LOOP
-        IF snowflake_ids.kind_of_default(old) IS NOT NULL THEN
+        IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
             IF old <> expression THEN
-                PERFORM snowflake_ids.tell_tag_stays(old);
+                PERFORM snowflake_ids_internal.tell_tag_stays(old);
             END IF;
-        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids.sequences_of(relation, attribute) s
+        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
             RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
         END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_replaced_defaults IS
+COMMENT ON FUNCTION snowflake_ids_internal.tell_replaced_defaults IS
     'notices of defaults that are neither ours nor of a sequence that the column owns';
 
-CREATE FUNCTION snowflake_ids.tell_tag_stays(expression text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.tell_tag_stays(expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    tag text := snowflake_ids.tag_of_default(expression);
+    tag text := snowflake_ids_internal.tag_of_default(expression);
 BEGIN
     IF tag IS NOT NULL THEN
         RAISE NOTICE USING
@@ -1321,27 +1319,27 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_tag_stays IS 'a notice of the tag that a former default named';
+COMMENT ON FUNCTION snowflake_ids_internal.tell_tag_stays IS 'a notice of the tag that a former default named';
 
-CREATE FUNCTION snowflake_ids.tell_numbers_go_on(relation regclass, attribute name, expression text,
+CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
     highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF highest > 0 AND snowflake_ids.kind_of_default(expression) = 'snowflake' THEN
+    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) = 'snowflake' THEN
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
             DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_numbers_go_on IS 'a notice that a sequence starts above snowflake ids';
+COMMENT ON FUNCTION snowflake_ids_internal.tell_numbers_go_on IS 'a notice that a sequence starts above snowflake ids';
 
 -- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
-CREATE FUNCTION snowflake_ids.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
-        FROM snowflake_ids.table_and_below(relation) b
+        FROM snowflake_ids_internal.table_and_below(relation) b
             JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute
         WHERE a.attidentity = '');
 BEGIN
@@ -1353,23 +1351,20 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_tables_without_identity IS
+COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
     'a notice of tables that an identity does not reach';
+/* </end connected objects> */
 
--- attach makes and raises tags, which only the extension's owner may; the rest is its machinery.
-REVOKE EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.check_attach, snowflake_ids.check_detach,
-    snowflake_ids.lock_table, snowflake_ids.check_table, snowflake_ids.check_column,
-    snowflake_ids.check_room_above, snowflake_ids.check_snowflake_above, snowflake_ids.table_and_below,
-    snowflake_ids.default_of, snowflake_ids.sequences_of, snowflake_ids.qualified_name,
-    snowflake_ids.identity_sequence, snowflake_ids.sequence_course, snowflake_ids.highest_number,
-    snowflake_ids.highest_id, snowflake_ids.generator_of, snowflake_ids.segment_default,
-    snowflake_ids.id_default, snowflake_ids.kind_of_default, snowflake_ids.tag_of_default,
-    snowflake_ids.seed_tag, snowflake_ids.drop_identities, snowflake_ids.create_sequence,
-    snowflake_ids.drop_sequences, snowflake_ids.restore_sequence, snowflake_ids.restore_identity,
-    snowflake_ids.kept_sequence, snowflake_ids.free_sequence_name, snowflake_ids.advance_sequence,
-    snowflake_ids.tell_replaced_defaults, snowflake_ids.tell_tag_stays, snowflake_ids.tell_numbers_go_on,
-    snowflake_ids.tell_tables_without_identity
-FROM PUBLIC;
+/* <begin connected objects> */
+-- requires:
+--   adoption
+
+-- finalize
+/* Changing anything is for the extension's owner, who may pass it on; looking at the state is for everybody. */
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids.status(), snowflake_ids_internal.segment_slots() TO PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_ids_internal TO PUBLIC;
+COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
+COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
 /* </end connected objects> */
 

@@ -67,6 +67,14 @@ pub fn max_workers() -> usize {
     usize::try_from(workers).unwrap_or(0).max(1)
 }
 
+/// Whether the user may see what others do: a member of `pg_read_all_stats`.
+pub fn may_see_all_activity() -> bool {
+    /// The role's oid, in all versions.
+    const READ_ALL_STATS: u32 = 3375;
+    // SAFETY: within a transaction.
+    unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), READ_ALL_STATS.into()) }
+}
+
 /// The database that this process is connected to.
 pub fn database() -> u32 {
     // SAFETY: a plain variable of this process, set when it connected.

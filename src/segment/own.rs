@@ -7,7 +7,7 @@
 
 use super::failure::TagFailure;
 use super::held;
-use super::place::{self, Issued};
+use super::place;
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
 use crate::pg::tag::TagText;
@@ -188,14 +188,15 @@ impl Own {
         }
         let Some(row) = store::read(tag)? else { return Ok(()) };
         place::write_format(source, tag, &row.format);
-        let closed = if worst > Change::Tuned { place::close(source, tag) } else { Issued::Unknown };
-        let reached = match (self.issued, closed) {
-            (Some(issued), _) => row.above(Some(issued)).max_id,
+        let reserved = row.terms.max_id;
+        let closed = if worst > Change::Tuned { place::close(source, tag, reserved) } else { reserved };
+        let reached = match self.issued {
+            Some(issued) => row.above(Some(issued)).max_id,
             // Nothing of what is reserved beyond this was handed out, or will be.
-            (None, Issued::UpTo(id)) if worst == Change::Altered && row.period == Period::FOREVER => id,
-            _ => row.terms.max_id,
+            None if worst == Change::Altered && row.period == Period::FOREVER => closed,
+            None => reserved,
         };
-        if reached != row.terms.max_id || self.issued.is_some() {
+        if reached != reserved || self.issued.is_some() {
             store::write(tag, reached, row.period)?;
         }
         Ok(())
@@ -223,7 +224,7 @@ fn settle() {
 fn forget_floors() {
     if let Ok(all) = OWN.try_borrow() {
         let known = all.iter().filter(|(_, own)| own.issued.is_some() || own.has(Change::Forced));
-        known.for_each(|((source, tag), _)| place::clear_floor(*source, tag));
+        known.for_each(|((source, tag), own)| place::clear_floor(*source, tag, own.issued));
     }
     forget();
 }

@@ -15,31 +15,6 @@ use std::time::Duration;
 /// A tag that was not used for this long may lose its place to another one.
 pub const IDLE: Duration = Duration::from_secs(10);
 
-/// What the buffers tell of the ids that were handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Issued {
-    /// Nothing.
-    Unknown,
-    /// Nobody got an id above this one.
-    UpTo(i64),
-}
-
-impl Issued {
-    /// The id.
-    pub fn id(self) -> Option<i64> {
-        match self {
-            Self::Unknown => None,
-            Self::UpTo(id) => Some(id),
-        }
-    }
-
-    /// A floor is above all that was ever in the buffers: what is published above it clears it.
-    fn of(shelves: &Shelves, floor: Option<(i32, i64)>) -> Self {
-        let floor = floor.map(|(_, id)| id);
-        last_issued(shelves).max(floor).map_or(Self::Unknown, Self::UpTo)
-    }
-}
-
 fn key(source: Source, tag: &Tag) -> Key {
     Key { database: server::database(), source: source.number(), tag: *tag }
 }
@@ -109,19 +84,27 @@ fn with_place<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> 
     find(segments, &directory, &key(source, tag)).map(action)
 }
 
-/// Takes a tag's buffered ids away from everybody.
-pub fn close(source: Source, tag: &Tag) -> Issued {
-    let closed = with_place(source, tag, |slot| Issued::of(&slot.clear(), slot.floor.get()));
-    closed.unwrap_or(Issued::Unknown)
+/// Takes a tag's buffered ids away from everybody; gives the highest that was handed out. `reserved` is what its
+/// row says, which the caller has locked.
+pub fn close(source: Source, tag: &Tag, reserved: i64) -> i64 {
+    let closed = with_place(source, tag, |slot| highest(&slot.clear(), slot.floor.get(), reserved));
+    closed.unwrap_or(reserved)
 }
 
-/// How far a tag's ids are handed out at the moment.
-pub fn issued(source: Source, tag: &Tag) -> Issued {
-    let issued = with_place(source, tag, |slot| Issued::of(&slot.segment.shelves(), slot.floor.get()));
-    issued.unwrap_or(Issued::Unknown)
+/// The highest id of a tag that was handed out so far.
+pub fn issued(source: Source, tag: &Tag, reserved: i64) -> i64 {
+    let issued = with_place(source, tag, |slot| highest(&slot.segment.shelves(), slot.floor.get(), reserved));
+    issued.unwrap_or(reserved)
 }
 
-/// The highest id handed out, as far as the buffers tell: those of a tag that counts anew don't.
+/// The buffers can tell only if they end where the row does: what is beyond them a transaction handed out by itself.
+fn highest(shelves: &Shelves, floor: Option<(i32, i64)>, reserved: i64) -> i64 {
+    let end = shelves.next.or(shelves.current).map(|shelf| shelf.range.last());
+    let issued = last_issued(shelves).filter(|_| end == Some(reserved)).unwrap_or(reserved);
+    floor.map_or(issued, |(_, floor)| issued.max(floor))
+}
+
+/// The highest id handed out of the buffers; of a tag that counts anew they don't tell.
 fn last_issued(shelves: &Shelves) -> Option<i64> {
     let shelf = shelves.current.or(shelves.next).filter(|shelf| shelf.period == Period::FOREVER)?;
     // Of a range that is untouched, everything before it may be in use.
@@ -173,9 +156,14 @@ pub fn floor(source: Source, tag: &Tag) -> Option<(i32, i64)> {
     with_place(source, tag, |slot| slot.floor.get()).flatten()
 }
 
-/// The tag's owner says that nothing up to the floor is in use.
-pub fn clear_floor(source: Source, tag: &Tag) {
-    with_place(source, tag, |slot| slot.floor.clear());
+/// The row knows of ids up to this one by now; None: the tag's owner says that none is in use.
+pub fn clear_floor(source: Source, tag: &Tag, known: Option<(i32, i64)>) {
+    with_place(source, tag, |slot| {
+        // A higher one is of a transaction that came after.
+        if known.is_none() || slot.floor.get() <= known {
+            slot.floor.clear();
+        }
+    });
 }
 
 /// Takes the place away from a tag that there is not, so that misspelt ones don't use places up. What has ids is

@@ -68,6 +68,7 @@ impl Slot {
         let left = self.segment.clear();
         self.supplies.lost.fetch_add(left.left(), Relaxed);
         self.supplies.clearings.fetch_add(1, Relaxed);
+        self.supplies.cut_short.store(true, Relaxed);
         left
     }
 
@@ -88,6 +89,8 @@ impl Slot {
 pub struct Supplies {
     /// How often the buffers were taken away. A supply reserved before that must not be published after.
     pub clearings: AtomicU64,
+    /// Whether what was published last was taken away: then how long it lasted says nothing.
+    pub cut_short: AtomicBool,
     /// Ids published so far.
     pub published: AtomicU64,
     /// Ids that were taken out of the buffers again.
@@ -119,6 +122,7 @@ impl Supplies {
     /// Notes a reservation that was published.
     pub fn note(&self, reserved: &Reserved, took: Duration) {
         let now = micros(uptime());
+        self.cut_short.store(false, Relaxed);
         self.published.fetch_add(reserved.supply.range.count.into(), Relaxed);
         self.refills.fetch_add(1, Relaxed);
         self.duration.store(micros(took), Relaxed);
@@ -173,10 +177,10 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Notes that a call has to wait. Where the tag never had ids, that says nothing of its appetite.
-    pub fn begin(&self, had_ids: bool) {
+    /// Notes that a call has to wait; whether because it used up what there was.
+    pub fn begin(&self, ran_dry: bool) {
         self.count.fetch_add(1, Relaxed);
-        if had_ids {
+        if ran_dry {
             self.last.store(micros(uptime()), Relaxed);
         }
     }

@@ -11,27 +11,27 @@ DECLARE
     highest bigint;
     expression text;
 BEGIN
-    PERFORM snowflake_ids.check_attach(relation, "column", kind, tag, drop_sequence);
-    PERFORM snowflake_ids.lock_table(relation);
-    PERFORM snowflake_ids.check_column(relation, "column");
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, drop_sequence);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column");
     IF kind = 'segment' AND tag IS NULL THEN
         SELECT n.nspname || '.' || c.relname INTO tag
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
     END IF;
-    expression := snowflake_ids.id_default(kind, tag);
-    highest := snowflake_ids.highest_id(relation, "column");
+    expression := snowflake_ids_internal.id_default(kind, tag);
+    highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
-        PERFORM snowflake_ids.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids.seed_tag(tag, highest);
-    ELSIF expression IS DISTINCT FROM snowflake_ids.default_of(relation, "column") THEN
-        PERFORM snowflake_ids.check_snowflake_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest);
+    ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest);
     END IF;
-    PERFORM snowflake_ids.tell_replaced_defaults(relation, "column", expression);
-    PERFORM snowflake_ids.drop_identities(relation, "column", NOT drop_sequence);
+    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", NOT drop_sequence);
     -- Reaches partitions and children too: rows inserted into one directly get its own default.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, "column", expression);
     IF drop_sequence THEN
-        PERFORM snowflake_ids.drop_sequences(relation, "column");
+        PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
 END
 $$;
@@ -44,11 +44,11 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
-    PERFORM snowflake_ids.check_detach(relation, "column", kind);
-    PERFORM snowflake_ids.lock_table(relation);
-    PERFORM snowflake_ids.check_column(relation, "column");
-    expression := snowflake_ids.default_of(relation, "column");
-    IF snowflake_ids.kind_of_default(expression) IS NULL THEN
+    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    expression := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
@@ -58,16 +58,16 @@ BEGIN
     IF kind = 'none' THEN
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, "column");
     ELSE
-        highest := snowflake_ids.highest_id(relation, "column");
-        PERFORM snowflake_ids.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids.tell_numbers_go_on(relation, "column", expression, highest);
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest);
         IF kind = 'sequence' THEN
-            PERFORM snowflake_ids.restore_sequence(relation, "column", highest);
+            PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
-            PERFORM snowflake_ids.restore_identity(relation, "column", highest);
+            PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
         END IF;
     END IF;
-    PERFORM snowflake_ids.tell_tag_stays(expression);
+    PERFORM snowflake_ids_internal.tell_tag_stays(expression);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
@@ -75,7 +75,7 @@ COMMENT ON FUNCTION snowflake_ids.detach IS
 
 -- What may be asked for.
 
-CREATE FUNCTION snowflake_ids.check_attach(relation regclass, attribute name, kind text, tag text,
+CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
     drop_sequence boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -94,9 +94,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_attach IS 'fails where the arguments of attach are not right';
+COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
 
-CREATE FUNCTION snowflake_ids.check_detach(relation regclass, attribute name, kind text)
+CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
@@ -109,16 +109,16 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_detach IS 'fails where the arguments of detach are not right';
+COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
 
 -- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
 -- for each other. From here to the commit nobody inserts between the largest id and the new default.
-CREATE FUNCTION snowflake_ids.lock_table(relation regclass) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     locked text;
 BEGIN
-    PERFORM snowflake_ids.check_table(relation);
+    PERFORM snowflake_ids_internal.check_table(relation);
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
@@ -134,11 +134,11 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.lock_table IS
+COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
     'locks a table and all below it against reading and writing until the transaction ends';
 
 -- A foreign table is refused: others may insert where it really is, and it can't be locked against them.
-CREATE FUNCTION snowflake_ids.check_table(relation regclass) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     class pg_class;
@@ -157,9 +157,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_table IS 'fails unless this is a table of the caller''s';
+COMMENT ON FUNCTION snowflake_ids_internal.check_table IS 'fails unless this is a table of the caller''s';
 
-CREATE FUNCTION snowflake_ids.check_column(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_column pg_attribute;
@@ -182,7 +182,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
             DETAIL = 'Its values are computed.',
             HINT = 'Attach a column that can be written to.';
-    ELSIF found_column.attidentity <> '' AND snowflake_ids.identity_sequence(relation, attribute) IS NULL THEN
+    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
         -- Since Postgres 17 a partition has part in its parent's identity.
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
@@ -192,9 +192,9 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_column IS 'fails unless the table has this column, and ids fit into it';
+COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the table has this column, and ids fit into it';
 
-CREATE FUNCTION snowflake_ids.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF highest = 9223372036854775807 THEN
@@ -205,14 +205,14 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_room_above IS 'fails where a column''s ids reach the end of bigint';
+COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of bigint';
 
-CREATE FUNCTION snowflake_ids.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     following bigint;
 BEGIN
-    EXECUTE format('SELECT %s', snowflake_ids.id_default('snowflake', NULL)) INTO following;
+    EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
@@ -222,13 +222,13 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.check_snowflake_above IS
+COMMENT ON FUNCTION snowflake_ids_internal.check_snowflake_above IS
     'fails where snowflake_nextval() is not above the ids of a column';
 
 -- What a column has.
 
 -- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
-CREATE FUNCTION snowflake_ids.table_and_below(relation regclass) RETURNS SETOF regclass
+CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
@@ -237,23 +237,23 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
 $$;
-COMMENT ON FUNCTION snowflake_ids.table_and_below IS 'a table, its partitions and its inheritance children';
+COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
-CREATE FUNCTION snowflake_ids.default_of(relation regclass, attribute name) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT pg_get_expr(d.adbin, d.adrelid)
     FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE a.attrelid = relation AND a.attname = attribute
 $$;
-COMMENT ON FUNCTION snowflake_ids.default_of IS 'a column''s default, all names in it qualified';
+COMMENT ON FUNCTION snowflake_ids_internal.default_of IS 'a column''s default, all names in it qualified';
 
 -- Owned by the column, whether as an identity's or a serial's, or named in its default.
-CREATE FUNCTION snowflake_ids.sequences_of(relation regclass, attribute name)
+CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH columns AS (
         SELECT a.attrelid, a.attnum
-        FROM snowflake_ids.table_and_below(relation) t
+        FROM snowflake_ids_internal.table_and_below(relation) t
             JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute
     ), linked AS (
         SELECT d.objid AS relid, c.attrelid AS owner
@@ -269,28 +269,28 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
     GROUP BY s.oid
 $$;
-COMMENT ON FUNCTION snowflake_ids.sequences_of IS
+COMMENT ON FUNCTION snowflake_ids_internal.sequences_of IS
     'the sequences of a column and of those below it; owner: the table whose column owns it';
 
 -- Of temporary tables too: their regclass reads without a schema.
-CREATE FUNCTION snowflake_ids.qualified_name(relation regclass) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%I.%I', n.nspname, c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
-COMMENT ON FUNCTION snowflake_ids.qualified_name IS 'a relation''s name with its schema, quoted where needed';
+COMMENT ON FUNCTION snowflake_ids_internal.qualified_name IS 'a relation''s name with its schema, quoted where needed';
 
-CREATE FUNCTION snowflake_ids.identity_sequence(relation regclass, attribute name) RETURNS regclass
+CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid::regclass
     FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
     WHERE a.attrelid = relation AND a.attname = attribute AND d.deptype = 'i'
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
-COMMENT ON FUNCTION snowflake_ids.identity_sequence IS 'the sequence of an identity column';
+COMMENT ON FUNCTION snowflake_ids_internal.identity_sequence IS 'the sequence of an identity column';
 
 -- How a sequence runs, and where it is; the type is left out, as an identity takes its column's.
-CREATE FUNCTION snowflake_ids.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
+CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
     OUT is_called boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -301,22 +301,22 @@ BEGIN
     EXECUTE format('SELECT last_value, is_called FROM %s', sequence) INTO last_value, is_called;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.sequence_course IS
+COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
     'the options of a sequence, as CREATE SEQUENCE takes them, and its position';
 
 -- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
-CREATE FUNCTION snowflake_ids.highest_number(sequence regclass) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
         WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
         ELSE c.last_value END
-    FROM pg_sequence s, snowflake_ids.sequence_course(sequence) c
+    FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
     WHERE s.seqrelid = sequence
 $$;
-COMMENT ON FUNCTION snowflake_ids.highest_number IS 'the highest number that a sequence has given';
+COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
 
 -- Stored in the table or below, or given by the column's sequences and tags. Negative ids are in nobody's way.
-CREATE FUNCTION snowflake_ids.highest_id(relation regclass, attribute name) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
     stored bigint;
@@ -324,63 +324,63 @@ DECLARE
     tagged bigint;
 BEGIN
     EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO stored;
-    SELECT max(snowflake_ids.highest_number(s.sequence)) INTO numbered
-    FROM snowflake_ids.sequences_of(relation, attribute) s;
+    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
+    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids.segment_raise(t, 0)) INTO tagged
-    FROM (SELECT DISTINCT snowflake_ids.tag_of_default(snowflake_ids.default_of(b, attribute)) AS t
-        FROM snowflake_ids.table_and_below(relation) b) tags
+    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
+        FROM snowflake_ids_internal.table_and_below(relation) b) tags
     WHERE t IS NOT NULL;
     RETURN greatest(stored, numbered, tagged, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.highest_id IS
+COMMENT ON FUNCTION snowflake_ids_internal.highest_id IS
     'the highest id that a column has or was given; 0 where there is none above';
 
 -- Our defaults, written as Postgres writes them back, so that they can be recognised.
 
-CREATE FUNCTION snowflake_ids.generator_of(kind text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.generator_of(kind text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid::regproc::text
     FROM pg_extension e JOIN pg_proc p ON p.pronamespace = e.extnamespace
     WHERE e.extname = 'snowflake_ids'
         AND (p.proname, p.pronargs) = (kind || '_nextval', CASE kind WHEN 'segment' THEN 1 ELSE 0 END)
 $$;
-COMMENT ON FUNCTION snowflake_ids.generator_of IS
+COMMENT ON FUNCTION snowflake_ids_internal.generator_of IS
     'the function that gives ids of a kind, qualified with the extension''s schema';
 
 -- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
-CREATE FUNCTION snowflake_ids.segment_default(generator text, tag text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.segment_default(generator text, tag text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', generator, replace(tag, '''', ''''''))
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_default IS 'the default of a column attached to a tag';
+COMMENT ON FUNCTION snowflake_ids_internal.segment_default IS 'the default of a column attached to a tag';
 
-CREATE FUNCTION snowflake_ids.id_default(kind text, tag text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE kind WHEN 'segment' THEN snowflake_ids.segment_default(g, tag) ELSE g || '()' END
-    FROM snowflake_ids.generator_of(kind) g
+    SELECT CASE kind WHEN 'segment' THEN snowflake_ids_internal.segment_default(g, tag) ELSE g || '()' END
+    FROM snowflake_ids_internal.generator_of(kind) g
 $$;
-COMMENT ON FUNCTION snowflake_ids.id_default IS 'the default of an attached column';
+COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
 
-CREATE FUNCTION snowflake_ids.kind_of_default(expression text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression = snowflake_ids.id_default('snowflake', NULL) THEN 'snowflake'
-        WHEN starts_with(expression, snowflake_ids.generator_of('segment') || '(') THEN 'segment' END
+    SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+        WHEN starts_with(expression, snowflake_ids_internal.generator_of('segment') || '(') THEN 'segment' END
 $$;
-COMMENT ON FUNCTION snowflake_ids.kind_of_default IS
+COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
 
 -- Found by writing every tag's default: text that a user wrote is not taken apart. Null where the tag is gone.
-CREATE FUNCTION snowflake_ids.tag_of_default(expression text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.tag_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT s.tag FROM snowflake_ids.segment s, snowflake_ids.generator_of('segment') g
-    WHERE snowflake_ids.segment_default(g, s.tag) = expression
+    SELECT s.tag FROM snowflake_ids.segment s, snowflake_ids_internal.generator_of('segment') g
+    WHERE snowflake_ids_internal.segment_default(g, s.tag) = expression
 $$;
-COMMENT ON FUNCTION snowflake_ids.tag_of_default IS 'the tag that a default names';
+COMMENT ON FUNCTION snowflake_ids_internal.tag_of_default IS 'the tag that a default names';
 
 -- What is changed.
 
-CREATE FUNCTION snowflake_ids.seed_tag(tag text, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
@@ -403,10 +403,10 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
+COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
 
 -- An identity's sequence goes with it. To keep it is to make another of the same name and course.
-CREATE FUNCTION snowflake_ids.drop_identities(relation regclass, attribute name, keep_sequence boolean)
+CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     member regclass;
@@ -414,25 +414,25 @@ DECLARE
     sequence_name text;
     course record;
 BEGIN
-    FOR member IN SELECT b FROM snowflake_ids.table_and_below(relation) b LOOP
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
         -- Looked up one by one: with a partitioned table's identity go those of its partitions.
-        sequence := snowflake_ids.identity_sequence(member, attribute);
+        sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
-        sequence_name := snowflake_ids.qualified_name(sequence);
-        SELECT * INTO course FROM snowflake_ids.sequence_course(sequence);
+        sequence_name := snowflake_ids_internal.qualified_name(sequence);
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
         EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute);
         IF keep_sequence THEN
-            PERFORM snowflake_ids.create_sequence(member, attribute, sequence_name, course.options);
+            PERFORM snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
             PERFORM setval(sequence_name, course.last_value, course.is_called);
         END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.drop_identities IS
+COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
     'turns identity columns of a table and of those below it into plain ones';
 
 -- Belongs to the table's owner, as it must to be owned by a column, whoever is calling.
-CREATE FUNCTION snowflake_ids.create_sequence(relation regclass, attribute name, sequence_name text, options text)
+CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
 RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     table_owner name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
@@ -443,15 +443,15 @@ BEGIN
     RETURN sequence_name::regclass;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.create_sequence IS 'makes a sequence that is owned by a column';
+COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
 
-CREATE FUNCTION snowflake_ids.drop_sequences(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owned regclass;
     users text;
 BEGIN
-    FOR owned IN SELECT s.sequence FROM snowflake_ids.sequences_of(relation, attribute) s
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
         WHERE s.owner IS NOT NULL
     LOOP
         BEGIN
@@ -463,30 +463,30 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.drop_sequences IS
+COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
     'drops the sequences that a column and those below it own, unless others use them';
 
-CREATE FUNCTION snowflake_ids.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    sequence regclass := snowflake_ids.kept_sequence(relation, attribute);
+    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
 BEGIN
     IF sequence IS NULL THEN
-        sequence := snowflake_ids.create_sequence(relation, attribute,
-            snowflake_ids.free_sequence_name(relation, attribute), '');
+        sequence := snowflake_ids_internal.create_sequence(relation, attribute,
+            snowflake_ids_internal.free_sequence_name(relation, attribute), '');
     END IF;
-    PERFORM snowflake_ids.advance_sequence(sequence, highest);
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)',
         relation, attribute, sequence);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.restore_sequence IS
+COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
     'makes a column take its default from its sequence, kept or new, above an id';
 
-CREATE FUNCTION snowflake_ids.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := snowflake_ids.kept_sequence(relation, attribute);
+    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
     sequence regclass;
     course record;
 BEGIN
@@ -500,23 +500,23 @@ BEGIN
     IF kept IS NULL THEN
         SELECT NULL AS options INTO course;
     ELSE
-        SELECT * INTO course FROM snowflake_ids.sequence_course(kept);
-        PERFORM snowflake_ids.drop_sequences(relation, attribute);
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
         '(' || course.options || ')');
-    sequence := snowflake_ids.identity_sequence(relation, attribute);
+    sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
     IF kept IS NOT NULL THEN
         PERFORM setval(sequence, course.last_value, course.is_called);
     END IF;
-    PERFORM snowflake_ids.advance_sequence(sequence, highest);
-    PERFORM snowflake_ids.tell_tables_without_identity(relation, attribute);
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.restore_identity IS 'makes a column an identity that goes on above an id';
+COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
 
 -- Made wide: a serial of integer leaves a sequence that ends where integers do.
-CREATE FUNCTION snowflake_ids.kept_sequence(relation regclass, attribute name) RETURNS regclass
+CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kept regclass := pg_get_serial_sequence(relation::text, attribute);
@@ -527,11 +527,11 @@ BEGIN
     RETURN kept;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.kept_sequence IS
+COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
     'the sequence that a column owns, made bigint; null where it has none';
 
 -- As serial names them: cut to fit, and numbered when the name is taken.
-CREATE FUNCTION snowflake_ids.free_sequence_name(relation regclass, attribute name) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     longest int := current_setting('max_identifier_length');
@@ -553,55 +553,55 @@ BEGIN
     RETURN format('%I.%I', schema_name, stem || suffix);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.free_sequence_name IS 'a name for a new sequence of a column';
+COMMENT ON FUNCTION snowflake_ids_internal.free_sequence_name IS 'a name for a new sequence of a column';
 
 -- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
 -- down is on the other side of our ids.
-CREATE FUNCTION snowflake_ids.advance_sequence(sequence regclass, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     terms pg_sequence;
     following numeric;
 BEGIN
     SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = sequence;
-    IF terms.seqincrement > 0 AND snowflake_ids.highest_number(sequence) < highest THEN
+    IF terms.seqincrement > 0 AND snowflake_ids_internal.highest_number(sequence) < highest THEN
         following := terms.seqstart
             + ceil((highest::numeric + 1 - terms.seqstart) / terms.seqincrement) * terms.seqincrement;
         PERFORM setval(sequence, following::bigint, false);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.advance_sequence IS 'makes a sequence that counts up go on above an id';
+COMMENT ON FUNCTION snowflake_ids_internal.advance_sequence IS 'makes a sequence that counts up go on above an id';
 
 -- What the user should know.
 
-CREATE FUNCTION snowflake_ids.tell_replaced_defaults(relation regclass, attribute name, expression text)
+CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     member regclass;
     old text;
 BEGIN
-    FOR member, old IN SELECT b, snowflake_ids.default_of(b, attribute)
-        FROM snowflake_ids.table_and_below(relation) b
+    FOR member, old IN SELECT b, snowflake_ids_internal.default_of(b, attribute)
+        FROM snowflake_ids_internal.table_and_below(relation) b
     LOOP
-        IF snowflake_ids.kind_of_default(old) IS NOT NULL THEN
+        IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
             IF old <> expression THEN
-                PERFORM snowflake_ids.tell_tag_stays(old);
+                PERFORM snowflake_ids_internal.tell_tag_stays(old);
             END IF;
-        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids.sequences_of(relation, attribute) s
+        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
             RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
         END IF;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_replaced_defaults IS
+COMMENT ON FUNCTION snowflake_ids_internal.tell_replaced_defaults IS
     'notices of defaults that are neither ours nor of a sequence that the column owns';
 
-CREATE FUNCTION snowflake_ids.tell_tag_stays(expression text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.tell_tag_stays(expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    tag text := snowflake_ids.tag_of_default(expression);
+    tag text := snowflake_ids_internal.tag_of_default(expression);
 BEGIN
     IF tag IS NOT NULL THEN
         RAISE NOTICE USING
@@ -610,27 +610,27 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_tag_stays IS 'a notice of the tag that a former default named';
+COMMENT ON FUNCTION snowflake_ids_internal.tell_tag_stays IS 'a notice of the tag that a former default named';
 
-CREATE FUNCTION snowflake_ids.tell_numbers_go_on(relation regclass, attribute name, expression text,
+CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
     highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF highest > 0 AND snowflake_ids.kind_of_default(expression) = 'snowflake' THEN
+    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) = 'snowflake' THEN
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
             DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_numbers_go_on IS 'a notice that a sequence starts above snowflake ids';
+COMMENT ON FUNCTION snowflake_ids_internal.tell_numbers_go_on IS 'a notice that a sequence starts above snowflake ids';
 
 -- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
-CREATE FUNCTION snowflake_ids.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
-        FROM snowflake_ids.table_and_below(relation) b
+        FROM snowflake_ids_internal.table_and_below(relation) b
             JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute
         WHERE a.attidentity = '');
 BEGIN
@@ -642,21 +642,5 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.tell_tables_without_identity IS
+COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
     'a notice of tables that an identity does not reach';
-
--- attach makes and raises tags, which only the extension's owner may; the rest is its machinery.
-REVOKE EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.check_attach, snowflake_ids.check_detach,
-    snowflake_ids.lock_table, snowflake_ids.check_table, snowflake_ids.check_column,
-    snowflake_ids.check_room_above, snowflake_ids.check_snowflake_above, snowflake_ids.table_and_below,
-    snowflake_ids.default_of, snowflake_ids.sequences_of, snowflake_ids.qualified_name,
-    snowflake_ids.identity_sequence, snowflake_ids.sequence_course, snowflake_ids.highest_number,
-    snowflake_ids.highest_id, snowflake_ids.generator_of, snowflake_ids.segment_default,
-    snowflake_ids.id_default, snowflake_ids.kind_of_default, snowflake_ids.tag_of_default,
-    snowflake_ids.seed_tag, snowflake_ids.drop_identities, snowflake_ids.create_sequence,
-    snowflake_ids.drop_sequences, snowflake_ids.restore_sequence, snowflake_ids.restore_identity,
-    snowflake_ids.kept_sequence, snowflake_ids.free_sequence_name, snowflake_ids.advance_sequence,
-    snowflake_ids.tell_replaced_defaults, snowflake_ids.tell_tag_stays, snowflake_ids.tell_numbers_go_on,
-    snowflake_ids.tell_tables_without_identity
-FROM PUBLIC;

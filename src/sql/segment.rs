@@ -36,12 +36,13 @@ fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<String, ErrorReport> 
     Ok(segment::next_text("segment_nextval_text", tag.ok_or(TagFailure::NoTag)?.0)?)
 }
 
-/// The schema of what administrators use.
+/// The schema of what the functions for administrators are made of.
 #[pg_schema]
-mod snowflake_ids {
+mod snowflake_ids_internal {
     use crate::error::{Unready, bad_argument, explained, raise};
     use crate::pg::catalog::Source;
     use crate::pg::clock::SystemClock;
+    use crate::pg::server;
     use crate::pg::shmem::segments::segments;
     use crate::pg::tag::{self, TagArg, TagText};
     use crate::segment::failure::TagFailure;
@@ -142,20 +143,20 @@ mod snowflake_ids {
         Ok(before.or(after))
     }
 
-    /// Takes a tag's buffered ids away from all sessions and tells the highest id that one got of it; null where
-    /// that is not known, and the row has to be asked. For `segment_set`, which holds the row's lock.
+    /// Takes a tag's buffered ids away from all sessions and tells the highest id that one got of it. For
+    /// `segment_set`, which holds the row's lock, and knows how far it is reserved.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_close(tag: Option<TagArg<'_>>) -> Result<Option<i64>, ErrorReport> {
+    fn segment_close(tag: Option<TagArg<'_>>, reserved: i64) -> Result<i64, ErrorReport> {
         let (source, tag) = known(tag)?;
         // What this transaction got after it changed the row is known to nobody else.
-        Ok(own::issued(&tag).max(place::close(source, &tag).id()))
+        Ok(place::close(source, &tag, reserved).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
-    /// The highest id of a tag that a session got; null where that is not known, and the row has to be asked.
+    /// The same, without taking anything away.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_issued(tag: Option<TagArg<'_>>) -> Result<Option<i64>, ErrorReport> {
+    fn segment_issued(tag: Option<TagArg<'_>>, reserved: i64) -> Result<i64, ErrorReport> {
         let (source, tag) = known(tag)?;
-        Ok(own::issued(&tag).max(place::issued(source, &tag).id()))
+        Ok(place::issued(source, &tag, reserved).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
     /// Notes that the transaction moved a tag back over ids that were handed out, and means it.
@@ -199,12 +200,14 @@ mod snowflake_ids {
         ErrorReport,
     > {
         let segments =
-            segments().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids.segment_status"))?;
+            segments().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids_internal.segment_slots"))?;
+        // Tags of other databases are for those who may see what others do.
+        let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
         for (place, slot) in segments.slots.iter().enumerate() {
             // Let go before anything is made of it that could fail.
             let key = segments.directory.read().get(place).copied();
-            let Some(key) = key else { continue };
+            let Some(key) = key.filter(|key| key.database == here || all) else { continue };
             let shelves = slot.segment.shelves();
             let (current, next) = (shelves.current, shelves.next);
             let supplies = &slot.supplies;
@@ -272,14 +275,15 @@ extension_sql_file!(
     "segment.sql",
     name = "segments",
     requires = [
-        snowflake_ids::segment_check,
-        snowflake_ids::segment_changed,
-        snowflake_ids::segment_close,
-        snowflake_ids::segment_issued,
-        snowflake_ids::segment_forced,
-        snowflake_ids::segment_slots,
+        snowflake_ids_internal::segment_check,
+        snowflake_ids_internal::segment_changed,
+        snowflake_ids_internal::segment_close,
+        snowflake_ids_internal::segment_issued,
+        snowflake_ids_internal::segment_forced,
+        snowflake_ids_internal::segment_slots,
         "status_view"
     ]
 );
 
 extension_sql_file!("attach.sql", name = "adoption", requires = ["segments", "segment_nextval"]);
+extension_sql_file!("privileges.sql", name = "privileges", requires = ["adoption"], finalize);

@@ -25,26 +25,26 @@ COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period t
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_check();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
 CREATE TRIGGER segment_came_or_went AFTER INSERT OR DELETE ON snowflake_ids.segment
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed();
 
 CREATE TRIGGER segment_moved AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW WHEN ((OLD.tag, OLD.max_id, OLD.start, OLD.reset, OLD.time_zone, OLD.period)
                        IS DISTINCT FROM (NEW.tag, NEW.max_id, NEW.start, NEW.reset, NEW.time_zone, NEW.period))
-    EXECUTE FUNCTION snowflake_ids.segment_changed('moved');
+    EXECUTE FUNCTION snowflake_ids_internal.segment_changed('moved');
 
 CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW WHEN ((OLD.increment, OLD.remainder, OLD.max_value)
                        IS DISTINCT FROM (NEW.increment, NEW.remainder, NEW.max_value))
-    EXECUTE FUNCTION snowflake_ids.segment_changed('altered');
+    EXECUTE FUNCTION snowflake_ids_internal.segment_changed('altered');
 
 CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids.segment_changed('tuned');
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed('tuned');
 
 /* The triggers above would not see it. */
-CREATE FUNCTION snowflake_ids.segment_keep() RETURNS trigger
+CREATE FUNCTION snowflake_ids_internal.segment_keep() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
@@ -55,10 +55,10 @@ END
 $$;
 
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids.segment_keep();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
 /* A number as a bigint, with an error that says which it was. */
-CREATE FUNCTION snowflake_ids.segment_bigint(name text, value numeric) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value IS NULL THEN
@@ -73,7 +73,7 @@ END
 $$;
 
 /* An error for a tag that is not there. */
-CREATE FUNCTION snowflake_ids.segment_unknown(tag text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF tag IS NULL THEN
@@ -103,7 +103,7 @@ CREATE FUNCTION snowflake_ids.segment_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    first bigint := snowflake_ids.segment_bigint('start', start);
+    first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
@@ -145,7 +145,7 @@ BEGIN
         update_time = clock_timestamp()
     WHERE s.tag = segment_alter.tag;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_unknown(tag);
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
 END
 $$;
@@ -156,43 +156,43 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_unknown(tag);
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 
 /* The first day of the period that a dated tag is in now; null of others. */
-CREATE FUNCTION snowflake_ids.segment_period(reset text, time_zone text) RETURNS date
+CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
 $$;
 
 /* Locks a tag, so that nobody can reserve from it; gives the highest id reserved. */
-CREATE FUNCTION snowflake_ids.segment_lock(tag text) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
-    SELECT CASE WHEN s.period < snowflake_ids.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
+    SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_unknown(tag);
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
     RETURN reserved;
 END
 $$;
 
-CREATE FUNCTION snowflake_ids.segment_move(tag text, max_id bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
-    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids.segment_period(s.reset, s.time_zone)),
+    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
         version = s.version + 1, update_time = clock_timestamp()
     WHERE s.tag = segment_move.tag
 $$;
 
 /* An error for a value below ids that may be in use. */
-CREATE FUNCTION snowflake_ids.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value < issued THEN
@@ -208,20 +208,20 @@ $$;
 CREATE FUNCTION snowflake_ids.segment_set(tag text, value numeric, force boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    target   bigint := snowflake_ids.segment_bigint('value', value);
-    reserved bigint := snowflake_ids.segment_lock(tag);
+    target   bigint := snowflake_ids_internal.segment_bigint('value', value);
+    reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
     -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
     -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
     IF target <= reserved OR force THEN
-        PERFORM snowflake_ids.segment_refuse_below(tag, target, coalesce(snowflake_ids.segment_issued(tag), reserved))
+        PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
-        issued := coalesce(snowflake_ids.segment_close(tag), reserved);
-        PERFORM snowflake_ids.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+        issued := snowflake_ids_internal.segment_close(tag, reserved);
+        PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
     END IF;
-    PERFORM snowflake_ids.segment_move(tag, target);
-    PERFORM snowflake_ids.segment_forced(tag) WHERE force;
+    PERFORM snowflake_ids_internal.segment_move(tag, target);
+    PERFORM snowflake_ids_internal.segment_forced(tag) WHERE force;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_set IS
@@ -230,24 +230,23 @@ COMMENT ON FUNCTION snowflake_ids.segment_set IS
 CREATE FUNCTION snowflake_ids.segment_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    reserved bigint := snowflake_ids.segment_lock(tag);
+    reserved bigint := snowflake_ids_internal.segment_lock(tag);
     target   bigint := value;
 BEGIN
     IF value <= reserved THEN
-        target := greatest(value, coalesce(snowflake_ids.segment_close(tag), reserved));
+        target := greatest(value, snowflake_ids_internal.segment_close(tag, reserved));
     END IF;
-    PERFORM snowflake_ids.segment_move(tag, target);
+    PERFORM snowflake_ids_internal.segment_move(tag, target);
     RETURN target;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_raise IS
     'sees to it that the ids to come are above a value; gives the highest that counts as issued';
 
-/* Tags of other databases are for those who may see what others do. */
 CREATE VIEW snowflake_ids.segment_status AS
 WITH slots AS (
     SELECT d.datname, d.datname = current_database() AS here, slot.*
-    FROM snowflake_ids.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
+    FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
 )
 SELECT current_database() AS database, s.tag::text AS tag, slot.current_first, slot.current_last, slot.current_next,
        slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
@@ -260,9 +259,6 @@ UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble
 FROM slots
-WHERE NOT here AND pg_has_role('pg_read_all_stats', 'USAGE');
+WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags, and what was done with them since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
-
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION snowflake_ids.status(), snowflake_ids.segment_slots() TO PUBLIC;

@@ -11,7 +11,7 @@ use crate::pg::{server, worker};
 use crate::segment::slot::{Slot, Trouble};
 use crate::segment::{own, place};
 use crate::settings;
-use crate::store::{self, Outcome, Reserved, Wish};
+use crate::store::{self, Outcome, Patience, Reserved, Wish};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;
@@ -158,9 +158,9 @@ fn serve_together(segments: &Segments, jobs: &[&Job], started: Duration) -> Resu
 fn reserve(jobs: &[&Job]) -> Result<Vec<Option<Outcome>>, SpiError> {
     let source = Source::find();
     let one = |job: &&Job| match source {
-        Some(source) if source.number() == job.source => {
-            source.as_owner(|| store::reserve(&job.tag, job.creates(), || job.wish())).map(Some)
-        }
+        Some(source) if source.number() == job.source => source
+            .as_owner(|| store::reserve(&job.tag, job.creates(), job.patience(), || job.wish()))
+            .map(Some),
         _ => Ok(None),
     };
     jobs.iter().map(one).collect()
@@ -188,15 +188,24 @@ impl Job {
         self.slot.create.load(Relaxed)
     }
 
+    /// A row that was locked the last time is waited for: it may be locked again and again.
+    fn patience(&self) -> Patience {
+        if self.slot.trouble.get().is_some() { Patience::Some } else { Patience::None }
+    }
+
     /// Called with the row locked.
     fn wish(&self) -> Wish {
         let supplies = &self.slot.supplies;
+        let target = settings::segment_target_duration();
+        // As long as it should, where it is not known: the step stays what it is.
+        let lasted =
+            supplies.lasted().map(|lasted| if supplies.cut_short.load(Relaxed) { target } else { lasted });
         self.clearings.set(supplies.clearings.load(Relaxed));
         Wish {
             pace: supplies.pace(),
-            lasted: supplies.lasted(),
-            target: settings::segment_target_duration(),
-            hungry: self.slot.waits.ago().is_some_and(|ago| ago < HUNGER) && supplies.lasted().is_some(),
+            lasted,
+            target,
+            hungry: self.slot.waits.ago().is_some_and(|ago| ago < HUNGER),
             prefetch: settings::segment_prefetch(),
             floor: self.slot.floor.get(),
         }

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# pg_isolation_regress over pg_test/specs, against the installed extension in a throwaway server. What came
+# out, and how it differs, is left in target/isolation.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+pg_isolation_regress=$(dirname "$(pg pgxs)")/../test/isolation/pg_isolation_regress
+[[ -x $pg_isolation_regress ]] ||
+  fail "$pg_isolation_regress is missing: it comes with PostgreSQL's server headers."
+[[ -e $(pg sharedir)/extension/snowflake_ids.control ]] || fail "The extension is not installed. Give: make install"
+
+work=$(server_folder)
+trap 'rm -rf "$work"' EXIT
+cp -r pg_test/{specs,regress.conf} "$work"
+# It looks for these beside the specs, not below.
+mv "$work/specs/expected" "$work"
+if is_root; then chown -R postgres: "$work"; fi
+
+tests=()
+for file in "$work"/specs/*.spec; do tests+=("$(basename "$file" .spec)"); done
+
+status=0
+as_server_user env HOME="$work" "$pg_isolation_regress" --bindir="$(pg bindir)" --dlpath="$(pg pkglibdir)" \
+  --inputdir="$work" --outputdir="$work" --temp-instance="$work/server" --temp-config="$work/regress.conf" \
+  --dbname=isolation --load-extension=snowflake_ids "${tests[@]}" || status=$?
+
+rm -rf "$TARGET/isolation"
+mkdir -p "$TARGET/isolation"
+for file in results log server/log regression.out regression.diffs; do
+  [[ ! -e $work/$file ]] || cp -r "$work/$file" "$TARGET/isolation"
+done
+if [[ -s $work/regression.diffs ]]; then
+  cat "$work/regression.diffs"
+  echo "These differences, and what came out, are in $TARGET/isolation."
+fi
+exit "$status"

@@ -3,6 +3,7 @@
 
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
+use crate::worker::Leftover;
 use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
@@ -84,7 +85,9 @@ static CREATE: Statement = Statement::new(
 
 /// What the next reservation follows from, beside the row.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish {
+pub struct Wish<'a> {
+    /// Ids that were left over when the server stopped: rather than new ones.
+    pub leftover: Option<&'a Leftover>,
     /// The pace of the last reservation.
     pub pace: Pace,
     /// The time since then.
@@ -124,7 +127,7 @@ pub struct Reserved {
     /// The row's largest id.
     pub max_value: i64,
     /// The row's version since.
-    version: i64,
+    pub version: i64,
     /// How numbers are written.
     pub format: String,
 }
@@ -134,11 +137,11 @@ pub struct Reserved {
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn reserve(
+pub fn reserve<'a>(
     tag: &Tag,
     create: bool,
     patience: Patience,
-    wish: impl FnOnce() -> Wish,
+    wish: impl FnOnce() -> Wish<'a>,
 ) -> Result<Outcome, SpiError> {
     match read_or_create(tag, create, patience)? {
         Some(row) => row.reserve(tag, &wish()),
@@ -214,11 +217,12 @@ impl Row {
         Ok(Self { terms: if over { terms.restarted() } else { terms }, period, format, version })
     }
 
-    fn reserve(self, tag: &Tag, wish: &Wish) -> Result<Outcome, SpiError> {
+    fn reserve(self, tag: &Tag, wish: &Wish<'_>) -> Result<Outcome, SpiError> {
         let terms = self.above(wish.floor);
         let bounds = terms.bounds();
         let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
-        let range = match terms.reserve(pace.ids(bounds)) {
+        let leftover = wish.leftover.and_then(|leftover| leftover.range(self.version, &terms));
+        let range = match leftover.map_or_else(|| terms.reserve(pace.ids(bounds)), Ok) {
             Ok(range) => range,
             Err(exhausted) => return Ok(Outcome::Exhausted(exhausted)),
         };

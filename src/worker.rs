@@ -4,12 +4,14 @@
 //! Nothing is passed from process to process. Requests stand in the tags' slots; being called only means
 //! to look there. So a worker may die at any moment, and a call may get lost, without a request being so.
 
+mod leftover;
 pub mod refiller;
 pub mod supervisor;
 
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::station::Station;
 use crate::segment::slot::Trouble;
+pub use leftover::Leftover;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A place for one refiller, in shared memory.

@@ -138,19 +138,35 @@ unsafe fn set(name: &CStr, value: &CStr) {
     }
 }
 
-/// Sleeps until this worker is woken, at most for the time given. Shutdown ends it, and the process.
-pub fn sleep(event: Event, limit: Duration) {
+/// How a worker's sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleep {
+    /// It was woken, or the time was over.
+    Over,
+    /// It is to stop.
+    Stopped,
+}
+
+/// Sleeps until this worker is woken, at most for the time given. A worker that handles signals like a session is
+/// ended by shutdown here.
+pub fn sleep(event: Event, limit: Duration) -> Sleep {
     check_for_interrupts!();
     wait::until_woken(event, limit);
     check_for_interrupts!();
     if BackgroundWorker::sigterm_received() {
-        // SAFETY: between two pieces of work. 1: to be started again, should it not be the server that stops.
-        unsafe { pg_sys::proc_exit(1) };
+        return Sleep::Stopped;
     }
     if BackgroundWorker::sighup_received() {
         // SAFETY: as the server's own processes do between two pieces of work.
         unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
     }
+    Sleep::Over
+}
+
+/// Ends this worker. Unless it is the server that stops, another takes its place.
+pub fn end() -> ! {
+    // SAFETY: between two pieces of work.
+    unsafe { pg_sys::proc_exit(1) }
 }
 
 /// Why a transaction of a worker failed.

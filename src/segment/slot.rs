@@ -103,6 +103,8 @@ pub struct Supplies {
     pub reserved_at: AtomicU64,
     /// See above.
     pub since: AtomicU64,
+    /// The row's version since the last reservation.
+    pub version: AtomicI64,
     /// Ids that the row had left after the last reservation.
     pub left: AtomicU64,
     /// The row's largest id.
@@ -129,6 +131,7 @@ impl Supplies {
         self.reserved_at.store(now, Relaxed);
         // The first one stays.
         let _ = self.since.compare_exchange(0, now, Relaxed, Relaxed);
+        self.version.store(reserved.version, Relaxed);
         self.left.store(reserved.left, Relaxed);
         self.max_value.store(reserved.max_value, Relaxed);
         self.step.store(reserved.pace.step.into(), Relaxed);

@@ -1,6 +1,7 @@
 //! A refiller: reserves segments for the tags of one database, and leaves when there is nothing to do, so that
 //! the database can be dropped, renamed and copied.
 
+use super::leftover::Leftovers;
 use super::pending;
 use crate::pg::catalog::Source;
 use crate::pg::clock::uptime;
@@ -43,6 +44,7 @@ pub fn run(desk_number: u32, database: u32) {
     // So that it knows that this database can be helped.
     segments.supervisor.wake();
     own::keep_quiet(true);
+    let leftovers = Leftovers::of_database(database);
     let (mut last_work, mut stuck) = (uptime(), None);
     loop {
         let jobs = jobs(segments);
@@ -56,7 +58,7 @@ pub fn run(desk_number: u32, database: u32) {
             continue;
         }
         last_work = uptime();
-        let Some(pause) = serve(segments, &jobs) else {
+        let Some(pause) = serve(segments, &leftovers, &jobs) else {
             stuck = None;
             continue;
         };
@@ -116,7 +118,7 @@ fn jobs(segments: &'static Segments) -> Vec<Job> {
 
 /// Reserves for all of them in one transaction, and publishes when it is durable. Gives a pause to be made
 /// where some could not be served.
-fn serve(segments: &Segments, jobs: &[Job]) -> Option<Duration> {
+fn serve(segments: &Segments, leftovers: &Leftovers, jobs: &[Job]) -> Option<Duration> {
     let started = uptime();
     let (full, empty): (Vec<&Job>, Vec<&Job>) = jobs.iter().partition(|job| !job.needs_ids());
     for job in full {
@@ -129,20 +131,27 @@ fn serve(segments: &Segments, jobs: &[Job]) -> Option<Duration> {
     // One that can't be served must not take the others with it: not twice.
     let (sound, troubled): (Vec<&Job>, Vec<&Job>) =
         empty.into_iter().partition(|job| job.slot.trouble.get().is_none());
-    let together = serve_together(segments, &sound, started);
+    let together = serve_together(segments, leftovers, &sound, started);
     let left = if together.is_err() { [sound, troubled].concat() } else { troubled };
     let alone = |job: &&Job| {
-        serve_together(segments, &[*job], started).unwrap_or_else(|failure| Some(failed(job, &failure)))
+        serve_together(segments, leftovers, &[*job], started)
+            .unwrap_or_else(|failure| Some(failed(job, &failure)))
     };
     left.iter().map(alone).max().flatten().max(together.ok().flatten())
 }
 
 /// One transaction for all of them.
-fn serve_together(segments: &Segments, jobs: &[&Job], started: Duration) -> Result<Option<Duration>, Failed> {
+fn serve_together(
+    segments: &Segments,
+    leftovers: &Leftovers,
+    jobs: &[&Job],
+    started: Duration,
+) -> Result<Option<Duration>, Failed> {
     if jobs.is_empty() {
         return Ok(None);
     }
-    let reserved = worker::transaction(|| reserve(jobs))?.map_err(|error| Failed::of_spi(&error))?;
+    let reserved =
+        worker::transaction(|| reserve(leftovers, jobs))?.map_err(|error| Failed::of_spi(&error))?;
     let took = uptime().saturating_sub(started);
     let mut pause = None;
     for (job, outcome) in jobs.iter().zip(reserved) {
@@ -155,11 +164,11 @@ fn serve_together(segments: &Segments, jobs: &[&Job], started: Duration) -> Resu
 }
 
 /// What came of each job. None: the table that the job's tag was in is not there any more.
-fn reserve(jobs: &[&Job]) -> Result<Vec<Option<Outcome>>, SpiError> {
+fn reserve(leftovers: &Leftovers, jobs: &[&Job]) -> Result<Vec<Option<Outcome>>, SpiError> {
     let source = Source::find();
     let one = |job: &&Job| match source {
         Some(source) if source.number() == job.source => source
-            .as_owner(|| store::reserve(&job.tag, job.creates(), job.patience(), || job.wish()))
+            .as_owner(|| store::reserve(&job.tag, job.creates(), job.patience(), || job.wish(leftovers)))
             .map(Some),
         _ => Ok(None),
     };
@@ -194,7 +203,7 @@ impl Job {
     }
 
     /// Called with the row locked.
-    fn wish(&self) -> Wish {
+    fn wish<'a>(&self, leftovers: &'a Leftovers) -> Wish<'a> {
         let supplies = &self.slot.supplies;
         let target = settings::segment_target_duration();
         // As long as it should, where it is not known: the step stays what it is.
@@ -202,6 +211,7 @@ impl Job {
             supplies.lasted().map(|lasted| if supplies.cut_short.load(Relaxed) { target } else { lasted });
         self.clearings.set(supplies.clearings.load(Relaxed));
         Wish {
+            leftover: leftovers.of(self.source, &self.tag),
             pace: supplies.pace(),
             lasted,
             target,

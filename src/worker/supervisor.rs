@@ -1,9 +1,9 @@
 //! The supervisor: sees to it that each database with unanswered requests has a refiller.
 
-use super::{Desk, pending};
+use super::{Desk, leftover, pending};
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
-use crate::pg::worker::{self, Unavailable};
+use crate::pg::worker::{self, Sleep, Unavailable};
 use crate::pg::{database, server};
 use crate::segment::place;
 use crate::segment::slot::Trouble;
@@ -34,7 +34,10 @@ pub fn run() {
     let mut supervisor = Supervisor { segments, started: BTreeMap::new(), refused: BTreeMap::new() };
     loop {
         let pause = supervisor.round();
-        worker::sleep(Event::Supervisor, pause);
+        if worker::sleep(Event::Supervisor, pause) == Sleep::Stopped {
+            leftover::save(segments);
+            worker::end();
+        }
     }
 }
 

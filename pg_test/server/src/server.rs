@@ -124,6 +124,11 @@ impl Server {
         self.home.path()
     }
 
+    /// The cluster's data directory.
+    pub fn data(&self) -> PathBuf {
+        self.home.data()
+    }
+
     /// Its log, of all its starts.
     pub fn log(&self) -> String {
         fs::read(self.home.log())

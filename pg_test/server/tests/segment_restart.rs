@@ -1,0 +1,134 @@
+//! A restart leaves no gap; a crash leaves one, and repeats nothing. What the server notes down when it stops can
+//! be lost, damaged or old without harm.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::segments::{SUPERVISOR, create, next, process, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use std::fs;
+use std::path::PathBuf;
+
+fn note(server: &Server) -> PathBuf {
+    server.data().join("snowflake_ids.leftover.json")
+}
+
+fn server_with(tags: &[&str]) -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    for tag in tags {
+        create(&mut client, tag, "")?;
+    }
+    Ok((server, client))
+}
+
+#[test]
+fn a_restart_leaves_no_gap() -> Result<()> {
+    let (mut server, mut client) = server_with(&["used", "used once", "unused"])?;
+    let mut used = take(&mut client, "used", 150)?;
+    assert_eq!(next(&mut client, "used once")?, 1);
+    for _ in 0..3 {
+        drop(client);
+        server.restart()?;
+        client = server.session()?;
+        used.extend(take(&mut client, "used", 777)?);
+    }
+    ids::dense(used)?;
+    assert_eq!(next(&mut client, "used once")?, 2, "kept over restarts that did not use it");
+    assert_eq!(next(&mut client, "unused")?, 1);
+    Ok(())
+}
+
+/// Fails when what was left over is given out again without a look at the row.
+#[test]
+fn an_old_note_is_worth_nothing() -> Result<()> {
+    let (mut server, mut client) = server_with(&["t"])?;
+    let mut taken = take(&mut client, "t", 10)?;
+    drop(client);
+    server.restart()?;
+    let old = fs::read(note(&server))?;
+    let mut client = server.session()?;
+    taken.extend(take(&mut client, "t", 10)?);
+    drop(client);
+    // The note of the stop before the last, as in a copy of the data directory.
+    server.stop(Shutdown::Fast)?;
+    fs::write(note(&server), &old)?;
+    server.start_again()?;
+    taken.extend(take(&mut server.session()?, "t", 2_000)?);
+    server.kill9()?;
+    server.start_again()?;
+    taken.extend(take(&mut server.session()?, "t", 2_000)?);
+    ids::unique(taken)
+}
+
+#[test]
+fn a_crash_repeats_nothing() -> Result<()> {
+    let (mut server, mut client) = server_with(&["t"])?;
+    let mut taken = take(&mut client, "t", 10)?;
+    for _ in 0..2 {
+        drop(client);
+        server.restart()?;
+        client = server.session()?;
+        taken.extend(take(&mut client, "t", 10)?);
+        drop(client);
+        server.kill9()?;
+        server.start_again()?;
+        client = server.session()?;
+        taken.extend(take(&mut client, "t", 10)?);
+    }
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_note_that_is_damaged_or_lost_costs_a_gap() -> Result<()> {
+    let (mut server, mut client) = server_with(&["t"])?;
+    let mut taken = take(&mut client, "t", 10)?;
+    drop(client);
+    for damage in ["{]", "", "[{\"database\": 1}]"] {
+        server.stop(Shutdown::Fast)?;
+        fs::write(note(&server), damage)?;
+        server.start_again()?;
+        taken.extend(take(&mut server.session()?, "t", 10)?);
+        assert!(server.log().contains("and does without"), "{}", server.log());
+    }
+    server.stop(Shutdown::Fast)?;
+    fs::remove_file(note(&server))?;
+    server.start_again()?;
+    taken.extend(take(&mut server.session()?, "t", 10)?);
+    ids::growing(&taken)
+}
+
+/// What was changed by hand before the first use after a restart counts, not what was noted.
+#[test]
+fn a_change_before_the_first_use_counts() -> Result<()> {
+    let (mut server, mut client) = server_with(&["moved", "altered", "dropped"])?;
+    for tag in ["moved", "altered", "dropped"] {
+        take(&mut client, tag, 10)?;
+    }
+    drop(client);
+    server.restart()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "select snowflake_ids.segment_set('moved', 5000);
+         update snowflake_ids.segment set increment = 10, remainder = 3 where tag = 'altered';
+         select snowflake_ids.segment_drop('dropped');
+         select snowflake_ids.segment_create('dropped');",
+    )?;
+    assert_eq!(next(&mut client, "moved")?, 5001);
+    assert_eq!(next(&mut client, "altered")? % 10, 3);
+    assert_eq!(next(&mut client, "dropped")?, 1);
+    Ok(())
+}
+
+/// The supervisor notes down and takes away what the buffers hold whenever it is ended, not only with the server.
+#[test]
+fn the_supervisors_end_repeats_nothing() -> Result<()> {
+    let (server, mut client) = server_with(&["t"])?;
+    let mut taken = take(&mut client, "t", 10)?;
+    for _ in 0..3 {
+        let pid = process(&mut client, SUPERVISOR)?;
+        sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({pid})"))?;
+        taken.extend(take(&mut client, "t", 500)?);
+    }
+    drop(server);
+    ids::growing(&taken)
+}

@@ -1,0 +1,126 @@
+//! Ids that were reserved and not handed out when the server stopped.
+//!
+//! The supervisor takes them out of the buffers when the server stops, and writes them to a file; a refiller goes
+//! on with them when the server runs again, so that a restart leaves no gap. The file is only a note. What decides
+//! is the row: its version must still be what it was after the reservation, and taking the ids up changes it.
+//! So they are taken up once or never, however old the file is, whoever has a copy of it, and whether it was
+//! written at all: a crash leaves a gap and nothing else.
+
+use crate::pg::shmem::segments::Segments;
+use serde::{Deserialize, Serialize};
+use snowflake_ids_core::directory::{Key, Tag};
+use snowflake_ids_core::segment::{Period, Shelves};
+use snowflake_ids_core::terms::{Range, Terms};
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering::Relaxed;
+use std::{fs, io};
+
+/// In the data directory, which is where processes of the server are.
+const FILE: &str = "snowflake_ids.leftover.json";
+
+/// The ids of one tag.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Leftover {
+    database: u32,
+    source: u32,
+    tag: Vec<u8>,
+    /// The row's version after the last reservation.
+    version: i64,
+    first: i64,
+    count: u32,
+    increment: i64,
+}
+
+impl Leftover {
+    /// The ids, if the row still stands where it stood, on the same terms.
+    pub fn range(&self, version: i64, terms: &Terms) -> Option<Range> {
+        let range = Range { first: self.first, count: self.count, increment: self.increment };
+        let same = self.version == version
+            && range.last() == terms.max_id
+            && self.increment == terms.increment
+            && terms.first_after(self.first.saturating_sub(1)) == Some(self.first);
+        (same && self.count > 0).then_some(range)
+    }
+
+    fn is_of(&self, key: &Key) -> bool {
+        self.database == key.database && self.source == key.source && self.tag == key.tag.as_bytes()
+    }
+}
+
+/// Takes all ids out of the buffers and writes them down. Until the server runs again, nobody gets any.
+pub fn save(segments: &Segments) {
+    let (mut all, keys) = take_out(segments);
+    // Tags that nobody used since the last start are still where that start found them.
+    let old = read().unwrap_or_default();
+    all.extend(old.into_iter().filter(|old| !keys.iter().any(|key| old.is_of(key))));
+    if let Err(error) = write(&all) {
+        pgrx::log!(
+            "snowflake_ids could not write \"{FILE}\", ids not yet handed out will be missing: {error}"
+        );
+    }
+}
+
+fn take_out(segments: &Segments) -> (Vec<Leftover>, Vec<Key>) {
+    let (mut all, mut keys) = (Vec::new(), Vec::new());
+    let directory = segments.directory.write();
+    for (place, key) in directory.iter() {
+        let Some(slot) = segments.slots.get(place) else { continue };
+        keys.push(*key);
+        if let Some(Range { first, count, increment }) = rest(&slot.clear()) {
+            let (version, tag) = (slot.supplies.version.load(Relaxed), key.tag.as_bytes().to_vec());
+            let (database, source) = (key.database, key.source);
+            all.push(Leftover { database, source, tag, version, first, count, increment });
+        }
+    }
+    (all, keys)
+}
+
+/// What both buffers have left, if that is one range. Of a tag that counts anew it may be over by then.
+fn rest(shelves: &Shelves) -> Option<Range> {
+    let mut shelves = [shelves.current, shelves.next].into_iter().flatten().filter(|shelf| shelf.left() > 0);
+    let shelf = shelves.next().filter(|shelf| shelf.period == Period::FOREVER)?;
+    let range = Range { first: shelf.range.at(shelf.used), count: shelf.left(), ..shelf.range };
+    match shelves.next() {
+        None => Some(range),
+        Some(next) => {
+            let follows =
+                next.range.increment == range.increment && next.range.first == range.at(range.count);
+            let count = range.count.checked_add(next.range.count)?;
+            follows.then_some(Range { count, ..range })
+        }
+    }
+}
+
+/// What is left of the tags of a database.
+pub struct Leftovers(Vec<Leftover>);
+
+impl Leftovers {
+    /// Reads the file. One that is missing or damaged says nothing.
+    pub fn of_database(database: u32) -> Self {
+        let all = read().unwrap_or_else(|error| {
+            pgrx::log!("snowflake_ids could not read \"{FILE}\", and does without: {error}");
+            Vec::new()
+        });
+        Self(all.into_iter().filter(|leftover| leftover.database == database).collect())
+    }
+
+    /// Those of a tag.
+    pub fn of(&self, source: u32, tag: &Tag) -> Option<&Leftover> {
+        self.0.iter().find(|leftover| leftover.source == source && leftover.tag == tag.as_bytes())
+    }
+}
+
+fn read() -> io::Result<Vec<Leftover>> {
+    match fs::read(FILE) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Under another name first, so that nobody ever reads half of it.
+fn write(all: &[Leftover]) -> io::Result<()> {
+    let new = format!("{FILE}.new");
+    fs::write(&new, serde_json::to_vec(all)?)?;
+    fs::rename(new, FILE)
+}

@@ -7,6 +7,7 @@
     reason = "pgrx reads a table's columns from the written type, not from an alias"
 )]
 
+mod attach;
 mod decode;
 mod generate;
 mod layout;

@@ -1,9 +1,11 @@
 //! The table of tags, through SQL. Only workers, and transactions that changed a tag themselves, come here:
 //! never a call that is served from the buffers.
 
+pub mod leftover;
+
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
-use crate::worker::Leftover;
+use leftover::Leftover;
 use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;

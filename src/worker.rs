@@ -4,38 +4,13 @@
 //! Nothing is passed from process to process. Requests stand in the tags' slots; being called only means
 //! to look there. So a worker may die at any moment, and a call may get lost, without a request being so.
 
+pub mod desk;
 mod leftover;
 pub mod refiller;
 pub mod supervisor;
 
 use crate::pg::shmem::segments::{Segments, segments};
-use crate::pg::station::Station;
 use crate::segment::slot::Trouble;
-pub use leftover::Leftover;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// A place for one refiller, in shared memory.
-#[derive(Default)]
-pub struct Desk {
-    /// The database it is for; 0: free. The supervisor gives it out, who sits there gives it back.
-    database: AtomicU32,
-    /// Who sits there.
-    station: Station,
-    /// Whether that worker has reached the database.
-    connected: AtomicBool,
-}
-
-impl Desk {
-    fn is_for(&self, database: u32) -> bool {
-        self.database.load(Ordering::Acquire) == database
-    }
-
-    /// Gives it back.
-    fn free(&self) {
-        self.connected.store(false, Ordering::Relaxed);
-        self.database.store(0, Ordering::Release);
-    }
-}
 
 /// Has the requests of a database looked at soon.
 pub fn call(database: u32) {

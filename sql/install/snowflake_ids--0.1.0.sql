@@ -317,27 +317,6 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segme
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
-CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
 CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
 	"tag" text, /* Option < TagArg < '_ > > */
@@ -372,6 +351,27 @@ CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
+CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -781,8 +781,13 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
     'takes an attached column''s default back to a sequence, an identity or none';
+/* </end connected objects> */
 
--- What may be asked for.
+/* <begin connected objects> */
+-- requires:
+--   attach_attach
+
+-- What attach and detach may be asked for.
 
 CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
     drop_sequence boolean) RETURNS void
@@ -933,6 +938,11 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_snowflake_above IS
     'fails where snowflake_nextval() is not above the ids of a column';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_checks
 
 -- What a column has.
 
@@ -1044,6 +1054,11 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.highest_id IS
     'the highest id that a column has or was given; 0 where there is none above';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_columns
 
 -- Our defaults, written as Postgres writes them back, so that they can be recognised.
 
@@ -1086,8 +1101,13 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.segment_default(g, s.tag) = expression
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tag_of_default IS 'the tag that a default names';
+/* </end connected objects> */
 
--- What is changed.
+/* <begin connected objects> */
+-- requires:
+--   attach_defaults
+
+-- What attach and detach change.
 
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1281,6 +1301,11 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.advance_sequence IS 'makes a sequence that counts up go on above an id';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_changes
 
 -- What the user should know.
 
@@ -1357,7 +1382,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
 
 /* <begin connected objects> */
 -- requires:
---   adoption
+--   attach_notices
 
 -- finalize
 /* Changing anything is for the extension's owner, who may pass it on; looking at the state is for everybody. */

@@ -1,8 +1,9 @@
-//! The functions that are called for every row, with entries written by hand.
+//! What the server calls by name: functions that are called for every row, and the beginnings of workers.
 //!
-//! What pgrx wraps around a function, a guard with room for an error report and two switches of the memory
+//! The former have entries written by hand. What pgrx wraps around a function, a guard with room for an error report and two switches of the memory
 //! context, costs a fifth of an id. The common case needs neither: it calls nothing of the server's that could
 //! fail, and allocates nothing. Everything else is left to a guarded function.
 
 mod segment;
 mod snowflake;
+mod worker;

@@ -1,7 +1,6 @@
-//! Background workers: how they are started, what they are entered by, and their transactions.
+//! Background workers: how they are started, stopped and connected, and their transactions.
 
 use super::wait::{self, Event};
-use crate::worker::{refiller, supervisor};
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::pg_sys::panic::CaughtError;
@@ -49,34 +48,19 @@ fn builder(name: &str, function: &str) -> BackgroundWorkerBuilder {
         .set_start_time(BgWorkerStartTime::RecoveryFinished)
 }
 
-// The raw symbols: pg_sys's wrap them in Rust, and a signal handler must be the function itself.
+// The raw symbol: pg_sys's is wrapped in Rust, and a signal handler must be the function itself.
 unsafe extern "C-unwind" {
     fn die(signal: c_int);
 }
 
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn snowflake_ids_supervisor_main(_argument: pg_sys::Datum) {
-    // SIGTERM sets a flag: it has nothing to be torn out of, and the log no line at each stop of the server.
+/// SIGTERM is noted, and ends the next sleep: for a worker that has nothing to be torn out of. The log gets no line
+/// at each stop of the server.
+pub fn note_termination() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP | SignalWakeFlags::SIGTERM);
-    // To no database in particular: it is seen in pg_stat_activity, reads what databases there are, and stands in
-    // the way of none.
-    // SAFETY: the first thing that a worker does.
-    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
-    supervisor::run();
 }
 
-#[pg_guard]
-#[unsafe(no_mangle)]
-pub extern "C-unwind" fn snowflake_ids_refiller_main(argument: pg_sys::Datum) {
-    handle_signals_like_a_session();
-    let argument = argument.value() as u64;
-    #[allow(clippy::cast_possible_truncation, reason = "the two halves that start_refiller put together")]
-    refiller::run((argument >> 32) as u32, argument as u32);
-}
-
-/// So that SIGTERM ends waits for locks and for disks, too.
-fn handle_signals_like_a_session() {
+/// SIGTERM ends this worker as it ends a session: waits for locks and for disks, too.
+pub fn die_when_terminated() {
     BackgroundWorker::attach_signal_handlers(SignalWakeFlags::SIGHUP);
     // SAFETY: the server's own handler.
     unsafe {
@@ -85,6 +69,20 @@ fn handle_signals_like_a_session() {
         #[cfg(feature = "pg18")]
         pg_sys::pqsignal_be(pg_sys::SIGTERM.cast_signed(), Some(die));
     }
+}
+
+/// To no database in particular: this worker is then seen in `pg_stat_activity`, can read what databases there are,
+/// and stands in the way of none.
+pub fn connect_to_no_database() {
+    // SAFETY: once, by a worker that has no connection.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
+}
+
+/// What [`start_refiller`] gave a worker.
+#[allow(clippy::cast_possible_truncation, reason = "the two halves that it put together")]
+pub fn desk_and_database(argument: pg_sys::Datum) -> (u32, u32) {
+    let argument = argument.value() as u64;
+    ((argument >> 32) as u32, argument as u32)
 }
 
 /// Has `action` called when this process ends, whatever the reason.

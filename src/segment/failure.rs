@@ -1,7 +1,6 @@
 //! Why a session got no id of a tag.
 
-use super::place::IDLE;
-use super::slot::Trouble;
+use super::slot::{IDLE, Trouble};
 use crate::error::{self, Unready, explained};
 use crate::pg::tag::TagText;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -2,7 +2,7 @@
 //! directory, and does nothing meanwhile that could fail.
 
 use super::failure::TagFailure;
-use super::slot::Slot;
+use super::slot::{IDLE, Slot};
 use crate::pg::catalog::Source;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::{database, server};
@@ -11,9 +11,6 @@ use snowflake_ids_core::segment::{Period, Shelves};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-/// A tag that was not used for this long may lose its place to another one.
-pub const IDLE: Duration = Duration::from_secs(10);
 
 fn key(source: Source, tag: &Tag) -> Key {
     Key { database: server::database(), source: source.number(), tag: *tag }

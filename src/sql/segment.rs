@@ -284,6 +284,3 @@ extension_sql_file!(
         "status_view"
     ]
 );
-
-extension_sql_file!("attach.sql", name = "adoption", requires = ["segments", "segment_nextval"]);
-extension_sql_file!("privileges.sql", name = "privileges", requires = ["adoption"], finalize);

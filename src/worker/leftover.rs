@@ -7,45 +7,16 @@
 //! written at all: a crash leaves a gap and nothing else.
 
 use crate::pg::shmem::segments::Segments;
-use serde::{Deserialize, Serialize};
+use crate::store::leftover::Leftover;
 use snowflake_ids_core::directory::{Key, Tag};
 use snowflake_ids_core::segment::{Period, Shelves};
-use snowflake_ids_core::terms::{Range, Terms};
+use snowflake_ids_core::terms::Range;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::{fs, io};
 
 /// In the data directory, which is where processes of the server are.
 const FILE: &str = "snowflake_ids.leftover.json";
-
-/// The ids of one tag.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Leftover {
-    database: u32,
-    source: u32,
-    tag: Vec<u8>,
-    /// The row's version after the last reservation.
-    version: i64,
-    first: i64,
-    count: u32,
-    increment: i64,
-}
-
-impl Leftover {
-    /// The ids, if the row still stands where it stood, on the same terms.
-    pub fn range(&self, version: i64, terms: &Terms) -> Option<Range> {
-        let range = Range { first: self.first, count: self.count, increment: self.increment };
-        let same = self.version == version
-            && range.last() == terms.max_id
-            && self.increment == terms.increment
-            && terms.first_after(self.first.saturating_sub(1)) == Some(self.first);
-        (same && self.count > 0).then_some(range)
-    }
-
-    fn is_of(&self, key: &Key) -> bool {
-        self.database == key.database && self.source == key.source && self.tag == key.tag.as_bytes()
-    }
-}
 
 /// Takes all ids out of the buffers and writes them down. Until the server runs again, nobody gets any.
 pub fn save(segments: &Segments) {

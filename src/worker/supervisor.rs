@@ -1,6 +1,7 @@
 //! The supervisor: sees to it that each database with unanswered requests has a refiller.
 
-use super::{Desk, leftover, pending};
+use super::desk::Desk;
+use super::{leftover, pending};
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
 use crate::pg::worker::{self, Sleep, Unavailable};

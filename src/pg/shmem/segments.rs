@@ -6,7 +6,7 @@ use crate::pg::server;
 use crate::pg::station::Station;
 use crate::segment::slot::Slot;
 use crate::settings::Config;
-use crate::worker::Desk;
+use crate::worker::desk::Desk;
 use lock_api::RwLock;
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};

@@ -1,0 +1,49 @@
+//! A short text in shared memory.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+
+/// A text of up to 64 bytes that one process at a time writes, with the directory locked, and any number read.
+#[derive(Default)]
+pub struct Caption {
+    /// Odd while it is being written.
+    version: AtomicU64,
+    length: AtomicU64,
+    words: [AtomicU64; 8],
+}
+
+impl Caption {
+    /// Changes with the text.
+    pub fn version(&self) -> u64 {
+        self.version.load(Acquire)
+    }
+
+    /// Writes the text, if it is another one. Only with the directory locked for writing.
+    pub fn write(&self, text: &str) {
+        if self.read().1 == text {
+            return;
+        }
+        self.version.fetch_add(1, AcqRel);
+        for (word, bytes) in self.words.iter().zip(text.as_bytes().chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_ne_bytes(whole), Release);
+        }
+        self.length.store(text.len() as u64, Release);
+        self.version.fetch_add(1, Release);
+    }
+
+    /// The version and the text.
+    pub fn read(&self) -> (u64, String) {
+        loop {
+            let version = self.version();
+            let bytes: Vec<u8> =
+                self.words.iter().flat_map(|word| word.load(Acquire).to_ne_bytes()).collect();
+            let length = usize::try_from(self.length.load(Acquire)).unwrap_or(0).min(bytes.len());
+            if version.is_multiple_of(2) && self.version() == version {
+                return (version, String::from_utf8_lossy(&bytes[..length]).into_owned());
+            }
+            std::hint::spin_loop();
+        }
+    }
+}

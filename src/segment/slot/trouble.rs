@@ -1,0 +1,47 @@
+//! Why refills fail.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Why the last attempt at a refill failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Another transaction has the tag's row locked.
+    RowLocked,
+    /// No worker could be started.
+    NoWorker,
+    /// The worker's transaction failed; with its SQLSTATE.
+    Failed(i32),
+}
+
+/// A place for a [`Trouble`].
+#[derive(Default)]
+pub struct TroubleCell(AtomicU64);
+
+impl TroubleCell {
+    /// Notes it.
+    pub fn set(&self, trouble: Trouble) {
+        let number = match trouble {
+            Trouble::RowLocked => 1,
+            Trouble::NoWorker => 2,
+            Trouble::Failed(code) => 3 | u64::from(code.cast_unsigned()) << 32,
+        };
+        self.0.store(number, Relaxed);
+    }
+
+    /// It is over.
+    pub fn clear(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    /// What it is, if anything.
+    pub fn get(&self) -> Option<Trouble> {
+        let number = self.0.load(Relaxed);
+        #[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]
+        match number & 3 {
+            1 => Some(Trouble::RowLocked),
+            2 => Some(Trouble::NoWorker),
+            3 => Some(Trouble::Failed(((number >> 32) as u32).cast_signed())),
+            _ => None,
+        }
+    }
+}

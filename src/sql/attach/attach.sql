@@ -1,0 +1,74 @@
+-- Adoption: turning a column that a sequence, an identity or nobody fills into one with our default, and back.
+--
+-- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
+-- default. The functions run with the caller's privileges; the table must be the caller's own. They read past
+-- no row security: a policy that hides rows from them is an error, as with pg_dump.
+
+CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
+    tag text DEFAULT NULL, drop_sequence boolean DEFAULT true) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    highest bigint;
+    expression text;
+BEGIN
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, drop_sequence);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    IF kind = 'segment' AND tag IS NULL THEN
+        SELECT n.nspname || '.' || c.relname INTO tag
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    END IF;
+    expression := snowflake_ids_internal.id_default(kind, tag);
+    highest := snowflake_ids_internal.highest_id(relation, "column");
+    IF kind = 'segment' THEN
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest);
+    ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest);
+    END IF;
+    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", NOT drop_sequence);
+    -- Reaches partitions and children too: rows inserted into one directly get its own default.
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, "column", expression);
+    IF drop_sequence THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.attach IS
+    'makes a bigint column take ids from snowflake_nextval() or segment_nextval(tag), above all it has';
+
+CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+DECLARE
+    expression text;
+    highest bigint;
+BEGIN
+    PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    expression := snowflake_ids_internal.default_of(relation, "column");
+    IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
+            DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
+                ELSE format('Its default is %s.', expression) END,
+            HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
+    END IF;
+    IF kind = 'none' THEN
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, "column");
+    ELSE
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest);
+        IF kind = 'sequence' THEN
+            PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
+        ELSE
+            PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.tell_tag_stays(expression);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.detach IS
+    'takes an attached column''s default back to a sequence, an identity or none';

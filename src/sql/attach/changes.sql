@@ -1,0 +1,194 @@
+-- What attach and detach change.
+
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known snowflake_ids.segment;
+BEGIN
+    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids.segment_create(tag, start => highest + 1);
+    ELSIF known.reset IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
+            DETAIL = 'A column''s ids would come again.',
+            HINT = 'Attach with a tag that has no reset, or none: it is created.';
+    ELSIF known.max_value <= highest THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
+            DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
+            HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
+    ELSE
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
+
+-- An identity's sequence goes with it. To keep it is to make another of the same name and course.
+CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    sequence regclass;
+    sequence_name text;
+    course record;
+BEGIN
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
+        sequence := snowflake_ids_internal.identity_sequence(member, attribute);
+        CONTINUE WHEN sequence IS NULL;
+        sequence_name := snowflake_ids_internal.qualified_name(sequence);
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute);
+        IF keep_sequence THEN
+            PERFORM snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
+            PERFORM setval(sequence_name, course.last_value, course.is_called);
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
+    'turns identity columns of a table and of those below it into plain ones';
+
+-- Belongs to the table's owner, as it must to be owned by a column, whoever is calling.
+CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
+RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    table_owner name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
+BEGIN
+    EXECUTE format('CREATE SEQUENCE %s %s', sequence_name, options);
+    EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', sequence_name, table_owner);
+    EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name, relation, attribute);
+    RETURN sequence_name::regclass;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
+
+CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    users text;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL
+    LOOP
+        BEGIN
+            EXECUTE format('DROP SEQUENCE %s', owned);
+        EXCEPTION WHEN dependent_objects_still_exist THEN
+            GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
+            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, as others use it', owned), DETAIL = users;
+        END;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
+    'drops the sequences that a column and those below it own, unless others use them';
+
+CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
+BEGIN
+    IF sequence IS NULL THEN
+        sequence := snowflake_ids_internal.create_sequence(relation, attribute,
+            snowflake_ids_internal.free_sequence_name(relation, attribute), '');
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)',
+        relation, attribute, sequence);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
+    'makes a column take its default from its sequence, kept or new, above an id';
+
+CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
+    sequence regclass;
+    course record;
+BEGIN
+    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
+                attribute, relation),
+            HINT = format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
+    END IF;
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, attribute);
+    IF kept IS NULL THEN
+        SELECT NULL AS options INTO course;
+    ELSE
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
+        '(' || course.options || ')');
+    sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
+    IF kept IS NOT NULL THEN
+        PERFORM setval(sequence, course.last_value, course.is_called);
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
+
+-- Made wide: a serial of integer leaves a sequence that ends where integers do.
+CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept regclass := pg_get_serial_sequence(relation::text, attribute);
+BEGIN
+    IF kept IS NOT NULL THEN
+        EXECUTE format('ALTER SEQUENCE %s AS bigint', kept);
+    END IF;
+    RETURN kept;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
+    'the sequence that a column owns, made bigint; null where it has none';
+
+-- As serial names them: cut to fit, and numbered when the name is taken.
+CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    longest int := current_setting('max_identifier_length');
+    schema_name name;
+    stem text;
+    suffix text := '_seq';
+    taken int := 0;
+BEGIN
+    SELECT n.nspname, c.relname || '_' || attribute INTO schema_name, stem
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+    LOOP
+        WHILE octet_length(stem || suffix) > longest LOOP
+            stem := left(stem, -1);
+        END LOOP;
+        EXIT WHEN to_regclass(format('%I.%I', schema_name, stem || suffix)) IS NULL;
+        taken := taken + 1;
+        suffix := '_seq' || taken;
+    END LOOP;
+    RETURN format('%I.%I', schema_name, stem || suffix);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.free_sequence_name IS 'a name for a new sequence of a column';
+
+-- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts
+-- down is on the other side of our ids.
+CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    terms pg_sequence;
+    following numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = sequence;
+    IF terms.seqincrement > 0 AND snowflake_ids_internal.highest_number(sequence) < highest THEN
+        following := terms.seqstart
+            + ceil((highest::numeric + 1 - terms.seqstart) / terms.seqincrement) * terms.seqincrement;
+        PERFORM setval(sequence, following::bigint, false);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.advance_sequence IS 'makes a sequence that counts up go on above an id';

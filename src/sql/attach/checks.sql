@@ -1,0 +1,151 @@
+-- What attach and detach may be asked for.
+
+CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
+    drop_sequence boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF relation IS NULL OR attribute IS NULL OR kind IS NULL OR drop_sequence IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'relation, column, kind and drop_sequence must not be null';
+    ELSIF kind NOT IN ('snowflake', 'segment') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unknown kind "%s"', kind),
+            HINT = 'Known kinds are snowflake and segment.';
+    ELSIF kind = 'snowflake' AND tag IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'snowflake ids have no tag',
+            DETAIL = format('The tag given is "%s".', tag),
+            HINT = 'Leave the tag out, or attach with kind => ''segment''.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
+
+CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'relation, column and kind must not be null';
+    ELSIF kind NOT IN ('sequence', 'identity', 'none') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unknown kind "%s"', kind),
+            HINT = 'Known kinds are sequence, identity and none.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
+
+-- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
+-- for each other. From here to the commit nobody inserts between the largest id and the new default.
+CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    locked text;
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation);
+    -- An older snapshot would not see the rows that came while we waited for the lock.
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('a column cannot be attached or detached in a %s transaction',
+                current_setting('transaction_isolation')),
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    -- A lock is taken by name, and the name may change hands while we wait for it.
+    LOOP
+        locked := relation::text;
+        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', locked);
+        EXIT WHEN relation::text = locked;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
+    'locks a table and all below it against reading and writing until the transaction ends';
+
+-- A foreign table is refused: others may insert where it really is, and it can't be locked against them.
+CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING
+            MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind NOT IN ('r', 'p') THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a table', relation),
+            DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_table IS 'fails unless this is a table of the caller''s';
+
+CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_column pg_attribute;
+BEGIN
+    SELECT * INTO found_column FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = attribute AND a.attnum > 0;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+    ELSIF found_column.atttypid <> 'bigint'::regtype THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
+            DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
+            HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
+                format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
+                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attribute)
+                ELSE 'Attach a column of type bigint.' END;
+    ELSIF found_column.attgenerated <> '' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
+            DETAIL = 'Its values are computed.',
+            HINT = 'Attach a column that can be written to.';
+    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
+        -- Since Postgres 17 a partition has part in its parent's identity.
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
+                attribute, relation),
+            DETAIL = 'It cannot be dropped from one partition alone.',
+            HINT = 'Attach the partitioned table.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the table has this column, and ids fit into it';
+
+CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest is %s, the end of bigint.', highest),
+            HINT = 'Give the rows at the end of the range other ids first.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of bigint';
+
+CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    following bigint;
+BEGIN
+    EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
+    IF following <= highest THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
+            DETAIL = format('The highest is %s; snowflake_nextval() is at %s.', highest, following),
+            HINT = 'They may be of another layout: set snowflake_ids.layout to theirs, '
+                'or attach with kind => ''segment''.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_snowflake_above IS
+    'fails where snowflake_nextval() is not above the ids of a column';

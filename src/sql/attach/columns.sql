@@ -1,0 +1,110 @@
+-- What a column has.
+
+-- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
+CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE tree(relid, depth) AS (
+        SELECT relation::oid, 0
+        UNION ALL
+        SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
+    )
+    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
+
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT pg_get_expr(d.adbin, d.adrelid)
+    FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE a.attrelid = relation AND a.attname = attribute
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.default_of IS 'a column''s default, all names in it qualified';
+
+-- Owned by the column, whether as an identity's or a serial's, or named in its default.
+CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
+RETURNS TABLE (sequence regclass, owner regclass)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH columns AS (
+        SELECT a.attrelid, a.attnum
+        FROM snowflake_ids_internal.table_and_below(relation) t
+            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute
+    ), linked AS (
+        SELECT d.objid AS relid, c.attrelid AS owner
+        FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+        UNION ALL
+        SELECT d.refobjid, NULL
+        FROM columns c JOIN pg_attrdef f ON f.adrelid = c.attrelid AND f.adnum = c.attnum
+            JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+        WHERE d.refclassid = 'pg_class'::regclass
+    )
+    SELECT s.oid::regclass, max(l.owner)::regclass
+    FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
+    GROUP BY s.oid
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.sequences_of IS
+    'the sequences of a column and of those below it; owner: the table whose column owns it';
+
+-- Of temporary tables too: their regclass reads without a schema.
+CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%I.%I', n.nspname, c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.qualified_name IS 'a relation''s name with its schema, quoted where needed';
+
+CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.objid::regclass
+    FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+    WHERE a.attrelid = relation AND a.attname = attribute AND d.deptype = 'i'
+        AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.identity_sequence IS 'the sequence of an identity column';
+
+-- How a sequence runs, and where it is; the type is left out, as an identity takes its column's.
+CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint,
+    OUT is_called boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s',
+        s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
+        CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
+    INTO options FROM pg_sequence s WHERE s.seqrelid = sequence;
+    EXECUTE format('SELECT last_value, is_called FROM %s', sequence) INTO last_value, is_called;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
+    'the options of a sequence, as CREATE SEQUENCE takes them, and its position';
+
+-- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
+CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
+        WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
+        ELSE c.last_value END
+    FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
+    WHERE s.seqrelid = sequence
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
+
+-- Stored in the table or below, or given by the column's sequences and tags. Negative ids are in nobody's way.
+CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    stored bigint;
+    numbered bigint;
+    tagged bigint;
+BEGIN
+    EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO stored;
+    SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
+    FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
+    SELECT max(snowflake_ids.segment_raise(t, 0)) INTO tagged
+    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
+        FROM snowflake_ids_internal.table_and_below(relation) b) tags
+    WHERE t IS NOT NULL;
+    RETURN greatest(stored, numbered, tagged, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.highest_id IS
+    'the highest id that a column has or was given; 0 where there is none above';

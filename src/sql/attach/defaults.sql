@@ -1,0 +1,41 @@
+-- Our defaults, written as Postgres writes them back, so that they can be recognised.
+
+CREATE FUNCTION snowflake_ids_internal.generator_of(kind text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.oid::regproc::text
+    FROM pg_extension e JOIN pg_proc p ON p.pronamespace = e.extnamespace
+    WHERE e.extname = 'snowflake_ids'
+        AND (p.proname, p.pronargs) = (kind || '_nextval', CASE kind WHEN 'segment' THEN 1 ELSE 0 END)
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.generator_of IS
+    'the function that gives ids of a kind, qualified with the extension''s schema';
+
+-- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
+CREATE FUNCTION snowflake_ids_internal.segment_default(generator text, tag text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s(''%s''::text)', generator, replace(tag, '''', ''''''))
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.segment_default IS 'the default of a column attached to a tag';
+
+CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE kind WHEN 'segment' THEN snowflake_ids_internal.segment_default(g, tag) ELSE g || '()' END
+    FROM snowflake_ids_internal.generator_of(kind) g
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
+
+CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+        WHEN starts_with(expression, snowflake_ids_internal.generator_of('segment') || '(') THEN 'segment' END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
+    'snowflake, segment, or null where the default is not ours';
+
+-- Found by writing every tag's default: text that a user wrote is not taken apart. Null where the tag is gone.
+CREATE FUNCTION snowflake_ids_internal.tag_of_default(expression text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT s.tag FROM snowflake_ids.segment s, snowflake_ids_internal.generator_of('segment') g
+    WHERE snowflake_ids_internal.segment_default(g, s.tag) = expression
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tag_of_default IS 'the tag that a default names';

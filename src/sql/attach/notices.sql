@@ -1,0 +1,71 @@
+-- What the user should know.
+
+CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    old text;
+BEGIN
+    FOR member, old IN SELECT b, snowflake_ids_internal.default_of(b, attribute)
+        FROM snowflake_ids_internal.table_and_below(relation) b
+    LOOP
+        IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
+            IF old <> expression THEN
+                PERFORM snowflake_ids_internal.tell_tag_stays(old);
+            END IF;
+        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
+            RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
+        END IF;
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tell_replaced_defaults IS
+    'notices of defaults that are neither ours nor of a sequence that the column owns';
+
+CREATE FUNCTION snowflake_ids_internal.tell_tag_stays(expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    tag text := snowflake_ids_internal.tag_of_default(expression);
+BEGIN
+    IF tag IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('segment tag "%s" stays', tag),
+            HINT = format('Where nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tell_tag_stays IS 'a notice of the tag that a former default named';
+
+CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
+    highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) = 'snowflake' THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
+            DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tell_numbers_go_on IS 'a notice that a sequence starts above snowflake ids';
+
+-- Inheritance children have identities of their own; partitions share their parent's since Postgres 17.
+CREATE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
+        FROM snowflake_ids_internal.table_and_below(relation) b
+            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute
+        WHERE a.attidentity = '');
+BEGIN
+    IF without IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            DETAIL = format('Rows inserted into them directly need one: %s.', without),
+            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
+    'a notice of tables that an identity does not reach';

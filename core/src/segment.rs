@@ -31,6 +31,18 @@ pub struct Segment {
     cursor: Line<AtomicU64>,
     buffers: [Buffer; 2],
     incarnation: Line<AtomicU64>,
+    /// How often the buffers were emptied.
+    clearings: AtomicU64,
+}
+
+/// Whose the buffers are, and how often they were emptied. Noted when a range is reserved, it says whether the range
+/// may still be published: what was reserved before the buffers were emptied may have been given to others since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// Whose they are.
+    pub incarnation: u64,
+    /// How often they were emptied.
+    pub clearings: u64,
 }
 
 #[cfg_attr(not(loom), repr(C, align(64)))]
@@ -55,7 +67,7 @@ struct Buffer {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Segment>() == 4 * 64 && align_of::<Segment>() == 64);
+const _: () = assert!(size_of::<Segment>() == 5 * 64 && align_of::<Segment>() == 64);
 
 /// The day, month or year in which a dated tag counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +182,7 @@ impl Default for Segment {
             cursor: Line(AtomicU64::new(0)),
             buffers: [buffer(), buffer()],
             incarnation: Line(AtomicU64::new(0)),
+            clearings: AtomicU64::new(0),
         }
     }
 }
@@ -231,9 +244,12 @@ impl Segment {
         &self.buffers[usize::from(generation & 1 == 1)]
     }
 
-    /// Publishes a range as the one after the present. False, and nothing is done, while there is one already.
-    /// For one process at a time.
-    pub fn publish(&self, supply: &Supply) -> bool {
+    /// Publishes a range as the one after the present. False, and nothing is done, while there is one already, and
+    /// where the buffers were emptied or handed over since the stamp. For one process at a time.
+    pub fn publish(&self, supply: &Supply, stamp: Stamp) -> bool {
+        if stamp != self.stamp() {
+            return false;
+        }
         // Acquire: whoever claimed ids up to here has read what is overwritten now.
         let (current, _) = split(self.cursor.0.load(Ordering::Acquire));
         let next = after(current);
@@ -248,6 +264,7 @@ impl Segment {
     /// Empties both buffers and tells what was left in them: nobody got it, and nobody will. For one process
     /// at a time.
     pub fn clear(&self) -> Shelves {
+        self.clearings.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.cursor.0.load(Ordering::Acquire);
         loop {
             let (generation, _) = split(seen);
@@ -265,6 +282,11 @@ impl Segment {
     pub fn hand_over(&self, incarnation: u64) -> Shelves {
         self.incarnation.0.store(incarnation, Ordering::Release);
         self.clear()
+    }
+
+    /// Whose the buffers are now, and how often they were emptied.
+    pub fn stamp(&self) -> Stamp {
+        Stamp { incarnation: self.incarnation(), clearings: self.clearings.load(Ordering::Relaxed) }
     }
 
     /// Whose the buffers are.

@@ -27,6 +27,10 @@ fn supply(first: i64, count: u32) -> Supply {
     Supply { range: Range { first, count, increment: 1 }, period: Period::FOREVER, prefetch_at: count }
 }
 
+fn publish(segment: &Segment, supply: &Supply) -> bool {
+    segment.publish(supply, segment.stamp())
+}
+
 /// Takes up to `calls` times; gives the ids.
 fn drain(segment: &Segment, incarnation: u64, calls: usize) -> Vec<i64> {
     let take = |_| segment.take(incarnation, ONE, &NOW).ok();
@@ -45,14 +49,14 @@ fn sorted(lists: impl IntoIterator<Item = Vec<i64>>) -> Vec<i64> {
 fn an_old_cursor_is_never_accepted_against_a_new_range() {
     model(|| {
         let segment = Arc::new(Segment::default());
-        assert!(segment.publish(&supply(1, 2)));
+        assert!(publish(&segment, &supply(1, 2)));
         let mut got = drain(&segment, 0, 1);
         let other = {
             let segment = Arc::clone(&segment);
             thread::spawn(move || drain(&segment, 0, 1))
         };
         for first in [101, 201] {
-            segment.publish(&supply(first, 2));
+            publish(&segment, &supply(first, 2));
             got.extend(drain(&segment, 0, 2));
         }
         let all = sorted([got, other.join().unwrap()]);
@@ -65,13 +69,13 @@ fn an_old_cursor_is_never_accepted_against_a_new_range() {
 fn takers_cross_from_one_buffer_to_the_next_without_a_gap() {
     model(|| {
         let segment = Arc::new(Segment::default());
-        assert!(segment.publish(&supply(1, 2)));
+        assert!(publish(&segment, &supply(1, 2)));
         let first = drain(&segment, 0, 1);
         let others = [(); 2].map(|()| {
             let segment = Arc::clone(&segment);
             thread::spawn(move || drain(&segment, 0, 1))
         });
-        assert!(segment.publish(&supply(3, 2)), "the first range is in use");
+        assert!(publish(&segment, &supply(3, 2)), "the first range is in use");
         let others = others.map(|other| other.join().unwrap());
         let rest = drain(&segment, 0, 4);
         assert_eq!(sorted(others.into_iter().chain([first, rest])), [1, 2, 3, 4]);
@@ -83,7 +87,7 @@ fn takers_cross_from_one_buffer_to_the_next_without_a_gap() {
 fn one_taker_asks_for_the_next_range() {
     model(|| {
         let segment = Arc::new(Segment::default());
-        assert!(segment.publish(&Supply { prefetch_at: 1, ..supply(1, 2) }));
+        assert!(publish(&segment, &Supply { prefetch_at: 1, ..supply(1, 2) }));
         let threads = [(); 2].map(|()| {
             let segment = Arc::clone(&segment);
             thread::spawn(move || segment.take(0, ONE, &NOW).unwrap().prefetch)
@@ -99,13 +103,13 @@ fn one_taker_asks_for_the_next_range() {
 fn who_knows_the_old_owner_gets_nothing_of_the_new_one() {
     model(|| {
         let segment = Arc::new(Segment::default());
-        assert!(segment.publish(&supply(1, 2)));
+        assert!(publish(&segment, &supply(1, 2)));
         let old = {
             let segment = Arc::clone(&segment);
             thread::spawn(move || drain(&segment, 0, 2))
         };
         let left = segment.hand_over(1);
-        assert!(segment.publish(&supply(1_001, 2)));
+        assert!(publish(&segment, &supply(1_001, 2)));
         let new = drain(&segment, 1, 2);
         let old = old.join().unwrap();
         assert!(old.iter().all(|id| *id < 1_000), "{old:?}");
@@ -119,14 +123,14 @@ fn who_knows_the_old_owner_gets_nothing_of_the_new_one() {
 fn what_is_cleared_away_was_not_taken_and_never_will_be() {
     model(|| {
         let segment = Arc::new(Segment::default());
-        assert!(segment.publish(&supply(1, 2)));
+        assert!(publish(&segment, &supply(1, 2)));
         let taker = {
             let segment = Arc::clone(&segment);
             thread::spawn(move || drain(&segment, 0, 3))
         };
         let left = segment.clear();
         // The buffer that was cleared is written again at once.
-        assert!(segment.publish(&supply(11, 1)));
+        assert!(publish(&segment, &supply(11, 1)));
         let rest = drain(&segment, 0, 2);
         let got = sorted([taker.join().unwrap(), rest]);
         let (before, after): (Vec<_>, Vec<_>) = got.into_iter().partition(|id| *id < 10);
@@ -145,7 +149,7 @@ fn who_is_told_of_a_supply_finds_it() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let pending = shared.1.pending().unwrap();
-                assert!(shared.0.publish(&supply(1, 1)));
+                assert!(publish(&shared.0, &supply(1, 1)));
                 shared.1.answer(pending, Answer::Supplied);
             })
         };

@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;
-use snowflake_ids_core::segment::{Miss, Period, Segment, Supply};
+use snowflake_ids_core::segment::{Miss, Period, Segment, Stamp, Supply};
 use snowflake_ids_core::terms::Range;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::num::NonZeroU32;
@@ -27,6 +27,10 @@ fn supply(first: i64, count: u32) -> Supply {
     Supply { range: Range { first, count, increment: 1 }, period: Period::FOREVER, prefetch_at: count }
 }
 
+fn publish(segment: &Segment, supply: &Supply) -> bool {
+    segment.publish(supply, segment.stamp())
+}
+
 fn of_day(day: i32, until: i64, count: u32) -> Supply {
     Supply { period: Period { day, until: UnixMicros(until) }, ..supply(1, count) }
 }
@@ -39,7 +43,7 @@ fn want(ids: u32) -> NonZeroU32 {
 fn a_new_segment_is_dry_until_a_range_is_published() {
     let segment = Segment::default();
     assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Dry));
-    assert!(segment.publish(&supply(7, 2)));
+    assert!(publish(&segment, &supply(7, 2)));
     let ids = [(); 2].map(|()| segment.take(0, ONE, &NoClock).unwrap().range.first);
     assert_eq!(ids, [7, 8]);
     assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Dry));
@@ -49,23 +53,44 @@ fn a_new_segment_is_dry_until_a_range_is_published() {
 #[test]
 fn there_is_room_for_one_range_beside_the_present_one() {
     let segment = Segment::default();
-    assert!(segment.publish(&supply(1, 1)));
-    assert!(!segment.publish(&supply(11, 1)), "the first is not in use yet");
+    assert!(publish(&segment, &supply(1, 1)));
+    assert!(!publish(&segment, &supply(11, 1)), "the first is not in use yet");
     assert_eq!(segment.take(0, ONE, &NOW).unwrap().range.first, 1);
     assert!(segment.shelves().have_room());
-    assert!(segment.publish(&supply(21, 1)));
+    assert!(publish(&segment, &supply(21, 1)));
     assert!(!segment.shelves().have_room());
-    assert!(!segment.publish(&supply(31, 1)));
+    assert!(!publish(&segment, &supply(31, 1)));
     assert_eq!(segment.take(0, ONE, &NOW).unwrap().range.first, 21);
+}
+
+/// Fails when a range may be published that was reserved before the buffers were emptied: its ids may have been
+/// given to others since, for they were nobody's.
+#[test]
+fn what_was_reserved_before_a_clearing_is_not_published_after_it() {
+    let segment = Segment::default();
+    let before = segment.stamp();
+    segment.clear();
+    assert!(!segment.publish(&supply(1, 5), before));
+    assert!(segment.publish(&supply(1, 5), segment.stamp()));
+}
+
+#[test]
+fn what_was_reserved_for_one_tag_is_not_published_for_another() {
+    let segment = Segment::default();
+    let before = segment.stamp();
+    segment.hand_over(7);
+    let between = Stamp { clearings: segment.stamp().clearings, ..before };
+    assert!(!segment.publish(&supply(1, 5), before) && !segment.publish(&supply(1, 5), between));
+    assert_eq!(segment.take(7, ONE, &NOW), Err(Miss::Dry));
 }
 
 #[test]
 fn a_take_of_several_ends_with_the_range() {
     let segment = Segment::default();
     let range = Range { first: 5, count: 3, increment: 10 };
-    assert!(segment.publish(&Supply { range, ..supply(0, 3) }));
+    assert!(publish(&segment, &Supply { range, ..supply(0, 3) }));
     assert_eq!(segment.take(0, want(2), &NOW).unwrap().range, Range { first: 5, count: 2, increment: 10 });
-    assert!(segment.publish(&supply(100, 5)));
+    assert!(publish(&segment, &supply(100, 5)));
     assert_eq!(segment.take(0, want(9), &NOW).unwrap().range, Range { first: 25, count: 1, increment: 10 });
     assert_eq!(segment.take(0, want(9), &NOW).unwrap().range, Range { first: 100, count: 5, increment: 1 });
 }
@@ -73,27 +98,27 @@ fn a_take_of_several_ends_with_the_range() {
 #[test]
 fn the_next_range_is_asked_for_once_where_the_share_is_reached() {
     let segment = Segment::default();
-    assert!(segment.publish(&Supply { prefetch_at: 3, ..supply(1, 5) }));
+    assert!(publish(&segment, &Supply { prefetch_at: 3, ..supply(1, 5) }));
     let asked = [(); 5].map(|()| segment.take(0, ONE, &NOW).unwrap().prefetch);
     assert_eq!(asked, [false, false, true, false, false]);
-    assert!(segment.publish(&Supply { prefetch_at: 0, ..supply(11, 3) }));
+    assert!(publish(&segment, &Supply { prefetch_at: 0, ..supply(11, 3) }));
     let asked = [(); 3].map(|()| segment.take(0, ONE, &NOW).unwrap().prefetch);
     assert_eq!(asked, [true, false, false], "0: with the first");
-    assert!(segment.publish(&Supply { prefetch_at: 2, ..supply(21, 9) }));
+    assert!(publish(&segment, &Supply { prefetch_at: 2, ..supply(21, 9) }));
     assert!(segment.take(0, want(5), &NOW).unwrap().prefetch, "stepped over");
 }
 
 #[test]
 fn ids_of_a_day_are_given_until_it_is_over() {
     let segment = Segment::default();
-    assert!(segment.publish(&of_day(10, 2_000, 5)));
+    assert!(publish(&segment, &of_day(10, 2_000, 5)));
     let taken = segment.take(0, ONE, &UnixMicros(1_999)).unwrap();
     assert_eq!((taken.range.first, taken.day), (1, 10));
     assert_eq!(segment.take(0, ONE, &UnixMicros(2_000)), Err(Miss::Over));
     assert!(segment.shelves().is_over(&UnixMicros(2_000)) && segment.shelves().is_dated());
     assert!(!segment.shelves().is_over(&UnixMicros(1_999)));
     assert_eq!(segment.clear().left(), 4);
-    assert!(segment.publish(&of_day(11, 3_000, 5)));
+    assert!(publish(&segment, &of_day(11, 3_000, 5)));
     let taken = segment.take(0, ONE, &UnixMicros(2_000)).unwrap();
     assert_eq!((taken.range.first, taken.day), (1, 11));
 }
@@ -102,13 +127,13 @@ fn ids_of_a_day_are_given_until_it_is_over() {
 fn the_shelves_tell_what_is_used() {
     let segment = Segment::default();
     assert_eq!(segment.shelves().current, None);
-    assert!(segment.publish(&supply(1, 3)));
+    assert!(publish(&segment, &supply(1, 3)));
     let next = segment.shelves().next.unwrap();
     assert_eq!((next.used, next.left(), next.last_used()), (0, 3, None));
     segment.take(0, want(2), &NOW).unwrap();
     let current = segment.shelves().current.unwrap();
     assert_eq!((current.used, current.left(), current.last_used()), (2, 1, Some(2)));
-    assert!(segment.publish(&supply(4, 3)));
+    assert!(publish(&segment, &supply(4, 3)));
     assert_eq!(segment.shelves().left(), 4);
     assert_eq!(segment.hand_over(9).left(), 4);
     assert_eq!((segment.shelves().left(), segment.incarnation()), (0, 9));
@@ -142,7 +167,7 @@ fn threads_share_ranges_without_a_duplicate_or_a_loss() {
         }
         for range in 0..RANGES {
             let supply = supply(range * i64::from(SIZE), SIZE);
-            while !segment.publish(&supply) {
+            while !publish(&segment, &supply) {
                 thread::yield_now();
             }
             if range % 17 == 0 {

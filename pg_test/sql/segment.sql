@@ -60,6 +60,11 @@ SELECT segment_nextval('invoices');
 SELECT snowflake_ids.segment_set('invoices', 5000, force => true);
 SELECT segment_nextval('invoices');
 
+BEGIN;
+SELECT snowflake_ids.segment_set('invoices', 6000);
+SELECT segment_nextval('invoices');
+COMMIT;
+SELECT segment_nextval('invoices');
 SELECT snowflake_ids.segment_create('to the end');
 SELECT segment_nextval('to the end');
 SELECT snowflake_ids.segment_set('to the end', 1000);

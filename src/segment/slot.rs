@@ -78,7 +78,6 @@ impl Slot {
     pub fn clear(&self) -> Shelves {
         let left = self.segment.clear();
         self.supplies.lost.fetch_add(left.left(), Relaxed);
-        self.supplies.clearings.fetch_add(1, Relaxed);
         self.supplies.cut_short.store(true, Relaxed);
         left
     }

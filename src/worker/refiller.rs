@@ -16,7 +16,7 @@ use crate::store::{self, Outcome, Patience, Reserved, Wish};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;
-use snowflake_ids_core::segment::Supply;
+use snowflake_ids_core::segment::{Stamp, Supply};
 use snowflake_ids_core::step::HUNGER;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -91,10 +91,9 @@ struct Job {
     source: u32,
     /// Answers go to those who asked before this.
     ticket: u64,
-    /// What is reserved for this incarnation, and before it is cleared, is published for it only.
-    incarnation: u64,
-    /// How often it was cleared when the row was locked: it is cleared under that lock.
-    clearings: Cell<u64>,
+    /// Whose the place was when the tag was found there, and how often it had been cleared when the row was locked,
+    /// under which lock it is cleared: what is reserved is published for this only.
+    stamp: Cell<Stamp>,
 }
 
 /// The unanswered requests of this database.
@@ -109,8 +108,7 @@ fn jobs(segments: &'static Segments) -> Vec<Job> {
             tag: key.tag,
             source: key.source,
             ticket: slot.request.pending()?,
-            incarnation: slot.segment.incarnation(),
-            clearings: Cell::new(0),
+            stamp: Cell::new(slot.segment.stamp()),
         })
     };
     pending(segments).filter_map(job).collect()
@@ -209,7 +207,8 @@ impl Job {
         // As long as it should, where it is not known: the step stays what it is.
         let lasted =
             supplies.lasted().map(|lasted| if supplies.cut_short.load(Relaxed) { target } else { lasted });
-        self.clearings.set(supplies.clearings.load(Relaxed));
+        let clearings = self.slot.segment.stamp().clearings;
+        self.stamp.set(Stamp { clearings, ..self.stamp.get() });
         Wish {
             leftover: leftovers.of(self.source, &self.tag),
             pace: supplies.pace(),
@@ -255,15 +254,14 @@ impl Job {
     fn put_out(&self, segments: &Segments, reserved: &Reserved, took: Duration) -> bool {
         let _directory = segments.directory.write();
         let (slot, supplies) = (self.slot, &self.slot.supplies);
-        if !self.is_same_tag() || supplies.clearings.load(Relaxed) != self.clearings.get() {
-            return false;
-        }
         let Supply { range, period, .. } = reserved.supply;
+        let mut stamp = self.stamp.get();
         // What is left of a day that is over belongs to that day.
-        if slot.segment.shelves().days().any(|day| day != period.day) {
+        if stamp == slot.segment.stamp() && slot.segment.shelves().days().any(|day| day != period.day) {
             slot.clear();
+            stamp = slot.segment.stamp();
         }
-        if !slot.segment.publish(&reserved.supply) {
+        if !slot.segment.publish(&reserved.supply, stamp) {
             return false;
         }
         // A floor from after the reservation stays: these ids are below it.
@@ -277,7 +275,7 @@ impl Job {
     }
 
     fn is_same_tag(&self) -> bool {
-        self.slot.segment.incarnation() == self.incarnation
+        self.slot.segment.incarnation() == self.stamp.get().incarnation
     }
 
     /// Gives ids back that were reserved and not published, so that they leave no gap. Should that fail, they do.

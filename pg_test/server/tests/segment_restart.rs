@@ -100,8 +100,8 @@ fn a_note_that_is_damaged_or_lost_costs_a_gap() -> Result<()> {
 /// What was changed by hand before the first use after a restart counts, not what was noted.
 #[test]
 fn a_change_before_the_first_use_counts() -> Result<()> {
-    let (mut server, mut client) = server_with(&["moved", "altered", "dropped"])?;
-    for tag in ["moved", "altered", "dropped"] {
+    let (mut server, mut client) = server_with(&["moved", "by hand", "altered", "dropped"])?;
+    for tag in ["moved", "by hand", "altered", "dropped"] {
         take(&mut client, tag, 10)?;
     }
     drop(client);
@@ -109,11 +109,13 @@ fn a_change_before_the_first_use_counts() -> Result<()> {
     let mut client = server.session()?;
     client.batch_execute(
         "select snowflake_ids.segment_set('moved', 5000);
+         update snowflake_ids.segment set max_id = 7000 where tag = 'by hand';
          update snowflake_ids.segment set increment = 10, remainder = 3 where tag = 'altered';
          select snowflake_ids.segment_drop('dropped');
          select snowflake_ids.segment_create('dropped');",
     )?;
     assert_eq!(next(&mut client, "moved")?, 5001);
+    assert_eq!(next(&mut client, "by hand")?, 7001);
     assert_eq!(next(&mut client, "altered")? % 10, 3);
     assert_eq!(next(&mut client, "dropped")?, 1);
     Ok(())

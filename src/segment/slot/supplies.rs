@@ -7,11 +7,9 @@ use snowflake_ids_core::step::Pace;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What the workers note of a tag. All but `clearings` are for people, and may be of neighbouring moments.
+/// What the workers note of a tag.
 #[derive(Default)]
 pub struct Supplies {
-    /// How often the buffers were taken away. A supply reserved before that must not be published after.
-    pub clearings: AtomicU64,
     /// Whether what was published last was taken away: then how long it lasted says nothing.
     pub cut_short: AtomicBool,
     /// Ids published so far.
@@ -73,8 +71,6 @@ impl Supplies {
 
     /// Everything anew, for another tag.
     pub fn reset(&self) {
-        // A worker that began for the former owner must not publish for the new one.
-        self.clearings.fetch_add(1, Relaxed);
         let cells = [
             &self.published,
             &self.lost,

@@ -131,6 +131,11 @@ impl Range {
         self.first.wrapping_add(self.increment.wrapping_mul(offset as i64))
     }
 
+    /// Whether another range goes on where this one ends, in the same steps.
+    pub const fn is_followed_by(&self, next: &Self) -> bool {
+        self.increment == next.increment && self.at(self.count) == next.first
+    }
+
     /// The last id.
     pub const fn last(&self) -> i64 {
         self.at(self.count.saturating_sub(1))

@@ -234,3 +234,12 @@ proptest! {
         prop_assert_eq!(forecast, (expected <= limit).then(|| Duration::from_micros(expected)));
     }
 }
+
+#[test]
+fn a_range_is_followed_by_the_one_that_goes_on_in_its_steps() {
+    let range = Range { first: 5, count: 3, increment: 10 };
+    assert!(range.is_followed_by(&Range { first: 35, count: 1, increment: 10 }));
+    assert!(!range.is_followed_by(&Range { first: 36, count: 1, increment: 10 }));
+    assert!(!range.is_followed_by(&Range { first: 25, count: 1, increment: 10 }));
+    assert!(!range.is_followed_by(&Range { first: 35, count: 1, increment: 1 }));
+}

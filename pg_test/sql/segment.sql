@@ -70,18 +70,20 @@ SELECT segment_nextval('to the end');
 SELECT snowflake_ids.segment_set('to the end', 1000);
 SELECT segment_nextval('to the end');
 
--- What a transaction took from the row itself stays taken, though the buffers end below it.
-SELECT snowflake_ids.segment_create('beyond', step => 5, max_step => 5);
-SELECT count(segment_nextval('beyond')) FROM generate_series(1, 5);
--- The second buffer is full.
-DO $$
+-- Waits until the second buffer begins with an id.
+CREATE PROCEDURE wait_for(tag text, next bigint) LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 1..1000 LOOP
-        EXIT WHEN (SELECT next_first FROM snowflake_ids.segment_status WHERE tag = 'beyond') = 6;
+        EXIT WHEN (SELECT next_first FROM snowflake_ids.segment_status AS s WHERE s.tag = wait_for.tag) = next;
         PERFORM pg_sleep(0.01);
     END LOOP;
 END
 $$;
+
+-- What a transaction took from the row itself stays taken, though the buffers end below it.
+SELECT snowflake_ids.segment_create('beyond', step => 5, max_step => 5);
+SELECT count(segment_nextval('beyond')) FROM generate_series(1, 5);
+CALL wait_for('beyond', 6);
 BEGIN;
 SELECT snowflake_ids.segment_alter('beyond', description => 'beyond the buffers');
 SELECT max(segment_nextval('beyond')) FROM generate_series(1, 8);
@@ -89,6 +91,19 @@ COMMIT;
 SELECT snowflake_ids.segment_alter('beyond', max_value => 1000000);
 SELECT snowflake_ids.segment_set('beyond', 12);
 SELECT segment_nextval('beyond');
+
+-- What lies between the buffers may be in use, too: by a transaction that was rolled back.
+SELECT snowflake_ids.segment_create('between', step => 5, max_step => 5);
+SELECT max(segment_nextval('between')) FROM generate_series(1, 6);
+CALL wait_for('between', 11);
+BEGIN;
+SELECT snowflake_ids.segment_alter('between', max_value => 1000);
+SELECT max(segment_nextval('between')) FROM generate_series(1, 4);
+ROLLBACK;
+SELECT max(segment_nextval('between')) FROM generate_series(1, 5);
+CALL wait_for('between', 20);
+SELECT snowflake_ids.segment_alter('between', max_value => 1000);
+SELECT segment_nextval('between');
 
 -- The table is the truth: rows may be written by hand.
 INSERT INTO snowflake_ids.segment (tag, step) VALUES ('by hand', 7);
@@ -177,3 +192,4 @@ SELECT snowflake_ids.segment_drop('from 100');
 SELECT segment_nextval('from 100');
 DROP TABLE invoices;
 DELETE FROM snowflake_ids.segment;
+DROP PROCEDURE wait_for;

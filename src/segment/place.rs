@@ -101,11 +101,16 @@ fn highest(shelves: &Shelves, floor: Option<(i32, i64)>, reserved: i64) -> i64 {
     floor.map_or(issued, |(_, floor)| issued.max(floor))
 }
 
-/// The highest id handed out of the buffers; of a tag that counts anew they don't tell.
+/// The highest id handed out of the buffers; of a tag that counts anew they don't tell. What lies before a range, or
+/// between the two, was not theirs to give, and may be in use.
 fn last_issued(shelves: &Shelves) -> Option<i64> {
-    let shelf = shelves.current.or(shelves.next).filter(|shelf| shelf.period == Period::FOREVER)?;
-    // Of a range that is untouched, everything before it may be in use.
-    shelf.last_used().or_else(|| shelf.range.first.checked_sub(1))
+    let shelf = match (shelves.current, shelves.next) {
+        (Some(current), Some(next)) if current.range.is_followed_by(&next.range) => current,
+        (_, Some(next)) => next,
+        (current, None) => current?,
+    };
+    let before = || shelf.range.first.checked_sub(1);
+    Some(shelf).filter(|shelf| shelf.period == Period::FOREVER)?.last_used().or_else(before)
 }
 
 /// Takes a tag's place away, with all that is in it.
@@ -143,8 +148,8 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
 pub fn raise_floor(source: Source, tag: &Tag, day: i32, id: i64) {
     let Some(segments) = segments() else { return };
     // Where there is no place for it, the note is lost, and with it no more than ids of a rollback.
-    if let Ok((slot, _)) = look_up(segments, source, tag) {
-        slot.floor.raise(day, id);
+    if look_up(segments, source, tag).is_ok() {
+        with_place(source, tag, |slot| slot.floor.raise(day, id));
     }
 }
 

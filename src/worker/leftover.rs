@@ -54,10 +54,8 @@ fn rest(shelves: &Shelves) -> Option<Range> {
     match shelves.next() {
         None => Some(range),
         Some(next) => {
-            let follows =
-                next.range.increment == range.increment && next.range.first == range.at(range.count);
             let count = range.count.checked_add(next.range.count)?;
-            follows.then_some(Range { count, ..range })
+            range.is_followed_by(&next.range).then_some(Range { count, ..range })
         }
     }
 }

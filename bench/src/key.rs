@@ -24,6 +24,13 @@ impl Key {
     /// The same with blocks of 64 ids for each session.
     pub const SNOWFLAKE_64: Self =
         Self { label: "snowflake, cache = 64", table: "by_snowflake_64", cache: 64, ..Self::SNOWFLAKE };
+    /// The dense ids of a tag.
+    pub const SEGMENT: Self = Self {
+        label: "segment",
+        table: "by_segment",
+        column: "bigint default segment_nextval('by_segment')",
+        cache: 1,
+    };
     /// An identity column.
     pub const IDENTITY: Self = Self {
         label: "bigint identity",
@@ -65,8 +72,13 @@ impl Key {
 
     /// Whether the id is one of this extension's.
     pub fn is_ours(&self) -> bool {
-        self.label.starts_with("snowflake")
+        is_ours(self.label)
     }
+}
+
+/// Whether a key or a call is one of this extension's, by its name.
+pub fn is_ours(name: &str) -> bool {
+    ["snowflake", "segment"].iter().any(|kind| name.starts_with(kind))
 }
 
 /// What every row holds beside its key.

@@ -5,7 +5,7 @@ use crate::session::DATABASE;
 use anyhow::{Context, Result, bail};
 use snowflake_ids_server_tests::Server;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 /// One pgbench run.
 #[derive(Clone, Debug)]
@@ -38,9 +38,37 @@ pub struct Throughput {
     pub per_second: f64,
 }
 
+/// What came of a run in which statements may fail.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// What was done.
+    pub done: Throughput,
+    /// What ended sessions: the first error of each that had one.
+    pub errors: Vec<String>,
+}
+
 impl Load {
-    /// Runs it to its end.
+    /// Runs it to its end; no statement may fail.
     pub fn run(&self, server: &Server) -> Result<Throughput> {
+        let attempt = self.attempt(server)?;
+        match attempt.errors.first() {
+            None => Ok(attempt.done),
+            Some(error) => bail!("pgbench failed: {error}"),
+        }
+    }
+
+    /// Runs it to its end; a session whose statement fails does no more.
+    pub fn attempt(&self, server: &Server) -> Result<Attempt> {
+        let output = self.output(server)?;
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        let errors = errors(&complaints);
+        if !output.status.success() && errors.is_empty() {
+            bail!("pgbench failed: {complaints}");
+        }
+        Ok(Attempt { done: parse(&String::from_utf8_lossy(&output.stdout))?, errors })
+    }
+
+    fn output(&self, server: &Server) -> Result<Output> {
         let (flag, amount) = match self.stop {
             Stop::Seconds(seconds) => ("-T", seconds.to_string()),
             Stop::Statements(statements) => ("-t", statements.to_string()),
@@ -59,17 +87,19 @@ impl Load {
         let mut script = pgbench.stdin.take().context("pgbench has no standard input")?;
         writeln!(script, "{};", self.statement)?;
         drop(script);
-        let output = pgbench.wait_with_output()?;
-        if !output.status.success() {
-            bail!("pgbench failed: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        parse(&String::from_utf8_lossy(&output.stdout))
+        Ok(pgbench.wait_with_output()?)
     }
 
     fn options(&self) -> String {
         let options = self.settings.iter().map(|(name, value)| format!("-c {name}={value}"));
         options.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// The server's words for each session that an error ended.
+fn errors(complaints: &str) -> Vec<String> {
+    let ended = complaints.lines().filter(|line| line.contains(" aborted in command "));
+    ended.map(|line| line.split_once("ERROR:").map_or(line, |(_, words)| words).trim().to_owned()).collect()
 }
 
 fn parse(output: &str) -> Result<Throughput> {
@@ -108,6 +138,17 @@ mod tests {
                       tps = 1201.5 (excluding connections establishing)\n";
         assert_eq!(parse(output)?, Throughput { statements: 1200.0, per_second: 1201.5 });
         Ok(())
+    }
+
+    #[test]
+    fn counts_the_sessions_that_an_error_ended() {
+        let complaints = "pgbench: error: client 3 script 0 aborted in command 0 query 0: ERROR:  out of ids\n\
+                          pgbench: error: client 0 aborted in command 0 (SQL) of script 0; perhaps the backend died\n\
+                          pgbench: error: Run was aborted; the above results are incomplete.\n";
+        let errors = errors(complaints);
+        assert_eq!(errors.len(), 2, "{errors:?}");
+        assert_eq!(errors[0], "out of ids");
+        assert!(errors[1].contains("client 0"), "{errors:?}");
     }
 
     #[test]

@@ -159,6 +159,15 @@ impl Report {
 }
 
 impl Outcome {
+    /// Both, one after the other.
+    pub fn and(mut self, other: Self) -> Self {
+        self.method = format!("{}\n\n{}", self.method, other.method);
+        self.tables.extend(other.tables);
+        self.goals.extend(other.goals);
+        self.panels.extend(other.panels);
+        self
+    }
+
     fn markdown(&self, title: &str) -> String {
         let tables = self.tables.iter().map(|table| format!("\n{}", table.markdown()));
         format!("\n## {title}\n\n{}\n{}", self.method, tables.collect::<String>())

@@ -21,12 +21,18 @@ const SETTINGS: [(&str, &str); 11] = [
     ("snowflake_ids.max_drift", "1h"),
 ];
 
-/// Starts a server with the benchmark's database and the sequences that [`crate::key`] names.
+/// What [`crate::key`] and the sections take their keys from, apart from the snowflake ids.
+const SEQUENCES: &str = "create sequence one_by_one;
+    create sequence cache_32 cache 32;
+    create sequence cache_1000 cache 1000;
+    select snowflake_ids.segment_create('by_segment')";
+
+/// Starts a server with the benchmark's database, its sequences and its tag.
 pub fn start(extra: &[(&str, &str)]) -> Result<Server> {
     let builder = SETTINGS.iter().chain(extra).fold(Server::builder(), |b, (name, value)| b.set(name, value));
     let server = builder.start()?;
     server.create_database(DATABASE)?;
-    Session::open(&server)?.execute("create sequence one_by_one; create sequence cache_32 cache 32")?;
+    Session::open(&server)?.execute(SEQUENCES)?;
     Ok(server)
 }
 

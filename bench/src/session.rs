@@ -39,6 +39,15 @@ impl Session {
         self.client.batch_execute(statements).with_context(|| format!("failed: {statements}"))
     }
 
+    /// Declares the function behind `original` once more, as `declaration` says.
+    pub fn declare_again(&mut self, original: &str, declaration: &str) -> Result<()> {
+        let statement: String = self.value(&format!(
+            "select format('create function {declaration} language c as %L, %L', probin, prosrc)
+             from pg_proc where oid = '{original}'::regprocedure"
+        ))?;
+        self.execute(&statement)
+    }
+
     /// The one value that a query gives.
     pub fn value<T: FromSqlOwned>(&mut self, query: &str) -> Result<T> {
         let row = self.client.query_one(query, &[]).with_context(|| format!("failed: {query}"))?;

@@ -27,10 +27,11 @@ impl Spread {
     }
 }
 
-/// The median with its quartiles: `1.02 (0.98..1.05)`.
+/// The median with its quartiles: `1.02 (0.98..1.05)`, with two decimals unless told otherwise.
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2} ({:.2}..{:.2})", self.median, self.low, self.high)
+        let decimals = f.precision().unwrap_or(2);
+        write!(f, "{:.decimals$} ({:.decimals$}..{:.decimals$})", self.median, self.low, self.high)
     }
 }
 
@@ -100,6 +101,8 @@ mod tests {
 
     #[test]
     fn a_spread_is_shown_with_its_quartiles() {
-        assert_eq!(Spread::of([1.0, 2.0, 3.0]).to_string(), "2.00 (1.50..2.50)");
+        let spread = Spread::of([1.0, 2.0, 3.0]);
+        assert_eq!(spread.to_string(), "2.00 (1.50..2.50)");
+        assert_eq!(format!("{spread:.1}"), "2.0 (1.5..2.5)");
     }
 }

@@ -12,13 +12,6 @@ use anyhow::Result;
 const KEYS: [Key; 5] = [Key::SNOWFLAKE, Key::SNOWFLAKE_64, Key::STABLE, Key::IDENTITY, Key::PLAIN];
 const IDENTITY: usize = 3;
 
-/// A copy of the function under another name and volatility, so that multi-insert stays on.
-const STABLE_NEXTVAL: &str = "do $$ declare f pg_proc; begin
-    select * into f from pg_proc where oid = 'snowflake_nextval()'::regprocedure;
-    execute format('create function stable_nextval() returns bigint language c stable as %L, %L',
-                   f.probin, f.prosrc);
-    end $$";
-
 /// The two input files, in the data folder, where the server may write and which goes away with it.
 struct Files {
     notes: String,
@@ -48,7 +41,8 @@ impl Files {
 pub fn measure(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
-    session.execute(STABLE_NEXTVAL)?;
+    // With this volatility multi-insert stays on.
+    session.declare_again("snowflake_nextval()", "stable_nextval() returns bigint stable")?;
     let rows = rows(effort);
     let files = Files::write(&mut session, rows)?;
     let loads = Loads::measure(&mut session, effort, &KEYS, |key| files.copy(key))?;

@@ -5,6 +5,7 @@ mod call;
 mod copy;
 mod index;
 mod insert;
+mod segment;
 mod select;
 mod stream;
 
@@ -22,6 +23,8 @@ pub enum Section {
     Stream,
     /// `select f()` with durable commits
     Select,
+    /// One tag used by 32 sessions: once adapted, and in its first two seconds
+    Segment,
     /// Single-row inserts of 1, 8 and 32 sessions
     Insert,
     /// INSERT ... SELECT of a million rows
@@ -39,6 +42,7 @@ impl Section {
             Self::Call => "Cost of a call",
             Self::Stream => "Ids out of one session",
             Self::Select => "Calls with durable commits",
+            Self::Segment => "One tag, 32 sessions",
             Self::Insert => "Single-row inserts",
             Self::Bulk => "Bulk insert",
             Self::Copy => "COPY",
@@ -52,6 +56,7 @@ impl Section {
             Self::Call => call::measure(effort),
             Self::Stream => stream::measure(effort),
             Self::Select => select::measure(effort),
+            Self::Segment => segment::measure(effort),
             Self::Insert => insert::measure(effort),
             Self::Bulk => bulk::measure(effort),
             Self::Copy => copy::measure(effort),

@@ -18,10 +18,6 @@ const SNOWFLAKE: usize = 0;
 const NEXTVAL: usize = 1;
 const SESSIONS: [usize; 2] = [1, 8];
 
-/// Without standby snapshots, which the server would log by itself every 15 s, so that every flush counted
-/// is one that a call caused.
-const SETTINGS: [(&str, &str); 3] = [("wal_level", "minimal"), ("max_wal_senders", "0"), wal::TIME_FLUSHES];
-
 /// A call and the number of sessions that make it.
 #[derive(Clone, Copy)]
 struct Contestant {
@@ -41,7 +37,7 @@ struct Slice {
 struct Slices(Vec<Vec<Slice>>);
 
 pub fn measure(effort: Effort) -> Result<Outcome> {
-    let server = server::start(&SETTINGS)?;
+    let server = server::start(&wal::ONLY_OURS)?;
     let mut session = Session::open(&server)?;
     let contestants: Vec<Contestant> =
         SESSIONS.iter().flat_map(|&sessions| CALLS.map(|call| Contestant { call, sessions })).collect();

@@ -50,7 +50,6 @@ const IDS: f64 = 1e6;
 pub fn measure(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
-    session.execute("create sequence cache_1000 cache 1000")?;
     let mut run = |source: &Source| {
         session.execute(&format!("set snowflake_ids.cache = {}", source.cache))?;
         session.cost(source.query)

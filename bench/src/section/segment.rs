@@ -1,0 +1,31 @@
+//! What 32 sessions get out of one tag: once its steps have adapted to them, from the
+//! first moment, and what that costs in WAL.
+
+mod cold;
+mod durable;
+mod hot;
+mod tag;
+
+use crate::pgbench::{Load, Stop};
+use crate::report::Outcome;
+use crate::rounds::Effort;
+use crate::server;
+use crate::session::Session;
+use crate::wal;
+use anyhow::Result;
+
+const SESSIONS: usize = 32;
+
+pub fn measure(effort: Effort) -> Result<Outcome> {
+    let server = server::start(&wal::ONLY_OURS)?;
+    let mut session = Session::open(&server)?;
+    let adapted = hot::measure(&server, &mut session, effort)?;
+    let from_the_start = cold::measure(&server, &mut session, effort)?;
+    let durably = durable::measure(&server, &mut session, effort)?;
+    Ok(adapted.and(from_the_start).and(durably))
+}
+
+/// All sessions calling.
+fn calls(call: &str, stop: Stop) -> Load {
+    Load { sessions: SESSIONS, statement: format!("select {call}"), settings: Vec::new(), stop }
+}

@@ -177,8 +177,7 @@ pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
-    let day = (period != Period::FOREVER).then_some(period.day);
-    WRITE.run(&[TagText(*tag).into(), max_id.into(), day.into()])
+    WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into()])
 }
 
 /// Takes a reservation back of which no id was published, unless the row was changed since.
@@ -223,7 +222,7 @@ impl Row {
         let terms = self.above(wish.floor);
         let bounds = terms.bounds();
         let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
-        let leftover = wish.leftover.and_then(|leftover| leftover.range(self.version, &terms));
+        let leftover = wish.leftover.and_then(|leftover| leftover.range(self.version, self.period, &terms));
         let range = match leftover.map_or_else(|| terms.reserve(pace.ids(bounds)), Ok) {
             Ok(range) => range,
             Err(exhausted) => return Ok(Outcome::Exhausted(exhausted)),

@@ -24,7 +24,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::terms::Range;
 use std::num::NonZeroU32;
 
-/// Two buffers of ids, and who owns them. In three cache lines: takers write to the first only.
+/// Two buffers of ids, and who owns them. Takers write to the first cache line only.
 #[cfg_attr(not(loom), repr(C))]
 #[derive(Debug)]
 pub struct Segment {
@@ -81,6 +81,11 @@ pub struct Period {
 impl Period {
     /// The period of a tag that never starts over.
     pub const FOREVER: Self = Self { day: 0, until: UnixMicros(i64::MAX) };
+
+    /// Its first day, None for a tag that never starts over.
+    pub fn dated(self) -> Option<i32> {
+        (self != Self::FOREVER).then_some(self.day)
+    }
 
     /// Whether it is over. The clock is read only for periods that end.
     #[inline]

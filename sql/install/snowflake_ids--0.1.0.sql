@@ -328,6 +328,16 @@ AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
+CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
 CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 	"database" oid,  /* pg_sys :: Oid */
@@ -351,16 +361,6 @@ CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
-CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -453,12 +453,14 @@ CREATE TABLE snowflake_ids.segment (
     format      text,
     period      date,
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
-    version     bigint      NOT NULL DEFAULT 0
+    version     bigint      NOT NULL DEFAULT (random() * 4503599627370496)::bigint
 ) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
 COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
+COMMENT ON COLUMN snowflake_ids.segment.version IS
+    'grows with each reservation, from a random number: a tag that is created again is not taken for the former one';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 

@@ -15,12 +15,14 @@ CREATE TABLE snowflake_ids.segment (
     format      text,
     period      date,
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
-    version     bigint      NOT NULL DEFAULT 0
+    version     bigint      NOT NULL DEFAULT (random() * 4503599627370496)::bigint
 ) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
 COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
+COMMENT ON COLUMN snowflake_ids.segment.version IS
+    'grows with each reservation, from a random number: a tag that is created again is not taken for the former one';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 

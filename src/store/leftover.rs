@@ -1,7 +1,7 @@
 //! Ids that were reserved and are in nobody's buffers.
 
 use serde::{Deserialize, Serialize};
-use snowflake_ids_core::directory::Key;
+use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::terms::{Range, Terms};
 
 /// Ids of one tag.
@@ -15,6 +15,8 @@ pub struct Leftover {
     pub tag: Vec<u8>,
     /// The row's version after the last reservation.
     pub version: i64,
+    /// The first day of the period that they count in; None where the tag is not dated.
+    pub day: Option<i32>,
     /// The first id.
     pub first: i64,
     /// How many there are.
@@ -25,17 +27,18 @@ pub struct Leftover {
 
 impl Leftover {
     /// The ids, if the row still stands where it stood, on the same terms.
-    pub fn range(&self, version: i64, terms: &Terms) -> Option<Range> {
+    pub fn range(&self, version: i64, period: Period, terms: &Terms) -> Option<Range> {
         let range = Range { first: self.first, count: self.count, increment: self.increment };
         let same = self.version == version
+            && self.day == period.dated()
             && range.last() == terms.max_id
             && self.increment == terms.increment
             && terms.first_after(self.first.saturating_sub(1)) == Some(self.first);
         (same && self.count > 0).then_some(range)
     }
 
-    /// Whether they are this tag's.
-    pub fn is_of(&self, key: &Key) -> bool {
-        self.database == key.database && self.source == key.source && self.tag == key.tag.as_bytes()
+    /// Whether others are of the same tag.
+    pub fn is_of_the_tag_of(&self, other: &Self) -> bool {
+        (self.database, self.source, &self.tag) == (other.database, other.source, &other.tag)
     }
 }

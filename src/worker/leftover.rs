@@ -20,10 +20,12 @@ const FILE: &str = "snowflake_ids.leftover.json";
 
 /// Takes all ids out of the buffers and writes them down. Until the server runs again, nobody gets any.
 pub fn save(segments: &Segments) {
-    let (mut all, keys) = take_out(segments);
-    // Tags that nobody used since the last start are still where that start found them.
+    let mut all = take_out(segments);
+    // Of tags that nobody used since the last start, the notes of the last stop still hold.
     let old = read().unwrap_or_default();
-    all.extend(old.into_iter().filter(|old| !keys.iter().any(|key| old.is_of(key))));
+    let kept: Vec<_> =
+        old.into_iter().filter(|old| !all.iter().any(|new| new.is_of_the_tag_of(old))).collect();
+    all.extend(kept);
     if let Err(error) = write(&all) {
         pgrx::log!(
             "snowflake_ids could not write \"{FILE}\", ids not yet handed out will be missing: {error}"
@@ -31,33 +33,34 @@ pub fn save(segments: &Segments) {
     }
 }
 
-fn take_out(segments: &Segments) -> (Vec<Leftover>, Vec<Key>) {
-    let (mut all, mut keys) = (Vec::new(), Vec::new());
+fn take_out(segments: &Segments) -> Vec<Leftover> {
     let directory = segments.directory.write();
-    for (place, key) in directory.iter() {
-        let Some(slot) = segments.slots.get(place) else { continue };
-        keys.push(*key);
-        if let Some(Range { first, count, increment }) = rest(&slot.clear()) {
-            let (version, tag) = (slot.supplies.version.load(Relaxed), key.tag.as_bytes().to_vec());
-            let (database, source) = (key.database, key.source);
-            all.push(Leftover { database, source, tag, version, first, count, increment });
-        }
-    }
-    (all, keys)
+    let one = |(place, key): (usize, &Key)| {
+        let slot = segments.slots.get(place)?;
+        let (Range { first, count, increment }, period) = rest(&slot.clear())?;
+        Some(Leftover {
+            database: key.database,
+            source: key.source,
+            tag: key.tag.as_bytes().to_vec(),
+            version: slot.supplies.version.load(Relaxed),
+            day: period.dated(),
+            first,
+            count,
+            increment,
+        })
+    };
+    directory.iter().filter_map(one).collect()
 }
 
-/// What both buffers have left, if that is one range. Of a tag that counts anew it may be over by then.
-fn rest(shelves: &Shelves) -> Option<Range> {
+/// What both buffers have left, if that is one range of one period.
+fn rest(shelves: &Shelves) -> Option<(Range, Period)> {
     let mut shelves = [shelves.current, shelves.next].into_iter().flatten().filter(|shelf| shelf.left() > 0);
-    let shelf = shelves.next().filter(|shelf| shelf.period == Period::FOREVER)?;
+    let shelf = shelves.next()?;
     let range = Range { first: shelf.range.at(shelf.used), count: shelf.left(), ..shelf.range };
-    match shelves.next() {
-        None => Some(range),
-        Some(next) => {
-            let count = range.count.checked_add(next.range.count)?;
-            range.is_followed_by(&next.range).then_some(Range { count, ..range })
-        }
-    }
+    let Some(next) = shelves.next() else { return Some((range, shelf.period)) };
+    let count = range.count.checked_add(next.range.count)?;
+    let one = range.is_followed_by(&next.range) && shelf.period == next.period;
+    one.then_some((Range { count, ..range }, shelf.period))
 }
 
 /// What is left of the tags of a database.

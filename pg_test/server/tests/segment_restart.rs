@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_ids_server_tests::segments::{SUPERVISOR, create, next, process, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::segments::{PATIENCE, SUPERVISOR, create, next, process, status, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::fs;
 use std::path::PathBuf;
 
@@ -119,6 +119,43 @@ fn a_change_before_the_first_use_counts() -> Result<()> {
     assert_eq!(next(&mut client, "altered")? % 10, 3);
     assert_eq!(next(&mut client, "dropped")?, 1);
     Ok(())
+}
+
+/// Fails when a tag that was dropped and created again can come to the version that was noted for the former one.
+#[test]
+fn a_tag_that_is_created_again_is_not_its_former_self() -> Result<()> {
+    let (mut server, mut client) = server_with(&["t"])?;
+    let prefetched = |client: &mut Client| {
+        take(client, "t", 150)?;
+        wait::until(PATIENCE, "the next segment", || {
+            Ok(status::<Option<i64>>(client, "t", "next_first")?.map(|_| ()))
+        })
+    };
+    prefetched(&mut client)?;
+    drop(client);
+    server.restart()?;
+    let mut client = server.session()?;
+    client.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    create(&mut client, "t", "")?;
+    prefetched(&mut client)?;
+    drop(client);
+    server.kill9()?;
+    server.start_again()?;
+    assert!(next(&mut server.session()?, "t")? > 1_000, "what the former one left over");
+    Ok(())
+}
+
+#[test]
+fn a_restart_leaves_no_gap_within_a_day() -> Result<()> {
+    let mut server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", "reset => 'year'")?;
+    let mut taken = take(&mut client, "t", 10)?;
+    drop(client);
+    server.restart()?;
+    taken.extend(take(&mut server.session()?, "t", 10)?);
+    // New Year in between would be a gap of another kind.
+    ids::dense(taken)
 }
 
 /// The supervisor notes down and takes away what the buffers hold whenever it is ended, not only with the server.

@@ -1,16 +1,25 @@
 //! A server whose wall clock a test steps, by libfaketime. Monotonic time stays true.
 
+use crate::programs;
 use crate::server::{Home, Server};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Up to 15, Postgres starts background workers from a signal handler, in the middle of `select`. libfaketime
+/// turns itself off during that call, and in a process forked there for good; so it must not see the call.
+const SELECT: &str = "int __select(int, void *, void *, void *, void *);
+int select(int n, void *r, void *w, void *e, void *t) { return __select(n, r, w, e, t); }
+";
 
 /// What the postmaster's environment needs to have a false clock; it shows true time for now.
 pub(crate) fn environment(home: &Home) -> Result<Vec<(String, String)>> {
     write(home.path(), "+0")?;
     let file = file(home.path());
+    let libraries = format!("{}:{}", select(home.path())?.display(), library()?.display());
     let variables = [
-        ("LD_PRELOAD", library()?),
+        ("LD_PRELOAD", libraries.into()),
         ("FAKETIME_TIMESTAMP_FILE", file),
         ("FAKETIME_NO_CACHE", "1".into()),
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
@@ -25,6 +34,14 @@ fn library() -> Result<PathBuf> {
         .map(|folder| folder.join("faketime/libfaketime.so.1"))
         .find(|library| library.is_file())
         .context("libfaketime.so.1 is missing: install the package libfaketime")
+}
+
+fn select(folder: &Path) -> Result<PathBuf> {
+    let (source, library) = (folder.join("select.c"), folder.join("select.so"));
+    fs::write(&source, SELECT)?;
+    let mut compiler = Command::new("cc");
+    programs::output(compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]))?;
+    Ok(library)
 }
 
 fn file(folder: &Path) -> PathBuf {

@@ -1,11 +1,12 @@
-//! `kill -9` for a whole server.
+//! `kill -9` for a whole server and for one of its processes; a process that is held up.
 
 use crate::server::Server;
 use crate::wait;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
+use std::thread::sleep;
 use std::time::Duration;
 
 impl Server {
@@ -28,6 +29,31 @@ impl Server {
         wait::until(Duration::from_secs(20), "the server's children to die", || {
             Ok((!children.iter().any(|child| runs(*child))).then_some(()))
         })
+    }
+
+    /// Kills one of the server's processes; the server then restarts all the others by itself.
+    ///
+    /// # Errors
+    /// It is none of the server's.
+    pub fn kill9_process(&self, process: i32) -> Result<()> {
+        Ok(kill(self.child(process)?, Signal::SIGKILL)?)
+    }
+
+    /// Stops one of the server's processes wherever it is and lets it go on after a while.
+    ///
+    /// # Errors
+    /// It is none of the server's.
+    pub fn hold_up(&self, process: i32, time: Duration) -> Result<()> {
+        let child = self.child(process)?;
+        kill(child, Signal::SIGSTOP)?;
+        sleep(time);
+        Ok(kill(child, Signal::SIGCONT)?)
+    }
+
+    fn child(&self, process: i32) -> Result<Pid> {
+        let process = Pid::from_raw(process);
+        ensure!(children(self.pid()?)?.contains(&process), "process {process} is none of the server's");
+        Ok(process)
     }
 }
 

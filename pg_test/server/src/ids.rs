@@ -25,6 +25,18 @@ pub fn growing(ids: &[i64]) -> Result<()> {
     }
 }
 
+/// They are the numbers from 1 on, none missing and none twice, in whatever order.
+///
+/// # Errors
+/// The first id that stands where another should.
+pub fn dense(mut ids: Vec<i64>) -> Result<()> {
+    ids.sort_unstable();
+    match (1..).zip(&ids).find(|(expected, id)| expected != *id) {
+        Some((expected, id)) => bail!("id {id} where {expected} should be, among {} ids", ids.len()),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,5 +52,13 @@ mod tests {
         assert!(growing(&[1, 2, 3]).is_ok());
         assert!(growing(&[1, 2, 2]).is_err());
         assert!(growing(&[2, 1]).is_err());
+    }
+
+    #[test]
+    fn dense_ids_begin_at_1_and_leave_nothing_out() {
+        assert!(dense(vec![2, 1, 3]).is_ok());
+        assert!(dense(vec![2, 3, 4]).is_err());
+        assert!(dense(vec![1, 2, 4]).is_err());
+        assert!(dense(vec![1, 2, 2]).is_err());
     }
 }

@@ -1,32 +1,11 @@
 //! Many sessions at once.
 
 use anyhow::Result;
-use postgres::Client;
+use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, ids, sql};
 use std::env;
-use std::panic::resume_unwind;
-use std::sync::Barrier;
-use std::thread;
 
 const SESSIONS: usize = 16;
-
-/// Runs `work` in as many threads as there are sessions, all of which begin together.
-fn at_once<T: Send>(
-    clients: Vec<Client>,
-    work: impl Fn(usize, Client) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let (barrier, work) = (&Barrier::new(clients.len()), &work);
-    thread::scope(|scope| {
-        let start = |(number, client)| {
-            scope.spawn(move || {
-                barrier.wait();
-                work(number, client)
-            })
-        };
-        let threads: Vec<_> = clients.into_iter().enumerate().map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
-}
 
 #[test]
 fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {

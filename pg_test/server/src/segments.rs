@@ -1,0 +1,99 @@
+//! What tests of segments ask again and again.
+
+use crate::server::Server;
+use crate::sql;
+use crate::wait;
+use anyhow::Result;
+use postgres::Client;
+use postgres::types::FromSqlOwned;
+use std::time::Duration;
+
+/// `backend_type` of the process that starts the others.
+pub const SUPERVISOR: &str = "snowflake_ids supervisor";
+/// `backend_type` of the process that refills the segments of one database.
+pub const WORKER: &str = "snowflake_ids segments";
+
+/// Long enough for whatever happens without being asked for: a worker's start, its leaving.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The next id of a tag.
+///
+/// # Errors
+/// The call's.
+pub fn next(client: &mut Client, tag: &str) -> Result<i64> {
+    sql::one(client, &format!("select segment_nextval('{tag}')"))
+}
+
+/// Ids of a tag, each by a call of its own within one statement.
+///
+/// # Errors
+/// The calls'.
+pub fn take(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
+    sql::column(client, &format!("select segment_nextval('{tag}') from generate_series(1, {count})"))
+}
+
+/// Ids of a tag, each by a statement of its own, until the server refuses one.
+pub fn take_until_refused(client: &mut Client, tag: &str) -> (Vec<i64>, anyhow::Error) {
+    let mut taken = Vec::new();
+    loop {
+        match next(client, tag) {
+            Ok(id) => taken.push(id),
+            Err(error) => return (taken, error),
+        }
+    }
+}
+
+/// Creates a tag; `terms` are further arguments of `segment_create`.
+///
+/// # Errors
+/// The tag exists, or the terms are wrong.
+pub fn create(client: &mut Client, tag: &str, terms: &str) -> Result<()> {
+    let terms = if terms.is_empty() { String::new() } else { format!(", {terms}") };
+    Ok(client.batch_execute(&format!("select snowflake_ids.segment_create('{tag}'{terms})"))?)
+}
+
+/// A column of a tag's row in `segment_status`.
+///
+/// # Errors
+/// The tag has no row there.
+pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
+    sql::one(
+        client,
+        &format!(
+            "select {column} from snowflake_ids.segment_status
+             where tag = '{tag}' and database = current_database()"
+        ),
+    )
+}
+
+/// The processes of a kind that the server runs now.
+///
+/// # Errors
+/// The session is lost.
+pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {
+    sql::column(client, &format!("select pid from pg_stat_activity where backend_type = '{kind}'"))
+}
+
+/// Waits for a process of a kind.
+///
+/// # Errors
+/// None comes.
+pub fn process(client: &mut Client, kind: &str) -> Result<i32> {
+    wait::until(PATIENCE, kind, || Ok(processes(client, kind)?.first().copied()))
+}
+
+impl Server {
+    /// A session that locks a tag's row by a transaction it leaves open.
+    ///
+    /// # Errors
+    /// There is no such tag.
+    pub fn locker(&self, database: &str, tag: &str) -> Result<Client> {
+        let mut client = self.connect(database)?;
+        client.batch_execute("begin")?;
+        sql::one::<String>(
+            &mut client,
+            &format!("select tag from snowflake_ids.segment where tag = '{tag}' for update"),
+        )?;
+        Ok(client)
+    }
+}

@@ -1,0 +1,51 @@
+//! Many sessions at once.
+
+use crate::server::Server;
+use anyhow::Result;
+use postgres::Client;
+use std::panic::resume_unwind;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+impl Server {
+    /// So many sessions in a database.
+    ///
+    /// # Errors
+    /// The server refuses one.
+    pub fn sessions(&self, database: &str, count: usize) -> Result<Vec<Client>> {
+        (0..count).map(|_| self.connect(database)).collect()
+    }
+}
+
+/// Runs `work` in as many threads as there are sessions, all of which begin together. It is given the
+/// number of its session.
+///
+/// # Errors
+/// The first of the work's.
+pub fn at_once<T: Send>(
+    clients: Vec<Client>,
+    work: impl Fn(usize, Client) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let (barrier, work) = (&Barrier::new(clients.len()), &work);
+    thread::scope(|scope| {
+        let start = |(number, client)| {
+            scope.spawn(move || {
+                barrier.wait();
+                work(number, client)
+            })
+        };
+        let threads: Vec<_> = clients.into_iter().enumerate().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
+}
+
+/// Runs `work` and says how long it took.
+///
+/// # Errors
+/// The work's.
+pub fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
+    let start = Instant::now();
+    let done = work()?;
+    Ok((done, start.elapsed()))
+}

@@ -1,0 +1,144 @@
+//! Dated tags: the count begins anew with the period, across midnight, restarts and clocks that step.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+const SESSIONS: usize = 8;
+/// A zone whose midnight is far from UTC's, and no whole hour from it.
+const ZONE: &str = "Asia/Kathmandu";
+
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().faketime().start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", &format!("reset => 'day', time_zone => '{ZONE}', step => 20"))?;
+    Ok((server, client))
+}
+
+/// Sets the clock to some seconds after a midnight of the zone: the one that comes `days` days after the next.
+fn set_clock_to_midnight(server: &Server, client: &mut Client, days: f64, seconds: f64) -> Result<()> {
+    server.set_clock("+0")?;
+    let left: f64 = sql::one(
+        client,
+        &format!(
+            "select extract(epoch from (date_trunc('day', at) + interval '1 day') - at)::float8
+             from (select clock_timestamp() at time zone '{ZONE}' as at) t"
+        ),
+    )?;
+    server.set_clock(&format!("{:+.3}", left + days * 86_400.0 + seconds))
+}
+
+/// A key of the tag, taken apart: the day and the number.
+fn key(client: &mut Client) -> Result<(String, i64)> {
+    let key: String = sql::one(client, "select segment_nextval_text('t')")?;
+    let (day, number) = key.split_once('-').with_context(|| key.clone())?;
+    assert!(number.len() >= 6, "{key}");
+    Ok((day.to_owned(), number.parse()?))
+}
+
+fn today(client: &mut Client) -> Result<String> {
+    sql::one(client, &format!("select to_char(clock_timestamp() at time zone '{ZONE}', 'YYYYMMDD')"))
+}
+
+#[test]
+fn keys_over_midnight_under_load_are_distinct_and_each_day_s_are_dense() -> Result<()> {
+    let (server, mut client) = server()?;
+    set_clock_to_midnight(&server, &mut client, 0.0, -1.5)?;
+    let before = today(&mut client)?;
+    let end = Instant::now() + Duration::from_secs(3);
+    let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {
+        let mut taken: Vec<(String, i64)> = Vec::new();
+        while Instant::now() < end {
+            let not_before = today(&mut client)?;
+            let (day, number) = key(&mut client)?;
+            assert!(not_before <= day && day <= today(&mut client)?, "key of {day} on {not_before}");
+            assert_eq!(sql::one::<i64>(&mut client, "select segment_currval('t')")?, number);
+            taken.push((day, number));
+        }
+        assert!(taken.is_sorted(), "keys do not grow");
+        Ok(taken)
+    })?;
+    let mut days: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for (day, number) in taken.concat() {
+        days.entry(day).or_default().push(number);
+    }
+    assert_eq!(days.keys().collect::<Vec<_>>(), [&before, &today(&mut client)?]);
+    for numbers in days.into_values() {
+        assert!(numbers.len() > 200, "{} keys in more than a second", numbers.len());
+        ids::dense(numbers)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_restart_goes_on_within_the_day_and_the_next_day_begins_at_1() -> Result<()> {
+    let (mut server, mut client) = server()?;
+    set_clock_to_midnight(&server, &mut client, 0.0, 3600.0)?;
+    let mut last = (today(&mut client)?, 0);
+    for restart in [|server: &mut Server| server.stop(Shutdown::Fast), Server::kill9] {
+        for _ in 0..50 {
+            let next = key(&mut client)?;
+            assert_eq!(next, (last.0, last.1 + 1));
+            last = next;
+        }
+        drop(client);
+        restart(&mut server)?;
+        server.start_again()?;
+        client = server.connect("postgres")?;
+        let next = key(&mut client)?;
+        assert!(next > last && next.0 == last.0, "{next:?} after {last:?}");
+        last = next;
+    }
+    // The day changes while the server is down.
+    drop(client);
+    server.stop(Shutdown::Fast)?;
+    server.start_again()?;
+    client = server.connect("postgres")?;
+    set_clock_to_midnight(&server, &mut client, 1.0, 3600.0)?;
+    assert_eq!(key(&mut client)?, (today(&mut client)?, 1));
+    assert_ne!(today(&mut client)?, last.0);
+    Ok(())
+}
+
+#[test]
+fn a_clock_that_steps_back_over_midnight_does_not_bring_the_old_day_back() -> Result<()> {
+    let (mut server, mut client) = server()?;
+    set_clock_to_midnight(&server, &mut client, 0.0, -3600.0)?;
+    let old = key(&mut client)?;
+    assert_eq!(old, (today(&mut client)?, 1));
+    set_clock_to_midnight(&server, &mut client, 0.0, 600.0)?;
+    let new_day = today(&mut client)?;
+    assert_eq!(key(&mut client)?, (new_day.clone(), 1));
+    set_clock_to_midnight(&server, &mut client, 0.0, -600.0)?;
+    for number in 2..=100 {
+        assert_eq!(key(&mut client)?, (new_day.clone(), number));
+    }
+    // Not even with nothing in memory.
+    server.restart()?;
+    let mut client = server.connect("postgres")?;
+    let (day, number) = key(&mut client)?;
+    assert_eq!(day, new_day);
+    assert!(number > 100, "{number} after the restart");
+    Ok(())
+}
+
+#[test]
+fn an_idle_tag_skips_the_days_without_a_key() -> Result<()> {
+    let (server, mut client) = server()?;
+    set_clock_to_midnight(&server, &mut client, 0.0, 10.0)?;
+    for _ in 0..30 {
+        key(&mut client)?;
+    }
+    let first = today(&mut client)?;
+    set_clock_to_midnight(&server, &mut client, 3.0, 10.0)?;
+    let numbers: Vec<String> =
+        sql::column(&mut client, "select segment_nextval_text('t') from generate_series(1, 30)")?;
+    let later = today(&mut client)?;
+    assert!(later > first);
+    assert_eq!(numbers, (1..=30).map(|n| format!("{later}-{n:06}")).collect::<Vec<_>>());
+    Ok(())
+}

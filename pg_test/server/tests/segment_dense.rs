@@ -1,0 +1,112 @@
+//! Segments are dense: without a crash or a rollback n ids of a tag are exactly 1..n, whoever takes them.
+
+use anyhow::Result;
+use snowflake_ids_server_tests::segments::{create, next};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, ids, sql};
+
+const SESSIONS: usize = 16;
+
+#[test]
+fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way() -> Result<()> {
+    const ROUNDS: usize = 100;
+    let server = Server::builder().small().set("synchronous_commit", "off").start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", "step => 100")?;
+    client
+        .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
+    let taken = at_once(server.sessions("postgres", SESSIONS)?, |number, mut client| {
+        let mut taken: Vec<i64> = Vec::new();
+        for round in 1..=ROUNDS {
+            taken.push(next(&mut client, "t")?);
+            assert_eq!(Some(&sql::one(&mut client, "select segment_currval('t')")?), taken.last());
+            let insert =
+                format!("insert into t (filler) select 0 from generate_series(1, {round}) returning id");
+            taken.extend(sql::column::<i64>(&mut client, &insert)?);
+            // Blocks smaller and larger than a segment.
+            let count = if round == number { 5_000 } else { round };
+            taken.extend(sql::column::<i64>(&mut client, &format!("select segment_nextvals('t', {count})"))?);
+        }
+        ids::growing(&taken)?;
+        Ok(taken)
+    })?;
+    assert!(taken.iter().map(Vec::len).sum::<usize>() > SESSIONS * ROUNDS * ROUNDS);
+    ids::dense(taken.concat())
+}
+
+#[test]
+fn sixteen_sessions_use_a_thousand_tags() -> Result<()> {
+    const TAGS: usize = 1000;
+    const ROUNDS: usize = 15;
+    let server = Server::builder().small().start()?;
+    server.session()?.batch_execute(&format!(
+        "select snowflake_ids.segment_create('tag ' || n, step => 20) from generate_series(1, {TAGS}) n"
+    ))?;
+    // Each session walks the tags in an order of its own.
+    let taken = at_once(server.sessions("postgres", SESSIONS)?, |number, mut client| {
+        let call = client.prepare(&format!(
+            "select n, segment_nextval('tag ' || n)
+             from (select (i * 7 + {number} * 61) % {TAGS} + 1 as n from generate_series(1, {TAGS}) i) t"
+        ))?;
+        let mut taken: Vec<(i32, i64)> = Vec::new();
+        for _ in 0..ROUNDS {
+            taken.extend(
+                client.query(&call, &[])?.iter().map(|row| (row.get::<_, i32>(0), row.get::<_, i64>(1))),
+            );
+        }
+        Ok(taken)
+    })?;
+    let mut by_tag = vec![Vec::new(); TAGS];
+    for (tag, id) in taken.concat() {
+        by_tag[usize::try_from(tag)? - 1].push(id);
+    }
+    for ids in by_tag {
+        assert_eq!(ids.len(), SESSIONS * ROUNDS);
+        ids::dense(ids)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn five_databases_at_once_have_each_their_own_tag_of_the_same_name() -> Result<()> {
+    const DATABASES: usize = 5;
+    let server = Server::builder().small().start()?;
+    for number in 0..DATABASES {
+        let name = format!("db{number}");
+        server.create_database(&name)?;
+        create(&mut server.connect(&name)?, "t", "step => 10")?;
+    }
+    let clients = (0..SESSIONS - 1).map(|n| server.connect(&format!("db{}", n % DATABASES)));
+    let taken = at_once(clients.collect::<Result<_>>()?, |_, mut client| {
+        (0..500).map(|_| next(&mut client, "t")).collect::<Result<Vec<_>>>()
+    })?;
+    for database in 0..DATABASES {
+        let of_one: Vec<i64> = taken.iter().skip(database).step_by(DATABASES).flatten().copied().collect();
+        assert_eq!(of_one.len(), 1500);
+        ids::dense(of_one)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn tags_of_one_increment_and_all_remainders_make_up_all_numbers() -> Result<()> {
+    const INCREMENT: usize = 3;
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    for remainder in 0..INCREMENT {
+        let terms = format!("increment => {INCREMENT}, remainder => {remainder}, step => 7, start => 1");
+        create(&mut client, &format!("t{remainder}"), &terms)?;
+    }
+    let taken = at_once(server.sessions("postgres", 2 * INCREMENT)?, |number, mut client| {
+        let tag = format!("t{}", number % INCREMENT);
+        let mut taken: Vec<i64> = sql::column(
+            &mut client,
+            &format!("select segment_nextval('{tag}') from generate_series(1, 1000)"),
+        )?;
+        taken.extend(sql::column::<i64>(&mut client, &format!("select segment_nextvals('{tag}', 1000)"))?);
+        assert!(taken.iter().all(|id| *id % 3 == i64::try_from(number % INCREMENT).unwrap()));
+        ids::growing(&taken)?;
+        Ok(taken)
+    })?;
+    ids::dense(taken.concat())
+}

@@ -1,0 +1,28 @@
+//! The extension is dropped and created again under sessions that know its tags.
+
+use anyhow::Result;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::segments::{create, take};
+use snowflake_ids_server_tests::{Server, sql};
+
+#[test]
+fn the_extension_dropped_and_created_again_gives_nothing_of_its_former_life() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    create(&mut server.session()?, "t", "step => 10")?;
+    let mut clients = server.sessions("postgres", 3)?;
+    for round in 1..=5 {
+        for client in &mut clients {
+            take(client, "t", 4)?;
+        }
+        clients[0].batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+        for client in &mut clients {
+            let error = sql::error(client, "select segment_nextval('t')")?;
+            assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+        }
+        create(&mut clients[1], "t", &format!("start => {}", round * 1000))?;
+        let taken =
+            clients.iter_mut().map(|client| take(client, "t", 2)).collect::<Result<Vec<_>>>()?.concat();
+        assert_eq!(taken, (0..6).map(|n| round * 1000 + n).collect::<Vec<_>>());
+    }
+    Ok(())
+}

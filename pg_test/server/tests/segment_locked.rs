@@ -1,0 +1,90 @@
+//! A tag's row is locked by a transaction that somebody left open.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::segments::{create, next, status, take, take_until_refused};
+use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::{Server, ids};
+use std::thread;
+use std::time::Duration;
+
+/// Two tags in use, with segments of ten ids.
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    for tag in ["t", "other"] {
+        create(&mut client, tag, "step => 10, max_step => 10")?;
+        assert_eq!(next(&mut client, tag)?, 1);
+    }
+    Ok((server, client))
+}
+
+/// While `locker` holds the row: what was reserved is handed out, then calls fail in time and say why,
+/// and the other tag does not suffer. Gives the ids.
+fn check_locked(client: &mut Client) -> Result<Vec<i64>> {
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
+    let ((taken, error), time) = timed(|| Ok(take_until_refused(client, "t")))?;
+    assert!(taken.len() >= 9, "{} ids were left of a segment of 10", taken.len());
+    assert!(time >= Duration::from_millis(700) && time < Duration::from_secs(4), "failed after {time:?}");
+    let error = error.downcast::<postgres::Error>()?;
+    let error = error.as_db_error().context("an error of the server")?;
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    assert!(error.message().contains("\"t\""), "{error:?}");
+    assert!(error.detail().is_some_and(|detail| detail.contains("lock")), "{error:?}");
+
+    let (other, time) = timed(|| take(client, "other", 100))?;
+    assert_eq!(other, (2..=101).collect::<Vec<i64>>());
+    assert!(time < Duration::from_secs(2), "the other tag was held up for {time:?}");
+    let trouble: Option<String> = status(client, "t", "trouble")?;
+    assert!(trouble.as_ref().is_some_and(|trouble| trouble.contains("lock")), "{trouble:?}");
+    assert_eq!(status::<Option<String>>(client, "other", "trouble")?, None);
+    Ok(taken)
+}
+
+/// Once the row is free, calls are served again, and nothing was lost.
+fn check_free_again(client: &mut Client, mut taken: Vec<i64>) -> Result<()> {
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '5s'")?;
+    taken.extend(take(client, "t", 30)?);
+    taken.push(1);
+    ids::dense(taken)?;
+    assert_eq!(status::<Option<String>>(client, "t", "trouble")?, None);
+    Ok(())
+}
+
+#[test]
+fn by_select_for_update() -> Result<()> {
+    let (server, mut client) = server()?;
+    let mut locker = server.locker("postgres", "t")?;
+    let taken = check_locked(&mut client)?;
+    locker.batch_execute("commit")?;
+    check_free_again(&mut client, taken)
+}
+
+#[test]
+fn by_a_change_that_is_rolled_back() -> Result<()> {
+    let (server, mut client) = server()?;
+    let mut locker = server.connect("postgres")?;
+    locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    let taken = check_locked(&mut client)?;
+    locker.batch_execute("rollback")?;
+    check_free_again(&mut client, taken)
+}
+
+#[test]
+fn by_a_change_that_is_committed_while_a_call_waits() -> Result<()> {
+    let (server, mut client) = server()?;
+    let mut locker = server.connect("postgres")?;
+    locker.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    let mut taken = check_locked(&mut client)?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '20s'")?;
+    let waiting = thread::spawn(move || (timed(|| next(&mut client, "t")), client));
+    thread::sleep(Duration::from_millis(500));
+    assert!(!waiting.is_finished(), "the call did not wait for the lock");
+    locker.batch_execute("commit")?;
+    let (waited, mut client) = waiting.join().unwrap();
+    let (id, time) = waited?;
+    assert!(time < Duration::from_secs(4), "served after {time:?}");
+    taken.push(id);
+    check_free_again(&mut client, taken)
+}

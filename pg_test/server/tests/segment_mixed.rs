@@ -1,0 +1,65 @@
+//! Changes of every kind, committed and rolled back, beside sessions that only insert: no id comes twice, not
+//! even one that was rolled back.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, full, ids, sql};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const TUNE: &str = "select snowflake_ids.segment_alter('t', description => 'changed')";
+const ALTER: &str =
+    "select snowflake_ids.segment_alter('t', max_value => 9000000000000000 + (random() * 100000)::int)";
+const RAISE: &str = "select snowflake_ids.segment_raise('t', 1)";
+
+/// What a session does again and again; a number stands for an insert of so many rows.
+const WORKS: [&[&str]; 10] = [
+    &["7"],
+    &["1"],
+    &["7"],
+    &[ALTER],
+    &["begin", TUNE, "30", "commit"],
+    &["begin", ALTER, "9", "commit"],
+    &["begin", RAISE, "9", "rollback"],
+    &["begin", "savepoint a", ALTER, "9", "rollback to a", "5", "commit"],
+    &["begin", RAISE, "3", "commit"],
+    &["begin", TUNE, "savepoint a", "4", RAISE, "4", "rollback to a", "4", "rollback"],
+];
+
+/// Does it once; gives the ids of all inserts, whatever became of them.
+fn run(client: &mut Client, work: &[&str]) -> Result<Vec<i64>> {
+    let mut taken = Vec::new();
+    for step in work {
+        if step.parse::<u32>().is_ok() {
+            let insert =
+                format!("insert into t (filler) select 0 from generate_series(1, {step}) returning id");
+            taken.extend(sql::column::<i64>(client, &insert)?);
+        } else {
+            client.batch_execute(step)?;
+        }
+    }
+    Ok(taken)
+}
+
+#[test]
+fn whatever_is_changed_meanwhile_no_id_comes_twice() -> Result<()> {
+    let time = Duration::from_secs(if full() { 20 } else { 3 });
+    let server = Server::builder().small().set("snowflake_ids.segment_wait_timeout", "30s").start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", "step => 20, max_step => 50")?;
+    client
+        .batch_execute("create table t (id bigint primary key default segment_nextval('t'), filler int)")?;
+    let taken = at_once(server.sessions("postgres", WORKS.len())?, |number, mut client| {
+        let (start, mut taken) = (Instant::now(), Vec::new());
+        while start.elapsed() < time {
+            taken.extend(run(&mut client, WORKS[number])?);
+            // The row's lock has to be free at times, or the worker never gets it.
+            sleep(Duration::from_millis(if WORKS[number].len() > 1 { 15 } else { 1 }));
+        }
+        Ok(taken)
+    })?;
+    assert!(taken[0].len() > 1000, "the inserting sessions starved: {} rows", taken[0].len());
+    ids::unique(taken.concat())
+}

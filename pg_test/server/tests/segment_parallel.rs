@@ -1,0 +1,45 @@
+//! Segments in parallel plans.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::segments::{create, next};
+use snowflake_ids_server_tests::{Server, ids, sql};
+
+const ROWS: usize = 50_000;
+
+/// A session whose plans go parallel wherever they may.
+fn session() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(&format!(
+        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
+         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
+         create table t as select a from generate_series(1, {ROWS}) a; analyze t"
+    ))?;
+    Ok((server, client))
+}
+
+const COPY: &str = "create table copy as select a, segment_nextval('t') as id from t";
+
+#[test]
+fn workers_of_a_parallel_plan_take_dense_ids() -> Result<()> {
+    let (_server, mut client) = session()?;
+    create(&mut client, "t", "")?;
+    let plan: Vec<String> = sql::column(&mut client, &format!("explain {COPY}"))?;
+    assert!(plan.iter().any(|line| line.contains("Workers Planned")), "{plan:#?}");
+    client.batch_execute(COPY)?;
+    ids::dense(sql::column(&mut client, "select id from copy")?)
+}
+
+#[test]
+fn a_parallel_plan_in_the_transaction_that_creates_the_tag_takes_dense_ids() -> Result<()> {
+    let (server, mut client) = session()?;
+    client.batch_execute("begin")?;
+    create(&mut client, "t", "")?;
+    assert_eq!(next(&mut client, "t")?, 1);
+    client.batch_execute(COPY)?;
+    client.batch_execute("commit")?;
+    let mut taken: Vec<i64> = sql::column(&mut client, "select id from copy")?;
+    taken.extend([1, next(&mut server.connect("postgres")?, "t")?]);
+    ids::dense(taken)
+}

@@ -1,0 +1,145 @@
+//! Tags are changed under load, again and again: the moments between a change and its commit, between a
+//! reservation and its publication.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::segments::{WORKER, create, process, take};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, full, ids};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const SESSIONS: usize = 6;
+
+/// Takes ids until told to stop. Each session's grow. A tag that is not there for the moment is no harm.
+fn take_until(stop: &AtomicBool, mut client: Client) -> Result<Vec<i64>> {
+    let call = client.prepare("select segment_nextval('t')")?;
+    let mut taken = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        match client.query_one(&call, &[]) {
+            Ok(row) => taken.push(row.get(0)),
+            Err(error) if error.code() == Some(&SqlState::UNDEFINED_OBJECT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    ids::growing(&taken)?;
+    Ok(taken)
+}
+
+/// Works through rounds for a while.
+fn change(
+    client: &mut Client,
+    round: impl Fn(&mut Client, usize) -> Result<Vec<i64>>,
+) -> Result<(Vec<i64>, usize)> {
+    let (start, mut rounds, mut taken) = (Instant::now(), 0, Vec::new());
+    while start.elapsed() < Duration::from_millis(if full() { 15_000 } else { 2_000 }) {
+        taken.extend(round(client, rounds)?);
+        rounds += 1;
+        // Whoever changes a tag has its row locked: the worker must come in between.
+        sleep(Duration::from_millis(5));
+    }
+    Ok((taken, rounds))
+}
+
+/// Whether the worker is let alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Worker {
+    LetAlone,
+    HeldUp,
+}
+
+/// Holds the worker up, wherever it happens to be, for longer than a round takes.
+fn hold_worker_up(server: &Server, stop: &AtomicBool, mut client: Client) -> Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        let worker = process(&mut client, WORKER)?;
+        for micros in (0..1_500).step_by(13) {
+            server.hold_up(worker, Duration::from_millis(12))?;
+            sleep(Duration::from_micros(micros));
+        }
+    }
+    Ok(())
+}
+
+/// Lets sessions take ids while another one works through rounds; gives everybody's ids, and the rounds.
+fn under_load(
+    server: &Server,
+    worker: Worker,
+    round: impl Fn(&mut Client, usize) -> Result<Vec<i64>> + Sync,
+) -> Result<(Vec<i64>, usize)> {
+    let (stop, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let taken = at_once(server.sessions("postgres", SESSIONS + 2)?, |number, mut client| match number {
+        SESSIONS => {
+            let changed = change(&mut client, &round);
+            stop.store(true, Ordering::Relaxed);
+            let (taken, done) = changed?;
+            rounds.store(done, Ordering::Relaxed);
+            Ok(taken)
+        }
+        0..SESSIONS => take_until(&stop, client),
+        _ if worker == Worker::HeldUp => hold_worker_up(server, &stop, client).map(|()| Vec::new()),
+        _ => Ok(Vec::new()),
+    })?;
+    assert!(taken[..SESSIONS].iter().all(|ids| ids.len() > 50), "sessions starved");
+    Ok((taken.concat(), rounds.into_inner()))
+}
+
+fn server(terms: &str) -> Result<Server> {
+    let server = Server::builder().small().start()?;
+    create(&mut server.session()?, "t", terms)?;
+    Ok(server)
+}
+
+#[test]
+fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives() -> Result<()> {
+    let server = server("step => 10")?;
+    let (taken, rounds) = under_load(&server, Worker::HeldUp, |client, round| {
+        let again = format!(
+            "begin; select snowflake_ids.segment_drop('t');
+             select snowflake_ids.segment_create('t', start => {}, step => 10); commit",
+            (round + 1) * 1_000_000
+        );
+        client.batch_execute(&again)?;
+        take(client, "t", 3)
+    })?;
+    assert!(rounds > 20, "{rounds} rounds");
+    ids::unique(taken)
+}
+
+#[test]
+fn altering_a_tag_again_and_again_loses_no_id() -> Result<()> {
+    let server = server("step => 10")?;
+    let (taken, rounds) = under_load(&server, Worker::LetAlone, |client, round| {
+        // The rule by which ids are made: what is reserved is taken back and reserved anew.
+        let max_value = 1_000_000_000 + round;
+        client
+            .batch_execute(&format!("select snowflake_ids.segment_alter('t', max_value => {max_value})"))?;
+        take(client, "t", 3)
+    })?;
+    assert!(rounds > 20, "{rounds} rounds");
+    ids::dense(taken)
+}
+
+#[test]
+fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again() -> Result<()> {
+    const CHANGES: [&str; 4] = [
+        "select snowflake_ids.segment_alter('t', description => 'changed')",
+        "select snowflake_ids.segment_alter('t', max_value => 1000000000000000)",
+        "select snowflake_ids.segment_set('t', ROUND * 1000000)",
+        "update snowflake_ids.segment set step = step % 10 + 5",
+    ];
+    let server = server("step => 10, max_step => 20")?;
+    let (taken, rounds) = under_load(&server, Worker::HeldUp, |client, round| {
+        client.batch_execute("begin")?;
+        let mut taken = Vec::new();
+        for change in [CHANGES[round % 4], CHANGES[(round + 1 + round / 4 % 3) % 4]] {
+            client.batch_execute(&change.replace("ROUND", &round.to_string()))?;
+            taken.extend(take(client, "t", 3)?);
+        }
+        client.batch_execute(if round / 16 % 2 == 0 { "commit" } else { "rollback" })?;
+        Ok(taken)
+    })?;
+    assert!(rounds > 40, "{rounds} rounds");
+    ids::unique(taken)
+}

@@ -1,0 +1,96 @@
+//! No worker can be started, because `max_worker_processes` are used up.
+
+use anyhow::{Context, Result};
+use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::sessions::{at_once, timed};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql, wait};
+use std::thread;
+use std::time::Duration;
+
+/// No process of logical replication's takes one of them.
+fn server(workers: u32) -> Builder {
+    let workers = workers.to_string();
+    Server::builder()
+        .small()
+        .set("max_logical_replication_workers", "0")
+        .set("max_worker_processes", &workers)
+}
+
+/// A call that is to fail for want of a worker.
+fn refused(client: &mut postgres::Client) -> Result<DbError> {
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
+    let (error, time) = timed(|| sql::error(client, "select segment_nextval('t')"))?;
+    assert!(time >= Duration::from_millis(500) && time < Duration::from_secs(4), "failed after {time:?}");
+    Ok(error)
+}
+
+fn assert_names_max_worker_processes(error: &DbError) {
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    let said = format!("{} {:?}", error.message(), error.detail());
+    assert!(said.contains("max_worker_processes"), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("max_worker_processes")), "{error:?}");
+}
+
+#[test]
+fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result<()> {
+    // The first has room for the supervisor and no more, the second for nothing.
+    for workers in [1, 0] {
+        let server = server(workers).start()?;
+        let mut client = server.session()?;
+        create(&mut client, "t", "")?;
+        assert_names_max_worker_processes(&refused(&mut client)?);
+        // What needs no worker works.
+        client.batch_execute("select snowflake_nextval(); begin")?;
+        create(&mut client, "own", "")?;
+        assert_eq!(next(&mut client, "own")?, 1);
+        client.batch_execute("commit")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
+    let server = server(2).start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", "")?;
+    client.batch_execute("create table sleepers as select generate_series(1, 20000); analyze sleepers")?;
+    let mut parallel = server.connect("postgres")?;
+    parallel.batch_execute(
+        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
+         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off",
+    )?;
+    let cancel = parallel.cancel_token();
+    let query = "select count(*) from sleepers where pg_sleep(60) is null";
+    let holder = thread::spawn(move || sql::error(&mut parallel, query));
+    let held = "select count(*) > 0 from pg_stat_activity where backend_type = 'parallel worker'";
+    wait::until(PATIENCE, "a parallel worker", || Ok(sql::one::<bool>(&mut client, held)?.then_some(())))?;
+    assert_names_max_worker_processes(&refused(&mut client)?);
+
+    // A caller that is waiting already is served, too.
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '15s'")?;
+    let waiting = thread::spawn(move || timed(|| next(&mut client, "t")));
+    thread::sleep(Duration::from_millis(300));
+    cancel.cancel_query(postgres::NoTls)?;
+    assert_eq!(holder.join().unwrap()?.code(), &SqlState::QUERY_CANCELED);
+    let (id, time) = waiting.join().unwrap().context("the call that waited")?;
+    assert_eq!(id, 1);
+    assert!(time < Duration::from_secs(5), "the worker came after {time:?}");
+    Ok(())
+}
+
+#[test]
+fn databases_take_turns_on_the_only_slot() -> Result<()> {
+    let server = server(2).start()?;
+    let databases = ["a", "b", "c"];
+    for name in databases {
+        server.create_database(name)?;
+        create(&mut server.connect(name)?, "t", "")?;
+    }
+    let clients = databases.iter().map(|name| server.connect(name)).collect::<Result<Vec<_>>>()?;
+    let taken = at_once(clients, |_, mut client| {
+        client.batch_execute("set snowflake_ids.segment_wait_timeout = '20s'")?;
+        take(&mut client, "t", 100)
+    })?;
+    taken.into_iter().try_for_each(ids::dense)
+}

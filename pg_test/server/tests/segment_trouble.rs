@@ -1,0 +1,122 @@
+//! One tag's trouble is no other's: whatever stands in one tag's way, the others of its database are served.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::segments::{create, next, take};
+use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::{Server, sql};
+use std::thread;
+use std::time::Duration;
+
+/// A server with a tag, and a session that waits for others half a second at most.
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    create(&mut client, "good", "step => 10, max_step => 10")?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
+    Ok((server, client))
+}
+
+fn assert_served(server: &Server) -> Result<()> {
+    let (_, time) = timed(|| take(&mut server.connect("postgres")?, "good", 200))?;
+    assert!(time < Duration::from_secs(2), "the other tag was held up for {time:?}");
+    Ok(())
+}
+
+fn refusal(client: &mut Client, tag: &str) -> Result<postgres::error::DbError> {
+    let error = sql::error(client, &format!("select segment_nextval('{tag}')"))?;
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    Ok(error)
+}
+
+#[test]
+fn a_row_whose_refill_fails() -> Result<()> {
+    let (server, mut client) = server()?;
+    create(&mut client, "bad", "")?;
+    client.batch_execute(
+        "create function fail() returns trigger language plpgsql as
+             $$ begin raise 'no ids for you' using errcode = '22012'; end $$;
+         create trigger fail before update on snowflake_ids.segment
+             for each row when (new.tag = 'bad') execute function fail()",
+    )?;
+    let waiting = {
+        let mut client = server.connect("postgres")?;
+        thread::spawn(move || refusal(&mut client, "bad"))
+    };
+    thread::sleep(Duration::from_millis(300));
+    assert_served(&server)?;
+    let error = waiting.join().unwrap()?;
+    assert!(error.detail().is_some_and(|detail| detail.contains("22012")), "{error:?}");
+    client.batch_execute("drop trigger fail on snowflake_ids.segment")?;
+    assert_eq!(next(&mut client, "bad")?, 1, "service resumes by itself");
+    Ok(())
+}
+
+#[test]
+fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making() -> Result<()> {
+    let (server, mut client) = server()?;
+    let mut making = server.connect("postgres")?;
+    making.batch_execute("begin")?;
+    create(&mut making, "new", "")?;
+    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    refusal(&mut client, "new")?;
+    assert_served(&server)?;
+    assert_eq!(next(&mut making, "new")?, 1);
+    making.batch_execute("commit")?;
+    assert_eq!(next(&mut client, "new")?, 2, "service resumes by itself");
+    Ok(())
+}
+
+#[test]
+fn a_table_that_is_locked_is_everybody_s_trouble_but_ends_with_the_lock() -> Result<()> {
+    let (server, mut client) = server()?;
+    server.create_database("other")?;
+    let mut other = server.connect("other")?;
+    create(&mut other, "good", "step => 10, max_step => 10")?;
+    let mut locker = server.connect("postgres")?;
+    locker.batch_execute("begin; lock table snowflake_ids.segment")?;
+    let (error, time) = timed(|| refusal(&mut client, "good"))?;
+    assert!(time < Duration::from_secs(3), "failed after {time:?}");
+    assert!(error.detail().is_some_and(|detail| detail.contains("lock")), "{error:?}");
+    let (_, time) = timed(|| take(&mut other, "good", 200))?;
+    assert!(time < Duration::from_secs(2), "the other database was held up for {time:?}");
+    locker.batch_execute("rollback")?;
+    assert_eq!(next(&mut client, "good")?, 1);
+    Ok(())
+}
+
+#[test]
+fn tags_that_do_not_exist_take_no_place_from_those_that_do() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.max_segments", "4").start()?;
+    let mut client = server.session()?;
+    create(&mut client, "good", "")?;
+    for number in 0..20 {
+        let error = sql::error(&mut client, &format!("select segment_nextval('unknown {number}')"))?;
+        assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    }
+    assert_eq!(next(&mut client, "good")?, 1);
+    Ok(())
+}
+
+#[test]
+fn settings_of_the_database_do_not_keep_the_worker_from_its_work() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute(
+        "create schema evil; create function evil.greatest_trap() returns int language sql as 'select 1';
+         alter database postgres set default_transaction_read_only = on;
+         alter database postgres set default_transaction_isolation = serializable;
+         alter database postgres set statement_timeout = '1ms';
+         alter database postgres set lock_timeout = '1ms';
+         alter database postgres set search_path = evil;
+         alter database postgres set session_replication_role = replica;
+         alter database postgres set datestyle = 'SQL, DMY';
+         alter database postgres set row_security = off",
+    )?;
+    assert_eq!(take(&mut client, "good", 100)?, (1..=100).collect::<Vec<i64>>());
+    // The worker that has served so far connected after these settings; so does this session.
+    let mut affected = server.connect("postgres")?;
+    affected.batch_execute("set statement_timeout = 0")?;
+    assert_eq!(sql::one::<i64>(&mut affected, "select public.segment_nextval('good')")?, 101);
+    Ok(())
+}

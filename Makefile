@@ -60,7 +60,7 @@ clean: ## remove what was built
 
 ## Try
 
-demo: setup ## a throwaway server with a sharded table of a million rows
+demo: setup ## a throwaway server with a sharded table of a million rows, and invoices
 	@$(MAKE) --no-print-directory install
 	@devtools/demo.sh start
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# demo.sh start: a throwaway server with the installed extension, a sharded table, and a look at both.
+# demo.sh start: a throwaway server with the installed extension, tables with both kinds of ids, and a look at them.
 # demo.sh stop: stops that server, and no other, and removes it.
 set -Eeuo pipefail
 # shellcheck source=devtools/lib.sh
@@ -83,9 +83,9 @@ demo_start() {
   say "starting a server on port $port"
   server_start "$folder" "$port"
   trap 'echo "The demo stopped half way; its server still runs. To stop it:  make demo-stop" >&2' ERR
-  say "creating the table orders: 4 shards, each with a partition per month"
+  say "creating the tables orders, 4 shards, each with a partition per month, and invoices"
   "${psql[@]}" --file=examples/demo/schema.sql
-  say "loading 1 million orders from 4 sessions"
+  say "loading 1 million orders and 100,000 invoices from 4 sessions"
   load
   "${psql[@]}" --file=examples/demo/show.sql
   printf '%s\n' "To look around:  psql postgresql://$PGUSER:$PGPASSWORD@$PGHOST:$PGPORT/$PGDATABASE" \

@@ -1,5 +1,11 @@
--- A quarter of a million orders. The ids come from the column's default.
+-- A quarter of a million orders. Their ids come from the column's default.
 
 INSERT INTO orders (customer_id, amount)
 SELECT 1 + n % 10000, 1 + n % 500
 FROM generate_series(1, 250000) AS n;
+
+-- And 25,000 invoices, numbered likewise.
+
+INSERT INTO invoices (customer_id)
+SELECT 1 + n % 10000
+FROM generate_series(1, 25000) AS n;

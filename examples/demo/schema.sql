@@ -29,3 +29,12 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Invoices, numbered without a gap.
+
+SELECT snowflake_ids.segment_create('invoices') \g /dev/null
+
+CREATE TABLE invoices (
+    id          bigint PRIMARY KEY DEFAULT segment_nextval('invoices'),
+    customer_id bigint NOT NULL
+);

@@ -34,6 +34,12 @@ EXECUTE orders_between(:'from', :'to');
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE orders_between(:'from', :'to');
 
+\echo 'The invoices of the four sessions: dense, 1 to their number'
+SELECT count(*) AS invoices, min(id), max(id), max(id) - min(id) + 1 - count(*) AS gaps FROM invoices;
+
 \echo 'How the server issues ids'
 \x on
 SELECT * FROM snowflake_ids.status;
+
+\echo 'And those of tags'
+SELECT * FROM snowflake_ids.segment_status;

@@ -7,6 +7,7 @@ mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::pg::shmem::segments::segments;
     use crate::segment;
+    use crate::segment::slot::Floor;
     use pgrx::prelude::*;
 
     fn run(sql: &str) {
@@ -62,6 +63,22 @@ mod tests {
         assert_eq!(sqlstate("SELECT segment_nextval('short lived')"), "42704");
         run("SELECT snowflake_ids.segment_create('short lived', start => 7)");
         assert_eq!(next("short lived"), 7);
+    }
+
+    /// Fails when ids that were reserved before the floor was raised take it away.
+    #[pg_test]
+    fn a_floor_stays_until_ids_above_it_are_known() {
+        let floor = Floor::default();
+        assert_eq!(floor.get(), None);
+        floor.raise(10, 50);
+        floor.raise(10, 40);
+        floor.raise(9, 900);
+        assert_eq!(floor.get(), Some((10, 50)));
+        floor.pass(10, 49);
+        floor.pass(9, 1_000);
+        assert_eq!(floor.get(), Some((10, 50)));
+        floor.pass(10, 50);
+        assert_eq!(floor.get(), None);
     }
 
     #[pg_test]

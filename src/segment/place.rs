@@ -160,11 +160,9 @@ pub fn floor(source: Source, tag: &Tag) -> Option<(i32, i64)> {
 
 /// The row knows of ids up to this one by now; None: the tag's owner says that none is in use.
 pub fn clear_floor(source: Source, tag: &Tag, known: Option<(i32, i64)>) {
-    with_place(source, tag, |slot| {
-        // A higher one is of a transaction that came after.
-        if known.is_none() || slot.floor.get() <= known {
-            slot.floor.clear();
-        }
+    with_place(source, tag, |slot| match known {
+        Some((day, id)) => slot.floor.pass(day, id),
+        None => slot.floor.clear(),
     });
 }
 

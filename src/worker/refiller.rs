@@ -264,10 +264,7 @@ impl Job {
         if !slot.segment.publish(&reserved.supply, stamp) {
             return false;
         }
-        // A floor from after the reservation stays: these ids are below it.
-        if slot.floor.get().is_some_and(|floor| floor <= (period.day, range.last())) {
-            slot.floor.clear();
-        }
+        slot.floor.pass(period.day, range.last());
         slot.trouble.clear();
         slot.format.write(&reserved.format);
         supplies.note(reserved, took);

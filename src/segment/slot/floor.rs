@@ -33,6 +33,14 @@ impl Floor {
         self.set.load(Relaxed).then(|| (self.day.load(Relaxed), self.id.load(Relaxed)))
     }
 
+    /// The row knows of ids up to this one, or they are given out: a floor up to there is of no more use. A higher one
+    /// is of a transaction that came after.
+    pub fn pass(&self, day: i32, id: i64) {
+        if self.get().is_some_and(|floor| floor <= (day, id)) {
+            self.clear();
+        }
+    }
+
     /// The row knows by now.
     pub fn clear(&self) {
         self.set.store(false, Relaxed);

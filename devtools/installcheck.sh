@@ -26,13 +26,5 @@ as_server_user env HOME="$work" "$pg_regress" --bindir="$(pg bindir)" --dlpath="
   --inputdir="$work" --outputdir="$work" --temp-instance="$work/server" --temp-config="$work/regress.conf" \
   --dbname=regression "${tests[@]}" || status=$?
 
-rm -rf "$TARGET/regress"
-mkdir -p "$TARGET/regress"
-for file in results log server/log regression.out regression.diffs; do
-  [[ ! -e $work/$file ]] || cp -r "$work/$file" "$TARGET/regress"
-done
-if [[ -s $work/regression.diffs ]]; then
-  cat "$work/regression.diffs"
-  echo "These differences, and what came out, are in $TARGET/regress."
-fi
+keep_results "$work" "$TARGET/regress"
 exit "$status"

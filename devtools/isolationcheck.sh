@@ -25,13 +25,5 @@ as_server_user env HOME="$work" "$pg_isolation_regress" --bindir="$(pg bindir)" 
   --inputdir="$work" --outputdir="$work" --temp-instance="$work/server" --temp-config="$work/regress.conf" \
   --dbname=isolation --load-extension=snowflake_ids "${tests[@]}" || status=$?
 
-rm -rf "$TARGET/isolation"
-mkdir -p "$TARGET/isolation"
-for file in results log server/log regression.out regression.diffs; do
-  [[ ! -e $work/$file ]] || cp -r "$work/$file" "$TARGET/isolation"
-done
-if [[ -s $work/regression.diffs ]]; then
-  cat "$work/regression.diffs"
-  echo "These differences, and what came out, are in $TARGET/isolation."
-fi
+keep_results "$work" "$TARGET/isolation"
 exit "$status"

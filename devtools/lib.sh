@@ -55,3 +55,17 @@ server_folder() {
   if is_root; then chown postgres: "$folder"; fi
   printf '%s\n' "$folder"
 }
+
+# Copies what a run of PostgreSQL's regression tests left in the folder WORK to KEPT, and shows how it differs.
+keep_results() {
+  local work=$1 kept=$2 file
+  rm -rf "$kept"
+  mkdir -p "$kept"
+  for file in results log server/log regression.out regression.diffs; do
+    [[ ! -e $work/$file ]] || cp -r "$work/$file" "$kept"
+  done
+  if [[ -s $work/regression.diffs ]]; then
+    cat "$work/regression.diffs"
+    echo "These differences, and what came out, are in $kept."
+  fi
+}

@@ -27,12 +27,21 @@ impl From<Failure> for ErrorReport {
 /// What keeps this server from generating ids, whatever the call.
 #[derive(Clone, Copy, Debug)]
 pub enum Unready {
-    /// The library was not loaded at server start.
-    NotPreloaded,
+    /// The library was not loaded at server start; with what is asked for.
+    NotPreloaded(Need),
     /// A standby, or a server still replaying its log.
     InRecovery,
     /// `snowflake_ids.worker_id` is not set.
     NoWorkerId,
+}
+
+/// What a function needs of the server.
+#[derive(Clone, Copy, Debug)]
+pub enum Need {
+    /// Its generator, which needs a worker id.
+    Generator,
+    /// Its segments.
+    Segments,
 }
 
 impl Unready {
@@ -41,15 +50,16 @@ impl Unready {
     pub fn report(self, function: &str) -> ErrorReport {
         use PgSqlErrorCode as Code;
         let (code, message, detail, hint) = match self {
-            Self::NotPreloaded => (
+            Self::NotPreloaded(need) => (
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_ids must be loaded via shared_preload_libraries".to_owned(),
                 format!("{function}() needs shared memory, which is set up at server start."),
-                if function.starts_with("snowflake_") && !function.contains("internal") {
-                    "Add snowflake_ids to shared_preload_libraries, set snowflake_ids.worker_id, and restart \
-                     the server."
-                } else {
-                    "Add snowflake_ids to shared_preload_libraries and restart the server."
+                match need {
+                    Need::Generator => {
+                        "Add snowflake_ids to shared_preload_libraries, set snowflake_ids.worker_id, and \
+                         restart the server."
+                    }
+                    Need::Segments => "Add snowflake_ids to shared_preload_libraries and restart the server.",
                 },
             ),
             Self::InRecovery => (

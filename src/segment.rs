@@ -14,7 +14,7 @@ pub mod own;
 pub mod place;
 pub mod slot;
 
-use crate::error::Unready;
+use crate::error::{Need, Unready};
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -37,11 +37,17 @@ use std::sync::atomic::Ordering::Relaxed;
 /// server's that can fail.
 #[inline]
 pub fn next_at_once(held: &Held) -> Option<i64> {
-    let (slot, taken) = held.take().ok()?;
+    take_at_once(held).ok().map(|(_, taken)| taken.range.first)
+}
+
+/// Takes an id out of the buffers, and has the next range fetched where this one is the taker to ask for it.
+#[inline]
+fn take_at_once(held: &Held) -> Result<(&'static Slot, Taken), Miss> {
+    let (slot, taken) = held.take()?;
     if taken.prefetch {
         ask_ahead(slot);
     }
-    Some(taken.range.first)
+    Ok((slot, taken))
 }
 
 /// The next id of a tag.
@@ -57,11 +63,7 @@ pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, TagFailure> {
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFailure> {
     let (tag, segments) = ready(function, bytes)?;
     if let Some((taken, row)) = take_own(segments, &tag)? {
-        let format = held::format_of(&row.format);
-        return Ok(format.map_or_else(
-            || taken.range.first.to_string(),
-            |format| format.render(taken.day, taken.range.first),
-        ));
+        return Ok(held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first));
     }
     let (slot, taken) = take(segments, &tag)?;
     Ok(held::hold(&tag).write(slot, taken.day, taken.range.first))
@@ -75,7 +77,7 @@ pub fn last(bytes: &[u8]) -> Result<i64, TagFailure> {
 
 /// A tag that may be used, and the server's tags.
 fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), TagFailure> {
-    let segments = segments().ok_or(TagFailure::Unready(Unready::NotPreloaded, function))?;
+    let segments = segments().ok_or(TagFailure::Unready(Unready::NotPreloaded(Need::Segments), function))?;
     if server::in_recovery() {
         return Err(TagFailure::Unready(Unready::InRecovery, function));
     }
@@ -105,13 +107,8 @@ fn take_own(segments: &'static Segments, tag: &Tag) -> Result<Option<(Taken, Row
 fn take(segments: &'static Segments, tag: &Tag) -> Result<(&'static Slot, Taken), TagFailure> {
     let held = held::hold(tag);
     loop {
-        match held.take() {
-            Ok((slot, taken)) => {
-                if taken.prefetch {
-                    ask_ahead(slot);
-                }
-                return Ok((slot, taken));
-            }
+        match take_at_once(held) {
+            Ok(found) => return Ok(found),
             Err(Miss::Gone) => find_place(segments, held, tag)?,
             Err(Miss::Dry | Miss::Over) => {
                 if let Some(found) = wait(held, tag)? {
@@ -150,7 +147,7 @@ fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFai
     slot.create.fetch_or(settings::segment_auto_create(), Relaxed);
     let mut ticket = slot.request.ask();
     let found = slot.answered.wait(Event::Refill, limit, || {
-        match held.take() {
+        match take_at_once(held) {
             Ok(found) => return Some(Ok(Some(found))),
             // Others who were told the same may have given the place back already.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
@@ -181,11 +178,6 @@ fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFai
         found.unwrap_or_else(|| Err(TagFailure::NoRefill { tag: TagText(*tag).shown(), limit, trouble }));
     if let (Err(TagFailure::Unknown(_)), Some(source)) = (&found, Source::find()) {
         place::leave_unused(source, tag);
-    }
-    if let Ok(Some((slot, taken))) = &found
-        && taken.prefetch
-    {
-        ask_ahead(slot);
     }
     found
 }

@@ -3,7 +3,7 @@
 //! A process of the server serves one session at a time and has one thread, so plain statics hold it; they
 //! are atomics only so that this is safe code. Relaxed loads and stores cost what plain ones do.
 
-use crate::error::{Failure, Unready};
+use crate::error::{Failure, Need, Unready};
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::{self, Shared};
 use crate::pg::{server, wait};
@@ -65,7 +65,7 @@ fn ready(function: &'static str) -> Result<&'static Shared, Failure> {
 #[cold]
 fn unready(shared: Option<&Shared>) -> Unready {
     match shared {
-        None => Unready::NotPreloaded,
+        None => Unready::NotPreloaded(Need::Generator),
         Some(_) if server::in_recovery() => Unready::InRecovery,
         Some(_) => Unready::NoWorkerId,
     }

@@ -34,7 +34,7 @@ impl Condition {
     }
 
     /// Runs `ready` until it gives something or the time is over, sleeping in between. Cancel,
-    /// `statement_timeout` and shutdown end it. `ready` gets what is left of the time.
+    /// `statement_timeout` and shutdown end it.
     pub fn wait<T>(&self, event: Event, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         let started = std::time::Instant::now();
         // On the list of those who are woken before `ready` is asked, so that no wake-up falls in between.

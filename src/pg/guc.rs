@@ -128,6 +128,19 @@ fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
     }
 }
 
+/// Sets a setting for the life of this process, whatever its user, its database or the configuration says.
+pub fn impose(name: &CStr, value: &CStr) {
+    // SAFETY: both texts outlive the call.
+    unsafe {
+        pg_sys::SetConfigOption(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_OVERRIDE,
+        );
+    }
+}
+
 /// The value of a setting by its name, whoever defined it; one that nobody did keeps what the configuration
 /// gives it. None where that gives nothing.
 pub fn shown(name: &CStr) -> Option<String> {

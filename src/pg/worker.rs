@@ -1,5 +1,6 @@
 //! Background workers: how they are started, stopped and connected, and their transactions.
 
+use super::guc;
 use super::wait::{self, Event};
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
@@ -108,31 +109,16 @@ pub fn connect(database: u32) {
         // What is locked must not keep other tags waiting.
         (c"lock_timeout", c"20ms"),
     ];
-    // SAFETY: once, by a worker that has no connection; the texts are constants.
+    // SAFETY: once, by a worker that has no connection.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::Oid::from(database), pg_sys::InvalidOid, 0);
-        for (name, value) in OF_ITS_OWN {
-            set(name, value);
-        }
-        // What is handed out must have reached the disk. Whoever asks for more than that gets it.
-        let asked_for = CStr::from_ptr(pg_sys::GetConfigOption(c"synchronous_commit".as_ptr(), false, false));
-        if asked_for != c"remote_apply" {
-            set(c"synchronous_commit", c"on");
-        }
     }
-}
-
-/// # Safety
-/// Both texts are constants.
-unsafe fn set(name: &CStr, value: &CStr) {
-    // SAFETY: as above.
-    unsafe {
-        pg_sys::SetConfigOption(
-            name.as_ptr(),
-            value.as_ptr(),
-            pg_sys::GucContext::PGC_SUSET,
-            pg_sys::GucSource::PGC_S_OVERRIDE,
-        );
+    for (name, value) in OF_ITS_OWN {
+        guc::impose(name, value);
+    }
+    // What is handed out must have reached the disk. Whoever asks for more than that gets it.
+    if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
+        guc::impose(c"synchronous_commit", c"on");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a session got no id of a tag.
 
-use super::slot::{IDLE, Trouble};
+use super::slot::{IDLE, Trouble, micros};
 use crate::error::{self, Unready, explained};
 use crate::pg::tag::TagText;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -160,10 +160,6 @@ fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorRepor
     };
     let message = format!("no ids for segment tag \"{tag}\" within {}", human(micros(limit)));
     report(Code::ERRCODE_INSUFFICIENT_RESOURCES, message, detail, hint)
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn report(code: Code, message: String, detail: String, hint: String) -> ErrorReport {

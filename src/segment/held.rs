@@ -78,8 +78,13 @@ impl Held {
             let (version, text) = slot.format.read();
             *known = format_of(&text).map(|format| (version, format));
         }
-        known.as_ref().map_or_else(|| number.to_string(), |(_, format)| format.render(day, number))
+        written(known.as_ref().map(|(_, format)| format), day, number)
     }
+}
+
+/// A number in a format, if there is one.
+pub fn written(format: Option<&Format>, day: i32, number: i64) -> String {
+    format.map_or_else(|| number.to_string(), |format| format.render(day, number))
 }
 
 /// A format of a row, which was checked when it was written: its date fields say how often it starts over.

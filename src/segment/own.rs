@@ -210,8 +210,8 @@ fn settle() {
     let all = OWN.take();
     keep_quiet(true);
     let settled = transaction::with_snapshot(|| {
-        let there = all.iter().filter(|((source, _), _)| source.is_there());
-        there.into_iter().try_for_each(|(name, own)| name.0.as_owner(|| own.settle(name)))
+        let mut there = all.iter().filter(|((source, _), _)| source.is_there());
+        there.try_for_each(|(name, own)| name.0.as_owner(|| own.settle(name)))
     });
     keep_quiet(false);
     if let Err(error) = settled {

@@ -11,6 +11,7 @@ pub use caption::Caption;
 pub use floor::Floor;
 pub use idleness::IDLE;
 pub use supplies::{Supplies, Waits};
+pub use time::micros;
 pub use trouble::{Trouble, TroubleCell};
 
 use crate::pg::condition::Condition;

@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 /// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::error::Unready;
+    use crate::error::{Need, Unready};
     use crate::pg::clock::SystemClock;
     use crate::pg::shmem::generator;
     use crate::sql::time;
@@ -36,8 +36,8 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let shared =
-            generator::shared().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids.status"))?;
+        let shared = generator::shared()
+            .ok_or_else(|| Unready::NotPreloaded(Need::Generator).report("snowflake_ids.status"))?;
         let layout = &shared.layout;
         let now = SystemClock.now();
         let snapshot = shared.generator.snapshot();

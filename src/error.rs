@@ -1,17 +1,36 @@
 //! Errors as Postgres reports them: the core's kinds get their SQLSTATEs here, and nowhere else.
 
+use crate::tenure::Hindrance;
+use crate::worker::lease::NoLease;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind, Refusal};
+use std::io::ErrorKind;
 
 /// Why a session got no id.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum Failure {
     /// The server can't generate ids now; with the name of the function that was called.
     Unready(Unready, &'static str),
     /// The generator refused.
     Refused(Refusal),
+    /// Nothing could be reserved.
+    Hindered(Hindrance),
+    /// No worker id could be leased.
+    NoLease(NoLease),
+}
+
+impl From<Hindrance> for Failure {
+    fn from(hindrance: Hindrance) -> Self {
+        Self::Hindered(hindrance)
+    }
+}
+
+impl From<NoLease> for Failure {
+    fn from(none: NoLease) -> Self {
+        Self::NoLease(none)
+    }
 }
 
 impl From<Failure> for ErrorReport {
@@ -20,6 +39,8 @@ impl From<Failure> for ErrorReport {
         match failure {
             Failure::Unready(unready, function) => unready.report(function),
             Failure::Refused(refusal) => explained(&refusal),
+            Failure::Hindered(hindrance) => hindrance.into(),
+            Failure::NoLease(none) => none.into(),
         }
     }
 }
@@ -27,21 +48,10 @@ impl From<Failure> for ErrorReport {
 /// What keeps this server from generating ids, whatever the call.
 #[derive(Clone, Copy, Debug)]
 pub enum Unready {
-    /// The library was not loaded at server start; with what is asked for.
-    NotPreloaded(Need),
+    /// The library was not loaded at server start.
+    NotPreloaded,
     /// A standby, or a server still replaying its log.
     InRecovery,
-    /// `snowflake_ids.worker_id` is not set.
-    NoWorkerId,
-}
-
-/// What a function needs of the server.
-#[derive(Clone, Copy, Debug)]
-pub enum Need {
-    /// Its generator, which needs a worker id.
-    Generator,
-    /// Its segments.
-    Segments,
 }
 
 impl Unready {
@@ -50,32 +60,17 @@ impl Unready {
     pub fn report(self, function: &str) -> ErrorReport {
         use PgSqlErrorCode as Code;
         let (code, message, detail, hint) = match self {
-            Self::NotPreloaded(need) => (
+            Self::NotPreloaded => (
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_ids must be loaded via shared_preload_libraries".to_owned(),
                 format!("{function}() needs shared memory, which is set up at server start."),
-                match need {
-                    Need::Generator => {
-                        "Add snowflake_ids to shared_preload_libraries, set snowflake_ids.worker_id, and \
-                         restart the server."
-                    }
-                    Need::Segments => "Add snowflake_ids to shared_preload_libraries and restart the server.",
-                },
+                "Add snowflake_ids to shared_preload_libraries and restart the server.",
             ),
             Self::InRecovery => (
                 Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 format!("cannot execute {function}() during recovery"),
                 "Ids are generated on the primary only; they can be decoded here.".to_owned(),
                 "Connect to the primary.",
-            ),
-            Self::NoWorkerId => (
-                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "snowflake_ids.worker_id is not set".to_owned(),
-                "Every server that generates ids needs a worker id of its own; there is no default, since \
-                 two servers with the same one would generate the same ids."
-                    .to_owned(),
-                "Set snowflake_ids.worker_id to a number that no other server has, for example with ALTER \
-                 SYSTEM SET snowflake_ids.worker_id = 1, and restart the server.",
             ),
         };
         ErrorReport::new(code, message, function_name!()).set_detail(detail).set_hint(hint)
@@ -88,8 +83,9 @@ pub fn explained(error: &impl Explain) -> ErrorReport {
     let code = match error.kind() {
         Kind::BadArgument => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
         Kind::Exhausted => PgSqlErrorCode::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-        Kind::ClockBehind => PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Kind::ClockBehind | Kind::NotReady => PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         Kind::WaitedTooLong => PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
+        Kind::Damaged => PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
     };
     let mut report = ErrorReport::new(code, error.to_string(), function_name!());
     if let Some(detail) = error.detail() {
@@ -99,6 +95,14 @@ pub fn explained(error: &impl Explain) -> ErrorReport {
         report = report.set_hint(hint);
     }
     report
+}
+
+/// The code of a file that can't be read or written.
+pub fn io(error: &std::io::Error) -> PgSqlErrorCode {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => PgSqlErrorCode::ERRCODE_DISK_FULL,
+        _ => PgSqlErrorCode::ERRCODE_IO_ERROR,
+    }
 }
 
 /// An argument that can't be right.

@@ -10,6 +10,7 @@ mod settings;
 mod snowflake;
 mod sql;
 mod store;
+mod tenure;
 mod worker;
 
 use pgrx::prelude::*;

@@ -7,11 +7,13 @@
 pub mod call;
 pub mod catalog;
 pub mod clock;
+pub mod cluster;
 pub mod condition;
 pub mod database;
 pub mod guc;
 pub mod lock;
 pub mod process;
+pub mod random;
 pub mod server;
 pub mod shmem;
 pub mod statement;

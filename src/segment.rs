@@ -14,7 +14,7 @@ pub mod own;
 pub mod place;
 pub mod slot;
 
-use crate::error::{Need, Unready};
+use crate::error::Unready;
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -77,7 +77,7 @@ pub fn last(bytes: &[u8]) -> Result<i64, TagFailure> {
 
 /// A tag that may be used, and the server's tags.
 fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), TagFailure> {
-    let segments = segments().ok_or(TagFailure::Unready(Unready::NotPreloaded(Need::Segments), function))?;
+    let segments = segments().ok_or(TagFailure::Unready(Unready::NotPreloaded, function))?;
     if server::in_recovery() {
         return Err(TagFailure::Unready(Unready::InRecovery, function));
     }

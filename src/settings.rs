@@ -4,7 +4,9 @@ use crate::error::explained;
 use crate::pg::guc::{self, About, Check, Problem, read};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
-use snowflake_ids_core::{ClockRollback, Explain, Field, Layout, Node, Rules, SequenceStart};
+use snowflake_ids_core::lease::Policy;
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::{ClockRollback, Explain, Field, Layout, Rules, SequenceStart};
 use std::ffi::{CStr, CString};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -16,10 +18,19 @@ enum RollbackChoice {
     Error,
     #[name = c"wait"]
     Wait,
-    /// Known, so that it is refused with a reason; not offered.
     #[name = c"switch"]
-    #[hidden = true]
     Switch,
+}
+
+/// `snowflake_ids.worker_id_policy`.
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum PolicyChoice {
+    #[name = c"reuse"]
+    Reuse,
+    #[name = c"disposable"]
+    Disposable,
+    #[name = c"queue"]
+    Queue,
 }
 
 /// `snowflake_ids.sequence_start`.
@@ -35,7 +46,13 @@ enum StartChoice {
 
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
-static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"auto"));
+static WORKER_ID_POLICY: GucSetting<PolicyChoice> = GucSetting::<PolicyChoice>::new(PolicyChoice::Reuse);
+static DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static LEASE_HORIZON: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60);
+static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(60 * 60 * 1_000);
+static RESERVE: GucSetting<i32> = GucSetting::<i32>::new(3_000);
 static MAX_DRIFT: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static CLOCK_ROLLBACK: GucSetting<RollbackChoice> = GucSetting::<RollbackChoice>::new(RollbackChoice::Wait);
 static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
@@ -58,8 +75,8 @@ const MAX_CACHE: i32 = 1_000_000;
 pub struct Config {
     /// The layout of the server's ids.
     pub layout: Layout,
-    /// The server's identity in them; None until an operator chose one.
-    pub node: Option<Node>,
+    /// Who the server is to issue as.
+    pub identity: Identity,
     /// How many tags can be in use at once.
     pub max_segments: usize,
 }
@@ -67,7 +84,9 @@ pub struct Config {
 /// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.
 pub fn define() {
     define_identity();
+    define_leases();
     define_behaviour();
+    define_clock();
     define_segments();
     guc::reserve_prefix(c"snowflake_ids");
 }
@@ -92,10 +111,42 @@ fn define_identity() {
     let about = About {
         name: c"snowflake_ids.worker_id",
         short: c"Sets the worker part of this server's identity.",
-        long: c"A server without one generates no ids.",
+        long: c"A number that no other server has, or auto for one that is leased from the registry.",
         context: GucContext::Postmaster,
     };
     guc::define_text::<WorkerCheck>(about, &WORKER_ID);
+}
+
+/// What concerns worker ids from the registry.
+fn define_leases() {
+    let about = About {
+        name: c"snowflake_ids.worker_id_policy",
+        short: c"Sets which worker id is leased.",
+        long: c"reuse takes the former one, disposable a new one at each start, queue the one that was free longest.",
+        context: GucContext::Sighup,
+    };
+    guc::define_enum::<_, Any>(about, &WORKER_ID_POLICY);
+    let about = About {
+        name: c"snowflake_ids.database",
+        short: c"Sets the database that holds the registry of worker ids.",
+        long: c"Empty: the first in which the extension was created.",
+        context: GucContext::Sighup,
+    };
+    guc::define_text::<Any>(about, &DATABASE);
+    let about = About {
+        name: c"snowflake_ids.lease_horizon",
+        short: c"Sets how far ahead a worker id is leased.",
+        long: c"That is how long the registry may be away.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &LEASE_HORIZON, 60..=i32::MAX, GucFlags::UNIT_S);
+    let about = About {
+        name: c"snowflake_ids.max_clock_skew",
+        short: c"Sets how far the clock may differ from the registry's when a worker id is leased.",
+        long: c"Beyond that none is taken.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &MAX_CLOCK_SKEW, 0..=i32::MAX, GucFlags::UNIT_MS);
 }
 
 /// What users may tune.
@@ -110,10 +161,10 @@ fn define_behaviour() {
     let about = About {
         name: c"snowflake_ids.clock_rollback",
         short: c"Sets what happens when the clock stepped back by more than max_drift.",
-        long: c"error fails at once; wait waits up to max_wait, then fails.",
+        long: c"error fails at once; wait waits up to max_wait, then fails; switch issues as another worker.",
         context: GucContext::Suset,
     };
-    guc::define_enum::<_, RollbackCheck>(about, &CLOCK_ROLLBACK);
+    guc::define_enum::<_, Any>(about, &CLOCK_ROLLBACK);
     let about = About {
         name: c"snowflake_ids.max_wait",
         short: c"Sets the longest time that a call waits for the clock.",
@@ -127,7 +178,7 @@ fn define_behaviour() {
         long: c"random and rotate spread ids made at low rates evenly when a shard is chosen by id % n.",
         context: GucContext::Suset,
     };
-    guc::define_enum::<_, AnyStart>(about, &SEQUENCE_START);
+    guc::define_enum::<_, Any>(about, &SEQUENCE_START);
     let about = About {
         name: c"snowflake_ids.cache",
         short: c"Sets how many ids a session takes at once.",
@@ -135,6 +186,24 @@ fn define_behaviour() {
         context: GucContext::Userset,
     };
     guc::define_int(about, &CACHE, 1..=MAX_CACHE, GucFlags::default());
+}
+
+/// How the clock is followed, and time reserved.
+fn define_clock() {
+    let about = About {
+        name: c"snowflake_ids.max_clock_jump",
+        short: c"Sets the largest sudden step forward of the clock that ids follow.",
+        long: c"Beyond it they go on with the time that has really passed.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &MAX_CLOCK_JUMP, 1_000..=i32::MAX, GucFlags::UNIT_MS);
+    let about = About {
+        name: c"snowflake_ids.reserve",
+        short: c"Sets the stretch of time that is reserved ahead in the state file.",
+        long: c"The file is synced about once in that time; after a crash ids start that far ahead of the clock.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
 }
 
 /// What concerns ids of tags.
@@ -197,41 +266,28 @@ struct WorkerCheck;
 
 impl Check<&str> for WorkerCheck {
     fn check(text: &str) -> Result<(), Problem> {
-        if text.is_empty() || parse_worker(text).is_some() {
+        if is_auto(text) || parse_worker(text).is_some() {
             return Ok(());
         }
-        let detail = if text.eq_ignore_ascii_case("auto") {
-            "Leased worker ids are not part of this version."
-        } else {
-            "A worker id is a whole number from 0 to the largest that the layout holds."
-        };
-        let hint = Some("Set a number that no other server has.".to_owned());
-        Err(Problem { detail: detail.to_owned(), hint })
+        let detail = "A worker id is a whole number from 0 to the largest that the layout holds, or auto.";
+        let hint = "Set auto, or a number that no other server has.";
+        Err(Problem { detail: detail.to_owned(), hint: Some(hint.to_owned()) })
     }
+}
+
+fn is_auto(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("auto")
 }
 
 fn parse_worker(text: &str) -> Option<u32> {
     text.trim().parse().ok().filter(|&worker: &u32| i32::try_from(worker).is_ok())
 }
 
-struct RollbackCheck;
+/// What the server checks itself.
+struct Any;
 
-impl Check<RollbackChoice> for RollbackCheck {
-    fn check(choice: RollbackChoice) -> Result<(), Problem> {
-        match choice {
-            RollbackChoice::Error | RollbackChoice::Wait => Ok(()),
-            RollbackChoice::Switch => Err(Problem {
-                detail: "Switching to another worker id is not part of this version.".into(),
-                hint: Some("Use wait or error.".into()),
-            }),
-        }
-    }
-}
-
-struct AnyStart;
-
-impl Check<StartChoice> for AnyStart {
-    fn check(_: StartChoice) -> Result<(), Problem> {
+impl<T> Check<T> for Any {
+    fn check(_: T) -> Result<(), Problem> {
         Ok(())
     }
 }
@@ -249,9 +305,13 @@ pub fn checked() -> Result<Config, Box<ErrorReport>> {
     fits(&layout, Field::Datacenter, datacenter.into())?;
     let worker = parse_worker(&text(&WORKER_ID));
     fits(&layout, Field::Worker, worker.unwrap_or(0).into())?;
-    let node = worker.map(|worker| Node { datacenter: datacenter.cast_unsigned(), worker, rollback: 0 });
+    let datacenter = datacenter.cast_unsigned();
+    let identity = match worker {
+        Some(worker) => Identity::Fixed { datacenter, worker },
+        None => Identity::Leased { datacenter },
+    };
     let max_segments = usize::try_from(read(&MAX_SEGMENTS)).unwrap_or(1);
-    Ok(Config { layout, node, max_segments })
+    Ok(Config { layout, identity, max_segments })
 }
 
 /// Whether the setting of a field fits the layout, which may have been set after it.
@@ -292,9 +352,43 @@ pub fn rules() -> Rules {
 pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
         RollbackChoice::Error => ClockRollback::Error,
-        // Switch is refused when it is set.
-        RollbackChoice::Wait | RollbackChoice::Switch => ClockRollback::Wait,
+        RollbackChoice::Wait => ClockRollback::Wait,
+        RollbackChoice::Switch => ClockRollback::Switch,
     }
+}
+
+/// Which worker id to lease.
+pub fn worker_id_policy() -> Policy {
+    match read(&WORKER_ID_POLICY) {
+        PolicyChoice::Reuse => Policy::Reuse,
+        PolicyChoice::Disposable => Policy::Disposable,
+        PolicyChoice::Queue => Policy::Queue,
+    }
+}
+
+/// The database that holds the registry; empty: the first with the extension.
+pub fn database() -> String {
+    text(&DATABASE)
+}
+
+/// How far ahead a worker id is leased.
+pub fn lease_horizon() -> Duration {
+    Duration::from_secs(read(&LEASE_HORIZON).unsigned_abs().into())
+}
+
+/// How far the clock may differ from the registry's, in microseconds.
+pub fn max_clock_skew() -> u64 {
+    u64::from(read(&MAX_CLOCK_SKEW).unsigned_abs()) * 1_000
+}
+
+/// The largest step forward of the clock that is followed, in microseconds.
+pub fn max_clock_jump() -> u64 {
+    u64::from(read(&MAX_CLOCK_JUMP).unsigned_abs()) * 1_000
+}
+
+/// The stretch of time that is reserved ahead, in microseconds.
+pub fn reserve() -> u64 {
+    u64::from(read(&RESERVE).unsigned_abs()) * 1_000
 }
 
 /// The longest a call sleeps for the clock.

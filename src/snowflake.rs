@@ -3,15 +3,21 @@
 //! A process of the server serves one session at a time and has one thread, so plain statics hold it; they
 //! are atomics only so that this is safe code. Relaxed loads and stores cost what plain ones do.
 
-use crate::error::{Failure, Need, Unready};
+use crate::error::{Failure, Unready};
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::{self, Shared};
 use crate::pg::{server, wait};
-use crate::settings;
-use snowflake_ids_core::{Block, Refusal, Stretch};
+use crate::worker::lease;
+use crate::{settings, tenure, worker};
+use snowflake_ids_core::drift::Cause;
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::{Block, Clock, ClockRollback, Drift, Refusal, Stretch, Taken};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The longest that a call waits for a worker id to be leased.
+const LEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
 /// not push everybody's ids seconds ahead of the clock at once.
@@ -25,27 +31,26 @@ static LAST: AtomicI64 = AtomicI64::new(-1);
 /// nothing of the server's, so no error comes out of it.
 #[inline]
 pub fn next_at_once() -> Option<i64> {
-    let shared = generator::shared().filter(|shared| shared.node.is_some() && server::out_of_recovery())?;
-    let position = match BLOCK.pop(shared.steps_back()) {
-        Some(position) => position,
-        None => refill(shared).ok()?,
-    };
-    Some(hand_out(shared, position))
+    let shared = generator::shared().filter(|_| server::out_of_recovery())?;
+    match BLOCK.pop(shared.generator.era()) {
+        Some(position) => Some(hand_out(shared, position, BLOCK.placed())),
+        None => refill(shared).ok(),
+    }
 }
 
 /// The next id of this session.
 pub fn next(function: &'static str) -> Result<i64, Failure> {
     let shared = ready(function)?;
-    let position = match BLOCK.pop(shared.steps_back()) {
-        Some(position) => position,
-        None => refill(shared).or_else(|refusal| wait_and_refill(shared, refusal))?,
-    };
-    Ok(hand_out(shared, position))
+    match BLOCK.pop(shared.generator.era()) {
+        Some(position) => Ok(hand_out(shared, position, BLOCK.placed())),
+        None => refill(shared).or_else(|_| wait_and_refill(shared)),
+    }
 }
 
 /// Several ids in growing order, taken a stretch at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, Failure> {
-    Ok(Several { shared: ready(function)?, current: Stretch { from: 0, to: 0 }, wanted: count })
+    let none = Taken { stretch: Stretch { from: 0, to: 0 }, placed: 0 };
+    Ok(Several { shared: ready(function)?, current: none, wanted: count })
 }
 
 /// The last id handed out to this session, by whichever function.
@@ -57,59 +62,51 @@ pub fn last() -> Option<i64> {
 #[inline]
 fn ready(function: &'static str) -> Result<&'static Shared, Failure> {
     match generator::shared() {
-        Some(shared) if shared.node.is_some() && !server::in_recovery() => Ok(shared),
-        shared => Err(Failure::Unready(unready(shared), function)),
+        Some(shared) if !server::in_recovery() => Ok(shared),
+        Some(_) => Err(Failure::Unready(Unready::InRecovery, function)),
+        None => Err(Failure::Unready(Unready::NotPreloaded, function)),
     }
 }
 
-#[cold]
-fn unready(shared: Option<&Shared>) -> Unready {
-    match shared {
-        None => Unready::NotPreloaded(Need::Generator),
-        Some(_) if server::in_recovery() => Unready::InRecovery,
-        Some(_) => Unready::NoWorkerId,
-    }
-}
-
-/// The next position when the block gave none: it is due for a look at the clock, or has to be filled.
+/// The next id when the block gave none: it is due for a look at the clock, or has to be filled.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
-fn refill(shared: &Shared) -> Result<u64, Refusal> {
+fn refill(shared: &Shared) -> Result<i64, Refusal> {
     // Before the clock is read: a step back seen by anybody after this, this call included, makes the block
     // stale. That may waste a block, and never hands out one that should have been thrown away.
-    let steps_back = shared.steps_back();
-    if renew(shared, steps_back)
-        && let Some(position) = BLOCK.pop(steps_back)
+    let era = shared.generator.era();
+    if renew(shared, era)
+        && let Some(position) = BLOCK.pop(era)
     {
-        return Ok(position);
+        return Ok(hand_out(shared, position, BLOCK.placed()));
     }
-    take(shared, settings::cache()).map(|stretch| keep(stretch, steps_back))
+    take(shared, &SystemClock, settings::cache()).map(|taken| keep(shared, taken, era))
 }
 
 /// Looks at the clock for the sake of the block; whether it goes on.
 #[inline]
-fn renew(shared: &Shared, steps_back: u64) -> bool {
-    BLOCK.renew(steps_back, |position| {
+fn renew(shared: &Shared, era: u64) -> bool {
+    BLOCK.renew(era, |position| {
         shared.generator.allows(&shared.layout, &settings::rules(), &SystemClock, position)
     })
 }
 
 #[cold]
-fn wait_and_refill(shared: &Shared, refusal: Refusal) -> Result<u64, Failure> {
-    let steps_back = shared.steps_back();
-    wait_and_take(shared, settings::cache(), refusal).map(|stretch| keep(stretch, steps_back))
+fn wait_and_refill(shared: &Shared) -> Result<i64, Failure> {
+    let era = shared.generator.era();
+    wait_and_take(shared, settings::cache()).map(|taken| keep(shared, taken, era))
 }
 
-/// Keeps all of a stretch but its first position.
+/// Keeps all of what was taken but its first position, which is handed out.
 #[inline]
-fn keep(Stretch { from, to }: Stretch, steps_back: u64) -> u64 {
-    BLOCK.fill(Stretch { from: from + 1, to }, steps_back);
-    from
+fn keep(shared: &Shared, Taken { stretch: Stretch { from, to }, placed }: Taken, era: u64) -> i64 {
+    BLOCK.fill(Taken { stretch: Stretch { from: from + 1, to }, placed }, era);
+    hand_out(shared, from, placed)
 }
 
 #[inline]
-fn hand_out(shared: &Shared, position: u64) -> i64 {
-    let id = shared.layout.id(position, shared.placed).cast_signed();
+fn hand_out(shared: &Shared, position: u64, placed: u64) -> i64 {
+    let id = shared.layout.id(position, placed).cast_signed();
     LAST.store(id, Ordering::Relaxed);
     id
 }
@@ -117,68 +114,101 @@ fn hand_out(shared: &Shared, position: u64) -> i64 {
 /// Takes ids from the server's generator, and counts them.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a tenth of the cost of an id, measured")]
-fn take(shared: &Shared, want: NonZeroU32) -> Result<Stretch, Refusal> {
-    let taken = shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want);
-    // Refused or not, this call may be the one that met a step back.
-    shared.announce_steps_back();
-    let stretch = taken?;
-    shared.count(stretch.count());
-    Ok(stretch)
+fn take(shared: &Shared, clock: &impl Clock, want: NonZeroU32) -> Result<Taken, Refusal> {
+    let taken = shared.generator.take(&shared.layout, &settings::rules(), clock, want)?;
+    shared.count(taken.stretch.count());
+    Ok(taken)
 }
 
-/// Waits for the clock, where the settings say so, until there is something to take.
+/// Takes ids by the clock that can be believed, until there are some: has the mark raised, a worker id leased, or waits
+/// for the clock.
 #[cold]
-fn wait_and_take(shared: &Shared, want: NonZeroU32, mut refusal: Refusal) -> Result<Stretch, Failure> {
+fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<Taken, Failure> {
     let started = Instant::now();
     loop {
-        let left = settings::max_wait().saturating_sub(started.elapsed());
-        let pause = match refusal {
-            Refusal::Drift(drift) => drift.patience(settings::rollback(), left),
-            Refusal::BeforeEpoch { .. } | Refusal::Exhausted { .. } => None,
+        let era = shared.generator.era();
+        let refusal = match take(shared, shared, want) {
+            Ok(taken) => return Ok(taken),
+            Err(refusal) => refusal,
         };
-        wait::sleep(pause.ok_or(Failure::Refused(refusal))?);
-        match take(shared, want) {
-            Ok(stretch) => return Ok(stretch),
-            Err(again) => refusal = again,
+        match refusal {
+            Refusal::Unreserved => provide(shared, false)?,
+            Refusal::Drift(drift) if may_switch(&drift) && switch(shared, era)? => {}
+            Refusal::Drift(drift) => {
+                let left = settings::max_wait().saturating_sub(started.elapsed());
+                let pause = drift.patience(settings::rollback(), left);
+                wait::sleep(pause.ok_or(Failure::Refused(refusal))?);
+            }
+            Refusal::BeforeEpoch { .. } | Refusal::Exhausted { .. } => return Err(Failure::Refused(refusal)),
         }
     }
+}
+
+/// Has the mark raised, and a worker id leased where there is none, or another one where that is asked for.
+fn provide(shared: &Shared, other: bool) -> Result<(), Failure> {
+    let provided = if other { Err(tenure::Hindrance::NoWorkerId) } else { tenure::provide(shared) };
+    match provided {
+        Err(tenure::Hindrance::NoWorkerId | tenure::Hindrance::LeaseEnded { .. }) => {
+            lease::ask(shared, other, LEASE_WAIT)?;
+            tenure::provide(shared)?;
+        }
+        provided => provided?,
+    }
+    // From now on it is the supervisor that raises the mark.
+    worker::call_supervisor();
+    Ok(())
+}
+
+fn may_switch(drift: &Drift) -> bool {
+    drift.cause == Cause::StepBack && settings::rollback() == ClockRollback::Switch
+}
+
+/// Has somebody else issue, whose mark the clock has passed; whether there is one.
+fn switch(shared: &Shared, era: u64) -> Result<bool, Failure> {
+    if tenure::switch_rollback(shared, era)? {
+        return Ok(true);
+    }
+    let leased = matches!(shared.identity, Identity::Leased { .. });
+    // Where none is to be had, the clock is waited for.
+    Ok(leased && provide(shared, true).is_ok())
 }
 
 /// Ids of one call of `snowflake_nextvals`.
 pub struct Several {
     shared: &'static Shared,
-    current: Stretch,
+    current: Taken,
     wanted: u32,
 }
 
 impl Several {
     /// The next id, None after the last one wanted.
     pub fn next(&mut self) -> Result<Option<i64>, Failure> {
-        if self.current.from == self.current.to {
+        if self.current.stretch.count() == 0 {
             let Some(want) = NonZeroU32::new(self.wanted.min(MAX_STRETCH)) else { return Ok(None) };
             self.current = match self.held(want.get().into()) {
                 Some(held) => held,
                 None => self.taken(want)?,
             };
-            self.wanted -= u32::try_from(self.current.count()).unwrap_or(self.wanted);
+            self.wanted -= u32::try_from(self.current.stretch.count()).unwrap_or(self.wanted);
         }
-        let position = self.current.from;
-        self.current.from += 1;
-        Ok(Some(hand_out(self.shared, position)))
+        let position = self.current.stretch.from;
+        self.current.stretch.from += 1;
+        Ok(Some(hand_out(self.shared, position, self.current.placed)))
     }
 
     /// What the session holds already. It comes first: the ids of a session must keep growing.
-    fn held(&self, want: u64) -> Option<Stretch> {
-        let steps_back = self.shared.steps_back();
-        BLOCK
-            .pop_many(want, steps_back)
-            .or_else(|| renew(self.shared, steps_back).then(|| BLOCK.pop_many(want, steps_back))?)
+    fn held(&self, want: u64) -> Option<Taken> {
+        let era = self.shared.generator.era();
+        let held = BLOCK
+            .pop_many(want, era)
+            .or_else(|| renew(self.shared, era).then(|| BLOCK.pop_many(want, era))?);
+        Some(Taken { stretch: held?, placed: BLOCK.placed() })
     }
 
-    fn taken(&self, want: NonZeroU32) -> Result<Stretch, Failure> {
-        let stretch = take(self.shared, want).or_else(|refusal| wait_and_take(self.shared, want, refusal))?;
+    fn taken(&self, want: NonZeroU32) -> Result<Taken, Failure> {
+        let taken = take(self.shared, &SystemClock, want).or_else(|_| wait_and_take(self.shared, want))?;
         // Whatever the block still has was refused, and is older than this.
         BLOCK.clear();
-        Ok(stretch)
+        Ok(taken)
     }
 }

@@ -2,7 +2,10 @@
 //! never a call that is served from the buffers.
 
 pub mod leftover;
+pub mod state;
+pub mod worker;
 
+use crate::pg::cluster;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use leftover::Leftover;
@@ -29,7 +32,8 @@ pub struct Row {
     version: i64,
 }
 
-/// Reads the row and locks it. A dated tag's period is the present one, but never one before that of the row: a
+/// Reads the row and locks it. On a later timeline than it was last written on, it may lag behind what the former
+/// primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
 /// clock that is set back does not bring a day back.
 macro_rules! read_sql {
     ($otherwise:literal) => {
@@ -39,7 +43,8 @@ macro_rules! read_sql {
                     coalesce(s.period < p.label, false),
                     (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone)
                         * 1000000)::bigint,
-                    s.version
+                    s.version,
+                    coalesce(s.timeline < $2, false)
              FROM snowflake_ids.segment s,
                   LATERAL (SELECT greatest(s.period,
                                date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
@@ -59,15 +64,16 @@ pub enum Patience {
     Some,
 }
 
-static READ_UNLOCKED: Statement = Statement::new(read_sql!(" SKIP LOCKED"), &[PgBuiltInOids::TEXTOID]);
-static READ: Statement = Statement::new(read_sql!(""), &[PgBuiltInOids::TEXTOID]);
+static READ_UNLOCKED: Statement =
+    Statement::new(read_sql!(" SKIP LOCKED"), &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT4OID]);
+static READ: Statement = Statement::new(read_sql!(""), &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT4OID]);
 
 static WRITE: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
      SET max_id = $2, period = coalesce(date '1970-01-01' + $3, period),
-         version = version + 1, update_time = clock_timestamp()
+         version = version + 1, timeline = $4, update_time = clock_timestamp()
      WHERE tag = $1",
-    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID],
+    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID, PgBuiltInOids::INT4OID],
 );
 
 static GIVE_BACK: Statement = Statement::new(
@@ -154,7 +160,7 @@ pub fn reserve<'a>(
 
 fn read_or_create(tag: &Tag, create: bool, patience: Patience) -> Result<Option<Row>, SpiError> {
     let row = match patience {
-        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into()], Row::of)?,
+        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into(), timeline().into()], Row::of)?,
         Patience::Some => read(tag)?,
     };
     if row.is_some() || !create {
@@ -169,7 +175,11 @@ fn read_or_create(tag: &Tag, create: bool, patience: Patience) -> Result<Option<
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
-    READ.first(&[TagText(*tag).into()], Row::of)
+    READ.first(&[TagText(*tag).into(), timeline().into()], Row::of)
+}
+
+fn timeline() -> i32 {
+    cluster::timeline().cast_signed()
 }
 
 /// Notes that ids up to this one are handed out or reserved.
@@ -177,7 +187,7 @@ pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
-    WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into()])
+    WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), timeline().into()])
 }
 
 /// Takes a reservation back of which no id was published, unless the row was changed since.
@@ -215,7 +225,9 @@ impl Row {
         };
         let over = row.get::<bool>(11)?.unwrap_or(false);
         let version = number(13)?;
-        Ok(Self { terms: if over { terms.restarted() } else { terms }, period, format, version })
+        let terms = if over { terms.restarted() } else { terms };
+        let promoted = row.get::<bool>(14)?.unwrap_or(false);
+        Ok(Self { terms: if promoted { terms.skipped_ahead() } else { terms }, period, format, version })
     }
 
     fn reserve(self, tag: &Tag, wish: &Wish<'_>) -> Result<Outcome, SpiError> {

@@ -5,8 +5,10 @@
 //! to look there. So a worker may die at any moment, and a call may get lost, without a request being so.
 
 pub mod desk;
+pub mod lease;
 mod leftover;
 pub mod refiller;
+pub mod registrar;
 pub mod supervisor;
 
 use crate::pg::shmem::segments::{Segments, segments};
@@ -17,6 +19,13 @@ pub fn call(database: u32) {
     let Some(segments) = segments() else { return };
     let called = segments.desks.iter().any(|desk| desk.is_for(database) && desk.station.wake());
     if !called {
+        segments.supervisor.wake();
+    }
+}
+
+/// Has the supervisor look around soon.
+pub fn call_supervisor() {
+    if let Some(segments) = segments() {
         segments.supervisor.wake();
     }
 }

@@ -5,7 +5,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use snowflake_ids_core::{
-    Block, Clock, Format, Generator, Layout, Node, Rules, SequenceStart, Stretch, UnixMicros,
+    Block, Clock, Format, Generator, Layout, Node, Rules, SequenceStart, Stretch, Taken, UnixMicros,
 };
 use std::cell::Cell;
 use std::hint::black_box;
@@ -40,7 +40,14 @@ impl Clock for Advancing {
     }
 }
 
-fn take(generator: &Generator, layout: &Layout, clock: &impl Clock, want: NonZeroU32) -> Stretch {
+/// A generator that may issue as long as the layout lasts.
+fn generator(layout: &Layout) -> Generator {
+    let generator = Generator::new();
+    generator.begin(0, 0, layout.end_position());
+    generator
+}
+
+fn take(generator: &Generator, layout: &Layout, clock: &impl Clock, want: NonZeroU32) -> Taken {
     generator.take(layout, &RULES, clock, want).expect("nothing is refused within an hour of drift")
 }
 
@@ -49,25 +56,25 @@ fn takes(c: &mut Criterion) {
     let layout = Layout::default();
     let mut group = c.benchmark_group("take");
     group.bench_function("fresh tick each", |b| {
-        let (generator, clock) = (Generator::new(&layout, layout.epoch()), Advancing::by(1_000));
+        let (generator, clock) = (generator(&layout), Advancing::by(1_000));
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("same tick", |b| {
         // A microsecond a call: a thousand calls a tick, which has room for 4096.
-        let (generator, clock) = (Generator::new(&layout, layout.epoch()), Advancing::by(1));
+        let (generator, clock) = (generator(&layout), Advancing::by(1));
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("borrowed ticks", |b| {
         // The clock stands still: after the first tick is full, each call runs ahead of it, as in a loop.
-        let generator = Generator::new(&layout, layout.epoch());
+        let generator = generator(&layout);
         b.iter(|| take(&generator, &layout, &NOW, ONE));
     });
     group.bench_function("out of a block of 64", |b| {
-        let (generator, block) = (Generator::new(&layout, layout.epoch()), Block::empty());
+        let (generator, block) = (generator(&layout), Block::empty());
         b.iter(|| {
             block.pop(0).unwrap_or_else(|| {
-                let Stretch { from, to } = take(&generator, &layout, &NOW, BLOCK);
-                block.fill(Stretch { from: from + 1, to }, 0);
+                let Taken { stretch: Stretch { from, to }, placed } = take(&generator, &layout, &NOW, BLOCK);
+                block.fill(Taken { stretch: Stretch { from: from + 1, to }, placed }, 0);
                 from
             })
         });
@@ -78,7 +85,7 @@ fn takes(c: &mut Criterion) {
 /// One session's call while another does nothing but call.
 fn contended(c: &mut Criterion) {
     let layout = Layout::default();
-    let generator = Generator::new(&layout, layout.epoch());
+    let generator = generator(&layout);
     let stop = AtomicBool::new(false);
     let call = |clock: &Advancing| take(&generator, &layout, clock, ONE);
     thread::scope(|scope| {

@@ -1,6 +1,6 @@
 //! The ids that one session has taken and not yet handed out: its cache, like a sequence's CACHE.
 
-use crate::snowflake::Stretch;
+use crate::snowflake::{Stretch, Taken};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A stretch of positions of which the first are used. One session owns it; the atomics are there so that
@@ -9,14 +9,16 @@ use crate::sync::{AtomicU64, Ordering};
 /// Ids taken under a clock that was far ahead by mistake must not go on coming out of a block when the mistake
 /// was mended. So a block is good for [`Block::SPAN`] positions at a time, then its owner looks at the clock
 /// and [renews](Block::renew) it or fills it anew; and it is good for nothing once anybody has seen the clock
-/// step back. `steps_back` below is the number of such steps on the server so far.
+/// step back, or somebody else issues. `era` below is a number that such an event changes. Ids are made with the
+/// node's bits that the positions were taken with, whoever issues by then.
 #[derive(Debug)]
 pub struct Block {
     next: AtomicU64,
     /// Positions below this one may be handed out without a look at the clock.
     until: AtomicU64,
     end: AtomicU64,
-    steps_back: AtomicU64,
+    era: AtomicU64,
+    placed: AtomicU64,
 }
 
 impl Block {
@@ -30,15 +32,16 @@ impl Block {
             next: AtomicU64::new(0),
             until: AtomicU64::new(0),
             end: AtomicU64::new(0),
-            steps_back: AtomicU64::new(0),
+            era: AtomicU64::new(0),
+            placed: AtomicU64::new(0),
         }
     }
 
     /// The next position; None when the block is used up, due for a look at the clock, or stale.
     #[inline]
-    pub fn pop(&self, steps_back: u64) -> Option<u64> {
+    pub fn pop(&self, era: u64) -> Option<u64> {
         let next = self.next.load(Ordering::Relaxed);
-        if next >= self.until.load(Ordering::Relaxed) || self.is_stale(steps_back) {
+        if next >= self.until.load(Ordering::Relaxed) || self.is_stale(era) {
             return None;
         }
         self.next.store(next + 1, Ordering::Relaxed);
@@ -46,23 +49,30 @@ impl Block {
     }
 
     /// Up to `want` positions off the front; None as for [`Block::pop`].
-    pub fn pop_many(&self, want: u64, steps_back: u64) -> Option<Stretch> {
+    pub fn pop_many(&self, want: u64, era: u64) -> Option<Stretch> {
         let from = self.next.load(Ordering::Relaxed);
         let to = self.until.load(Ordering::Relaxed).min(from.saturating_add(want));
-        if to <= from || self.is_stale(steps_back) {
+        if to <= from || self.is_stale(era) {
             return None;
         }
         self.next.store(to, Ordering::Relaxed);
         Some(Stretch { from, to })
     }
 
-    /// Replaces what is left with positions taken after this many steps back.
+    /// The bits of the node that the block's positions belong to, in place.
     #[inline]
-    pub fn fill(&self, stretch: Stretch, steps_back: u64) {
+    pub fn placed(&self) -> u64 {
+        self.placed.load(Ordering::Relaxed)
+    }
+
+    /// Replaces what is left with what was taken after this era had begun.
+    #[inline]
+    pub fn fill(&self, Taken { stretch, placed }: Taken, era: u64) {
+        self.placed.store(placed, Ordering::Relaxed);
         self.next.store(stretch.from, Ordering::Relaxed);
         self.until.store(stretch.to.min(stretch.from + Self::SPAN), Ordering::Relaxed);
         self.end.store(stretch.to, Ordering::Relaxed);
-        self.steps_back.store(steps_back, Ordering::Relaxed);
+        self.era.store(era, Ordering::Relaxed);
     }
 
     /// Drops what is left.
@@ -72,10 +82,10 @@ impl Block {
     }
 
     /// Makes the next positions good if `allowed` says so of the last of them; whether there are any.
-    pub fn renew(&self, steps_back: u64, allowed: impl FnOnce(u64) -> bool) -> bool {
+    pub fn renew(&self, era: u64, allowed: impl FnOnce(u64) -> bool) -> bool {
         let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         let until = end.min(next + Self::SPAN);
-        let renewed = next < end && !self.is_stale(steps_back) && allowed(until - 1);
+        let renewed = next < end && !self.is_stale(era) && allowed(until - 1);
         if renewed {
             self.until.store(until, Ordering::Relaxed);
         }
@@ -83,7 +93,7 @@ impl Block {
     }
 
     #[inline]
-    fn is_stale(&self, steps_back: u64) -> bool {
-        self.steps_back.load(Ordering::Relaxed) != steps_back
+    fn is_stale(&self, era: u64) -> bool {
+        self.era.load(Ordering::Relaxed) != era
     }
 }

@@ -1,7 +1,7 @@
 //! Wall time: the only form in which it enters the core.
 
 use jiff::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
 /// Wall time that the caller supplies. The core asks for it at the moment it needs it and never reads a
@@ -48,6 +48,14 @@ impl fmt::Display for UnixMicros {
 impl Serialize for UnixMicros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UnixMicros {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let at: Timestamp = text.parse().map_err(de::Error::custom)?;
+        Ok(Self(at.as_microsecond()))
     }
 }
 

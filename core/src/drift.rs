@@ -11,8 +11,7 @@ use std::time::Duration;
 pub enum Cause {
     /// The clock was stepped back and is not yet where it was.
     StepBack,
-    /// The tick in which the generator started is not over yet. It begins with the next one, since a
-    /// generator before it may have issued ids of this one.
+    /// What the server had reserved before it ended without a clean stop is not over yet: ids begin above it.
     Start,
     /// Ids are taken faster than the ticks of the layout hold them.
     Demand,
@@ -50,10 +49,13 @@ pub enum Refusal {
     /// Too far ahead of the clock.
     #[error("{}", match .0.cause {
         Cause::StepBack => "the clock is behind the ids already issued",
-        Cause::Start => "the tick of the server's start is not over yet",
+        Cause::Start => "the time reserved before the server's start is not over yet",
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
     Drift(Drift),
+    /// Nothing is reserved to issue from, or no longer: the high-water mark has to be raised first.
+    #[error("no ids are reserved")]
+    Unreserved,
     /// The wall clock shows a time before the layout begins.
     #[error("the clock is before the epoch of the layout")]
     BeforeEpoch {
@@ -85,6 +87,7 @@ impl Explain for Refusal {
         match self {
             Self::Drift(Drift { cause: Cause::Start | Cause::Demand, .. }) => Kind::WaitedTooLong,
             Self::Drift(_) | Self::BeforeEpoch { .. } => Kind::ClockBehind,
+            Self::Unreserved => Kind::NotReady,
             Self::Exhausted { .. } => Kind::Exhausted,
         }
     }
@@ -98,24 +101,26 @@ impl Explain for Refusal {
             ),
             Self::BeforeEpoch { at, epoch } => format!("The clock shows {at}; the layout begins at {epoch}."),
             Self::Exhausted { last } => format!("The layout ends at {last}."),
+            Self::Unreserved => return None,
         })
     }
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Drift(Drift { cause: Cause::StepBack, .. }) => {
-                "Check the server's clock: ids go on by themselves once it has caught up. If it is right now \
-                 and was ahead by mistake, restart the server."
+                "Check the server's clock: ids go on by themselves once it has caught up. If it was ahead by \
+                 mistake and is right now, set snowflake_ids.clock_rollback to switch, or give the server \
+                 another snowflake_ids.worker_id."
             }
             Self::Drift(Drift { cause: Cause::Start, .. }) => {
-                "Try again later, raise snowflake_ids.max_wait or snowflake_ids.max_drift, or use a layout \
-                 with shorter ticks."
+                "Try again later, or raise snowflake_ids.max_wait or snowflake_ids.max_drift."
             }
             Self::Drift(_) => {
                 "Raise snowflake_ids.max_wait or snowflake_ids.max_drift, or use a layout with more \
                  sequence bits."
             }
             Self::BeforeEpoch { .. } => "Set the server's clock, or use a layout with an earlier epoch.",
+            Self::Unreserved => return None,
             Self::Exhausted { .. } => "Use a layout with more ticks or a later epoch for new tables.",
         };
         Some(hint.to_owned())

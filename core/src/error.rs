@@ -15,6 +15,10 @@ pub enum Kind {
     ClockBehind,
     /// The call waited as long as it may.
     WaitedTooLong,
+    /// Something has to be set up or decided before there can be ids.
+    NotReady,
+    /// What was stored can't be trusted.
+    Damaged,
 }
 
 /// An error with Postgres's three parts: the message is its [`Display`], the rest is here.

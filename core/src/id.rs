@@ -3,10 +3,10 @@
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};
 use crate::layout::{Field, Layout, TickError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Who issues ids: the part of an id that no two generators of a system may share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
     /// 0 to the layout's largest datacenter.
     pub datacenter: u32,
@@ -88,6 +88,13 @@ impl Explain for IdError {
 }
 
 impl Layout {
+    /// The node whose bits these are; None where they are no node's of this layout.
+    pub fn node_of(&self, placed: u64) -> Option<Node> {
+        let decoded = self.decode(i64::try_from(placed).ok()?).ok()?;
+        let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;
+        Some(Node { datacenter, worker, rollback })
+    }
+
     /// The bits of a node in place, to be merged into every id it issues.
     ///
     /// # Errors

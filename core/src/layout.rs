@@ -178,6 +178,28 @@ impl Layout {
         1 << (self.widths.ticks + self.widths.sequence)
     }
 
+    /// The first position of an instant's tick; that of the first or after the last tick for instants outside.
+    pub fn position_at(&self, at: UnixMicros) -> u64 {
+        match self.tick(at) {
+            Ok(tick) => tick << self.sequence_bits(),
+            Err(TickError::BeforeEpoch { .. }) => 0,
+            Err(TickError::AfterLast { .. }) => self.end_position(),
+        }
+    }
+
+    /// The first position after an instant's tick.
+    pub fn position_after(&self, at: UnixMicros) -> u64 {
+        match self.tick(at) {
+            Ok(tick) => (tick + 1) << self.sequence_bits(),
+            Err(_) => self.position_at(at),
+        }
+    }
+
+    /// The instant at which a position's tick begins.
+    pub fn instant_of(&self, position: u64) -> UnixMicros {
+        self.instant(position >> self.sequence_bits())
+    }
+
     fn end(&self) -> Option<UnixMicros> {
         let ticks = 1_u64.checked_shl(self.widths.ticks.into())?;
         let length = i64::try_from(ticks.checked_mul(self.unit())?).ok()?;

@@ -12,6 +12,9 @@
 //! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
 //! | [`rules`] | what the generator may do |
 //! | [`drift`] | ids too far ahead of the clock, and every other refusal |
+//! | [`anchor`] | whether the wall clock can be followed |
+//! | [`state`] | what a server keeps of itself: high-water marks, who it issues as |
+//! | [`lease`] | worker ids on lease |
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`encode`] | ids as text |
 //! | [`terms`] | what a tag's row says of its ids; reserving from it |
@@ -25,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anchor;
 pub mod block;
 pub mod clock;
 pub mod directory;
@@ -33,11 +37,13 @@ pub mod encode;
 pub mod error;
 pub mod id;
 pub mod layout;
+pub mod lease;
 pub mod request;
 pub mod rules;
 pub mod segment;
 pub mod serial;
 pub mod snowflake;
+pub mod state;
 pub mod step;
 mod sync;
 pub mod terms;
@@ -50,4 +56,4 @@ pub use error::{Explain, Kind};
 pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
 pub use rules::{ClockRollback, Rules, SequenceStart};
-pub use snowflake::{Generator, Snapshot, Stretch};
+pub use snowflake::{Generator, Snapshot, StepBack, Stretch, Taken};

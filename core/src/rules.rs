@@ -1,5 +1,8 @@
 //! What a generator may do, as an operator sets it.
 
+use crate::clock::UnixMicros;
+use crate::layout::Layout;
+
 /// What a generator is allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
@@ -9,6 +12,13 @@ pub struct Rules {
     pub start: SequenceStart,
 }
 
+impl Rules {
+    /// The position that an id issued at `at` must stay below, so as not to run too far ahead of the clock.
+    pub fn drift_end(&self, layout: &Layout, at: UnixMicros) -> u64 {
+        layout.position_after(UnixMicros(at.0.saturating_add_unsigned(self.max_drift)))
+    }
+}
+
 /// What to do when the clock stepped back by more than the largest drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockRollback {
@@ -16,6 +26,8 @@ pub enum ClockRollback {
     Error,
     /// Wait for the clock, as long as a call may wait.
     Wait,
+    /// Issue as somebody else whose high-water mark the clock has passed; where there is nobody, wait.
+    Switch,
 }
 
 /// The sequence that a fresh tick starts with.

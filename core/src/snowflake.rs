@@ -10,38 +10,59 @@
 //! The wall clock is read once a decision, after the last observed reading was loaded. Readings of a
 //! system-wide clock are then ordered, so an earlier reading than the observed one means that the clock was
 //! stepped back, and not that another process was faster.
+//!
+//! Positions are handed out below the `limit` only: the high-water mark, which is durable before it is raised
+//! here. Who issues may change: a *tenure* is the time in which one node does. As the node's bits are merged
+//! into an id after its position was taken, a taker proves that both belong to one tenure: it reads the
+//! tenure's number before and after, and throws the position away if it has changed.
 
 use crate::clock::{Clock, UnixMicros};
 use crate::drift::{Cause, Drift, Refusal};
-use crate::layout::{Field, Layout};
+use crate::layout::{Field, Layout, TickError};
 use crate::rules::{Rules, SequenceStart};
 use crate::sync::{AtomicU64, Ordering};
 use std::num::NonZeroU32;
 
-/// The state of one generator, shared by all who use it. One cache line.
+/// In place of the next position while nobody may take one.
+const CLOSED: u64 = u64::MAX;
+
+/// The state of one generator, shared by all who use it: a cache line that calls write, and one that they only read,
+/// as it changes when the clock is stepped back or somebody else issues.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Generator {
-    /// The position after the last one issued; `first` before there is one.
+    /// The position after the last one issued; `first` before there is one; or [`CLOSED`].
     next: AtomicU64,
-    /// Positions at and above this one may not be issued: the end of the layout.
+    /// Positions at and above this one may not be issued: the high-water mark.
     limit: AtomicU64,
     /// The tick of the wall clock as last observed; lower than before only after a step back.
     observed: AtomicU64,
-    /// The highest tick that the wall clock showed before a step back; 0 without one.
-    highest: AtomicU64,
+    /// The number of the tenure; odd while it changes or nobody issues.
+    tenure: AtomicU64,
+    /// The bits of the node that issues, in place.
+    placed: AtomicU64,
     /// Ticks whose sequence was used up, so that the next one followed at once.
     full_ticks: AtomicU64,
+    /// Keeps what is only read out of the line that is written.
+    rest_of_line: [AtomicU64; 2],
+    /// Grows with each step back and each change of the tenure.
+    era: AtomicU64,
+    /// The position that the tenure began with: nothing was issued while `next` is still here.
+    first: AtomicU64,
+    /// What `next` was when the generator was closed.
+    closed_at: AtomicU64,
     /// Steps back of the wall clock, counted once each.
     steps_back: AtomicU64,
+    /// The highest tick that the wall clock showed before a step back; 0 without one.
+    highest: AtomicU64,
     /// The largest step back, in ticks.
     largest_step_back: AtomicU64,
-    /// The position to begin with: nothing was issued while `next` is still here.
-    first: u64,
+    /// The ticks before and after the last step back.
+    last_step_back: [AtomicU64; 2],
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Generator>() == 64 && align_of::<Generator>() == 64);
+const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Generator, era) == 64);
 
 /// Positions from `from` up to but not including `to`, all the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,40 +80,105 @@ impl Stretch {
     }
 }
 
+/// Positions, and the bits of the node that they belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The positions.
+    pub stretch: Stretch,
+    /// The node's bits, in place.
+    pub placed: u64,
+}
+
+/// A step of the wall clock backwards, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepBack {
+    /// What the clock had shown.
+    pub from: u64,
+    /// What it showed then.
+    pub to: u64,
+}
+
 /// A generator's counters at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last position issued, None before the first.
+    /// The last position issued in this tenure, None before the first.
     pub last: Option<u64>,
+    /// The bits of the node that issues, in place.
+    pub placed: u64,
+    /// The high-water mark; 0 while closed.
+    pub limit: u64,
     /// Ticks whose sequence was used up.
     pub full_ticks: u64,
     /// Steps back of the wall clock.
     pub steps_back: u64,
     /// The largest step back, in ticks.
     pub largest_step_back: u64,
+    /// The last step back.
+    pub last_step_back: Option<StepBack>,
+}
+
+impl Default for Generator {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Generator {
-    /// A generator that has issued nothing since it `started`. It begins with the tick after that: in the tick
-    /// of its start a generator before it may have issued ids, and where ticks are seconds a server restarts
-    /// within one.
-    pub fn new(layout: &Layout, started: UnixMicros) -> Self {
-        let tick = layout.tick(started).ok();
-        let first = tick.map_or(0, |tick| (tick + 1) << layout.sequence_bits());
+    /// A generator that nobody may take from before the first [`Generator::begin`].
+    pub fn new() -> Self {
+        let zero = || AtomicU64::new(0);
         Self {
-            next: AtomicU64::new(first),
-            first,
-            limit: AtomicU64::new(layout.end_position()),
-            observed: AtomicU64::new(tick.unwrap_or(0)),
-            highest: AtomicU64::new(0),
-            full_ticks: AtomicU64::new(0),
-            steps_back: AtomicU64::new(0),
-            largest_step_back: AtomicU64::new(0),
+            next: AtomicU64::new(CLOSED),
+            limit: zero(),
+            observed: zero(),
+            tenure: AtomicU64::new(1),
+            placed: zero(),
+            full_ticks: zero(),
+            rest_of_line: [zero(), zero()],
+            era: zero(),
+            first: zero(),
+            closed_at: zero(),
+            steps_back: zero(),
+            highest: zero(),
+            largest_step_back: zero(),
+            last_step_back: [zero(), zero()],
         }
     }
 
+    /// Begins a tenure: the node of these bits issues from `first` on, below `limit`, which is durable. One
+    /// caller at a time.
+    pub fn begin(&self, placed: u64, first: u64, limit: u64) {
+        self.close();
+        // Release, all of them: a taker who sees one of these also sees that the tenure has changed.
+        self.placed.store(placed, Ordering::Release);
+        self.first.store(first, Ordering::Release);
+        self.limit.store(limit, Ordering::Release);
+        self.next.store(first, Ordering::Release);
+        self.tenure.fetch_add(1, Ordering::AcqRel);
+        self.era.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Ends the tenure: from now on nobody takes anything. Gives the position after the last one issued, exactly.
+    /// One caller at a time.
+    pub fn close(&self) -> u64 {
+        // Odd: before anything else changes.
+        self.tenure.fetch_or(1, Ordering::AcqRel);
+        self.limit.store(0, Ordering::Release);
+        // Whoever is about to take finds another position than the one seen, and none to go on with.
+        match self.next.swap(CLOSED, Ordering::AcqRel) {
+            CLOSED => {}
+            next => self.closed_at.store(next, Ordering::Release),
+        }
+        self.closed_at.load(Ordering::Acquire)
+    }
+
+    /// Raises the high-water mark, which is durable. One caller at a time, with a tenure begun.
+    pub fn raise(&self, limit: u64) {
+        self.limit.fetch_max(limit, Ordering::Release);
+    }
+
     /// Takes at least one and at most `want` positions in one atomic step. Fewer come where more would run
-    /// further ahead of the clock than the rules allow, or past the end of the layout.
+    /// further ahead of the clock than the rules allow, or past the high-water mark.
     ///
     /// # Errors
     /// [`Refusal`], and nothing is taken.
@@ -103,15 +189,39 @@ impl Generator {
         rules: &Rules,
         clock: &impl Clock,
         want: NonZeroU32,
+    ) -> Result<Taken, Refusal> {
+        loop {
+            let tenure = self.tenure.load(Ordering::Acquire);
+            let placed = self.placed.load(Ordering::Acquire);
+            let stretch = self.take_stretch(layout, rules, clock, want)?;
+            if self.tenure.load(Ordering::Acquire) == tenure && tenure & 1 == 0 {
+                return Ok(Taken { stretch, placed });
+            }
+            // Somebody else issues by now: these positions may be nobody's. A gap, and once more.
+        }
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the body of a function of two lines")]
+    fn take_stretch(
+        &self,
+        layout: &Layout,
+        rules: &Rules,
+        clock: &impl Clock,
+        want: NonZeroU32,
     ) -> Result<Stretch, Refusal> {
         // Observe first, read the clock second: see the head of this module.
         let observed = self.observed.load(Ordering::Acquire);
         let at = clock.now();
-        let now = layout.tick(at).map_err(Refusal::from)?;
+        let now = layout.tick(at).map_err(|error| self.no_tick(observed, error))?;
+        let bits = layout.sequence_bits();
         if now != observed {
+            // A clock that is beyond what is reserved may have jumped there: nothing is noted of it here.
+            if now << bits >= self.limit.load(Ordering::Relaxed) {
+                return Err(self.refuse(layout, rules, at, now << bits));
+            }
             self.observe(observed, now);
         }
-        let bits = layout.sequence_bits();
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
             let (from, fresh) = Self::first_at(layout, rules.start, now, next);
@@ -127,8 +237,8 @@ impl Generator {
             }
             match self.next.compare_exchange_weak(next, to, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    let before = if fresh || next == self.first { from } else { next - 1 };
-                    let full = ((to - 1) >> bits) - (before >> bits);
+                    let begun = fresh || next == self.first.load(Ordering::Relaxed);
+                    let full = ((to - 1) >> bits) - (if begun { from } else { next - 1 } >> bits);
                     if full > 0 {
                         self.full_ticks.fetch_add(full, Ordering::Relaxed);
                     }
@@ -163,27 +273,25 @@ impl Generator {
         }
     }
 
-    /// The position that the present drift must stay below.
+    /// The position that an id issued now must stay below.
     #[cold]
     fn ceiling(&self, layout: &Layout, rules: &Rules, at: UnixMicros) -> u64 {
-        let horizon = UnixMicros(at.0.saturating_add_unsigned(rules.max_drift));
-        let limit = self.limit.load(Ordering::Relaxed);
-        match layout.tick(horizon) {
-            Ok(tick) => ((tick + 1) << layout.sequence_bits()).min(limit),
-            Err(_) => limit,
-        }
+        rules.drift_end(layout, at).min(self.limit.load(Ordering::Relaxed))
     }
 
     /// Why position `from` may not be issued at `at`.
     #[cold]
     fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: u64) -> Refusal {
-        if from >= self.limit.load(Ordering::Relaxed) {
+        if from != CLOSED && from >= layout.end_position() {
             return Refusal::Exhausted { last: layout.last_instant() };
+        }
+        if from == CLOSED || from < rules.drift_end(layout, at) {
+            return Refusal::Unreserved;
         }
         let ahead = |tick| layout.instant(tick).0.saturating_sub(at.0).max(0).cast_unsigned();
         let cause = if ahead(self.highest.load(Ordering::Relaxed)) > rules.max_drift {
             Cause::StepBack
-        } else if from == self.first {
+        } else if from == self.first.load(Ordering::Relaxed) {
             Cause::Start
         } else {
             Cause::Demand
@@ -196,7 +304,16 @@ impl Generator {
     /// clock within the layout.
     pub fn allows(&self, layout: &Layout, rules: &Rules, clock: &impl Clock, position: u64) -> bool {
         let at = clock.now();
-        layout.tick(at).is_ok() && position < self.ceiling(layout, rules, at)
+        layout.tick(at).is_ok() && position < rules.drift_end(layout, at)
+    }
+
+    /// A clock before the epoch was stepped back, if it was within the layout before.
+    #[cold]
+    fn no_tick(&self, observed: u64, error: TickError) -> Refusal {
+        if matches!(error, TickError::BeforeEpoch { .. }) && observed > 0 {
+            self.step_back(observed, 0);
+        }
+        error.into()
     }
 
     /// Notes the tick that the wall clock shows. Of those who see one step back, one counts it.
@@ -218,32 +335,68 @@ impl Generator {
         // Before the step becomes visible: whoever sees the lower reading must find why.
         self.highest.fetch_max(observed, Ordering::AcqRel);
         if self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            self.steps_back.fetch_add(1, Ordering::Relaxed);
-            self.largest_step_back.fetch_max(observed - now, Ordering::Relaxed);
+            self.count_step_back(observed, now);
         }
     }
 
-    /// Steps back of the wall clock so far.
+    fn count_step_back(&self, from: u64, to: u64) {
+        self.largest_step_back.fetch_max(from - to, Ordering::Relaxed);
+        self.last_step_back[0].store(from, Ordering::Relaxed);
+        self.last_step_back[1].store(to, Ordering::Relaxed);
+        // Last: whoever sees the count finds the figures.
+        self.steps_back.fetch_add(1, Ordering::Release);
+        self.era.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Notes what the wall clock showed when somebody last looked, before this generator was there: if it shows
+    /// less now, it was stepped back meanwhile.
+    pub fn resume(&self, before: u64, now: u64) {
+        self.observed.store(now, Ordering::Release);
+        if now < before {
+            self.highest.fetch_max(before, Ordering::AcqRel);
+            self.count_step_back(before, now);
+        }
+    }
+
+    /// A number that grows with each step back of the wall clock and each change of the tenure: what was taken
+    /// before is not to be handed out without a look at the clock.
     #[inline]
-    pub fn steps_back(&self) -> u64 {
-        self.steps_back.load(Ordering::Relaxed)
+    pub fn era(&self) -> u64 {
+        self.era.load(Ordering::Relaxed)
+    }
+
+    /// The position after the last one issued in this tenure, whether it is over or not.
+    pub fn next(&self) -> u64 {
+        match self.next.load(Ordering::Acquire) {
+            CLOSED => self.closed_at.load(Ordering::Acquire),
+            next => next,
+        }
+    }
+
+    /// The high-water mark; 0 while closed.
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Acquire)
     }
 
     /// The counters now. Read one after the other: they may belong to neighbouring moments.
     pub fn snapshot(&self) -> Snapshot {
+        let steps_back = self.steps_back.load(Ordering::Acquire);
+        let [from, to] = self.last_step_back.each_ref().map(|tick| tick.load(Ordering::Relaxed));
+        let next = self.next();
         Snapshot {
-            last: Some(self.next.load(Ordering::Acquire))
-                .filter(|next| *next != self.first)
-                .map(|next| next - 1),
+            last: Some(next).filter(|next| *next > self.first.load(Ordering::Acquire)).map(|next| next - 1),
+            placed: self.placed.load(Ordering::Acquire),
+            limit: self.limit(),
             full_ticks: self.full_ticks.load(Ordering::Relaxed),
-            steps_back: self.steps_back(),
+            steps_back,
             largest_step_back: self.largest_step_back.load(Ordering::Relaxed),
+            last_step_back: (steps_back > 0).then_some(StepBack { from, to }),
         }
     }
 }
 
 /// Mixes a number into one that looks random: the finaliser of `SplitMix64` (Steele, Lea, Flood 2014).
-const fn scatter(mut z: u64) -> u64 {
+pub(crate) const fn scatter(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

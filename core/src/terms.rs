@@ -106,6 +106,19 @@ impl Terms {
         Self { max_id: self.start.saturating_sub(1), ..*self }
     }
 
+    /// The terms after a promotion: what the former primary may have reserved without its standby knowing is passed over.
+    /// That is as much as two buffers hold, the largest segment twice, but no more than half of what is left.
+    #[must_use]
+    pub fn skipped_ahead(&self) -> Self {
+        let left = self.left_after(self.max_id);
+        let skipped = (2 * self.max_step.clamp(1, MAX_STEP).unsigned_abs()).min(left / 2);
+        let last = self.first_after(self.max_id).filter(|_| skipped > 0).and_then(|first| {
+            let distance = i64::try_from(skipped - 1).ok()?.checked_mul(self.increment.max(1))?;
+            first.checked_add(distance)
+        });
+        Self { max_id: last.unwrap_or(self.max_id), ..*self }
+    }
+
     /// How small and how large segments may be.
     pub fn bounds(&self) -> Bounds {
         let ids = |step: i64| u32::try_from(step.clamp(1, MAX_STEP)).unwrap_or(1);

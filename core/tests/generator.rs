@@ -3,16 +3,13 @@
 
 use snowflake_ids_core::{
     Block, Cause, ClockRollback, Drift, Explain, Generator, Kind, Layout, Refusal, Rules, SequenceStart,
-    Stretch, UnixMicros,
+    StepBack, Stretch, Taken, UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000;
-/// A start before every epoch leaves the first tick to the test.
-const BEFORE: UnixMicros = UnixMicros(0);
-
-/// A generator of the default layout whose clock is set in milliseconds after the epoch.
+/// A generator in its first tenure, with everything reserved, whose clock is set in ticks after the epoch.
 struct Bench {
     layout: Layout,
     generator: Generator,
@@ -22,7 +19,9 @@ struct Bench {
 impl Bench {
     fn new(layout: &str, max_drift: u64, start: SequenceStart) -> Self {
         let layout: Layout = layout.parse().unwrap();
-        Self { generator: Generator::new(&layout, BEFORE), rules: Rules { max_drift, start }, layout }
+        let generator = Generator::new();
+        generator.begin(0, 0, layout.end_position());
+        Self { generator, rules: Rules { max_drift, start }, layout }
     }
 
     fn at(&self, tick: u64) -> UnixMicros {
@@ -32,7 +31,7 @@ impl Bench {
     /// Takes up to `want` at a tick: (tick, sequence) of the first, and how many there were.
     fn take(&self, tick: u64, want: u32) -> Result<(u64, u64, u64), Refusal> {
         let want = NonZeroU32::new(want).unwrap();
-        let stretch = self.generator.take(&self.layout, &self.rules, &self.at(tick), want)?;
+        let stretch = self.generator.take(&self.layout, &self.rules, &self.at(tick), want)?.stretch;
         let bits = self.layout.widths().sequence;
         Ok((stretch.from >> bits, stretch.from & ((1 << bits) - 1), stretch.count()))
     }
@@ -137,7 +136,7 @@ fn a_moment_in_the_future_ends_in_a_bounded_error_and_not_in_a_stream_of_such_id
         let error = bench.take(now + later, 1).unwrap_err();
         assert_eq!(error.kind(), Kind::ClockBehind);
         assert!(error.detail().is_some_and(|detail| detail.contains("years")), "{:?}", error.detail());
-        assert!(error.hint().is_some_and(|hint| hint.contains("restart")));
+        assert!(error.hint().is_some_and(|hint| hint.contains("switch")));
     }
     assert_eq!(bench.generator.snapshot().last.map(|position| position >> 12), Some(future));
 }
@@ -219,27 +218,37 @@ fn zero_puts_every_id_of_a_low_rate_on_one_shard() {
     assert!((1000..2000).all(|tick| bench.take(tick, 1).unwrap().1 == 0));
 }
 
-/// A virtual machine whose clock is set right after the server has started.
+/// A server that was down while its clock was set back.
 #[test]
-fn a_clock_that_was_ahead_at_the_start_is_a_step_back() {
-    let layout = Layout::default();
-    let rules = Rules { max_drift: 60 * SECOND, start: SequenceStart::Zero };
-    let generator = Generator::new(&layout, layout.instant(7_200_000));
-    let refusal = generator.take(&layout, &rules, &layout.instant(3_600_000), NonZeroU32::MIN).unwrap_err();
-    assert!(matches!(refusal, Refusal::Drift(Drift { cause: Cause::StepBack, .. })), "{refusal:?}");
-    let seen = generator.snapshot();
+fn a_clock_that_was_ahead_before_the_start_is_a_step_back() {
+    let bench = default(60 * SECOND);
+    bench.generator.begin(0, 7_200_000 << 12, bench.layout.end_position());
+    bench.generator.resume(7_200_000, 3_600_000);
+    assert_eq!(bench.drift(3_600_000, 1).cause, Cause::StepBack);
+    let seen = bench.generator.snapshot();
     assert_eq!((seen.steps_back, seen.largest_step_back, seen.last), (1, 3_600_000, None));
+    assert_eq!(seen.last_step_back, Some(StepBack { from: 7_200_000, to: 3_600_000 }));
 }
 
 #[test]
-fn a_tick_longer_than_the_drift_is_waited_out_after_the_start_and_named() {
-    let layout: Layout = "28/0/10/12 unit=3600s".parse().unwrap();
-    let rules = Rules { max_drift: 60 * SECOND, start: SequenceStart::Zero };
-    let generator = Generator::new(&layout, layout.instant(500));
-    let refusal = generator.take(&layout, &rules, &layout.instant(500), NonZeroU32::MIN).unwrap_err();
-    assert!(matches!(refusal, Refusal::Drift(Drift { cause: Cause::Start, .. })), "{refusal:?}");
-    assert!(generator.take(&layout, &rules, &layout.instant(501), NonZeroU32::MIN).is_ok());
-    assert_eq!(generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
+fn a_clock_that_went_on_before_the_start_is_no_step_back() {
+    let bench = default(SECOND);
+    bench.generator.resume(1_000, 2_000);
+    assert_eq!(bench.take(2_000, 1), Ok((2_000, 0, 1)));
+    assert_eq!(bench.generator.snapshot().last_step_back, None);
+}
+
+/// After a kill the mark is ahead of the clock by what was reserved; where that is more than the drift, it is waited for.
+#[test]
+fn what_was_reserved_before_the_start_is_waited_out_and_named() {
+    let bench = default(SECOND);
+    bench.generator.begin(0, 503_000 << 12, bench.layout.end_position());
+    bench.generator.resume(500_000, 500_000);
+    let drift = bench.drift(500_000, 1);
+    assert_eq!((drift.cause, drift.ahead), (Cause::Start, 3 * SECOND));
+    assert_eq!(drift.patience(ClockRollback::Error, Duration::from_secs(9)), Some(Duration::from_secs(2)));
+    assert_eq!(bench.take(502_000, 1), Ok((503_000, 0, 1)));
+    assert_eq!(bench.generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
 }
 
 /// After a small step back that is behind us, a burst is a burst.
@@ -253,20 +262,62 @@ fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
     assert_eq!(bench.drift(19_600, 1).cause, Cause::Demand);
 }
 
-/// A server that restarts within a tick: its predecessor may have issued ids of that very tick.
 #[test]
-fn the_tick_of_the_start_is_left_to_the_generator_before() {
-    let layout: Layout = "28/0/22/13 unit=1s epoch=2016-05-20".parse().unwrap();
-    let rules = Rules { max_drift: SECOND, start: SequenceStart::Zero };
-    let started = UnixMicros(layout.instant(500).0 + 300_000);
-    let before = Generator::new(&layout, BEFORE);
-    let earlier = before.take(&layout, &rules, &started, NonZeroU32::new(100).unwrap()).unwrap();
-    let after = Generator::new(&layout, started);
-    assert_eq!(after.snapshot().last, None);
-    let later = after.take(&layout, &rules, &started, NonZeroU32::MIN).unwrap();
-    assert!(later.from >= earlier.to);
-    assert_eq!(later.from, 501 << 13);
-    assert_eq!(after.snapshot().last, Some(501 << 13));
+fn nobody_takes_before_the_first_tenure() {
+    let bench = default(SECOND);
+    let generator = Generator::new();
+    let refused = generator.take(&bench.layout, &bench.rules, &bench.at(100), NonZeroU32::MIN);
+    assert_eq!(refused, Err(Refusal::Unreserved));
+    assert_eq!((generator.snapshot().last, generator.limit()), (None, 0));
+}
+
+#[test]
+fn nothing_is_issued_at_or_above_the_mark() {
+    let bench = default(60 * SECOND);
+    bench.generator.begin(0, 100 << 12, 102 << 12 | 5);
+    assert_eq!(bench.take(101, 4096), Ok((101, 0, 4096)));
+    assert_eq!(bench.take(101, 4096), Ok((102, 0, 5)), "a stretch ends at the mark");
+    assert_eq!(bench.take(101, 1), Err(Refusal::Unreserved));
+    assert_eq!(bench.take(103, 1), Err(Refusal::Unreserved), "a fresh tick above the mark");
+    assert_eq!(bench.generator.next(), 102 << 12 | 5);
+    bench.generator.raise(110 << 12);
+    assert_eq!(bench.take(101, 1), Ok((102, 5, 1)));
+    bench.generator.raise(104 << 12);
+    assert_eq!(bench.generator.limit(), 110 << 12, "a mark never falls");
+}
+
+/// A jump beyond what is reserved may be a mistake: it is noted only when the mark has followed it.
+#[test]
+fn a_clock_beyond_the_mark_leaves_no_trace() {
+    let bench = default(SECOND);
+    bench.generator.begin(0, 100 << 12, 200 << 12);
+    bench.take(100, 1).unwrap();
+    assert_eq!(bench.take(1_000_000, 1), Err(Refusal::Unreserved));
+    assert_eq!(bench.take(101, 1), Ok((101, 0, 1)));
+    assert_eq!(bench.generator.snapshot().steps_back, 0);
+}
+
+#[test]
+fn a_tenure_ends_exactly_where_its_last_id_was() {
+    let bench = default(SECOND);
+    bench.take(100, 10).unwrap();
+    assert_eq!(bench.generator.close(), 100 << 12 | 10);
+    assert_eq!(bench.take(100, 1), Err(Refusal::Unreserved));
+    assert_eq!(bench.take(200, 1), Err(Refusal::Unreserved));
+    assert_eq!(bench.generator.close(), 100 << 12 | 10, "closed twice, it still knows");
+    assert_eq!(bench.generator.next(), 100 << 12 | 10);
+}
+
+#[test]
+fn ids_carry_the_bits_of_the_tenure_they_were_taken_in() {
+    let bench = default(SECOND);
+    let take = |tick| bench.generator.take(&bench.layout, &bench.rules, &bench.at(tick), NonZeroU32::MIN);
+    bench.generator.begin(0b01 << 12, 500 << 12, 600 << 12);
+    assert_eq!(take(500).unwrap().placed, 0b01 << 12);
+    bench.generator.begin(0b10 << 12, 400 << 12, 450 << 12);
+    let taken = take(400).unwrap();
+    assert_eq!((taken.placed, taken.stretch.from), (0b10 << 12, 400 << 12), "another node has its own mark");
+    assert_eq!(bench.generator.snapshot().last, Some(400 << 12));
 }
 
 #[test]
@@ -278,14 +329,20 @@ fn nothing_is_taken_by_a_refused_call() {
     assert_eq!(bench.generator.snapshot(), before);
 }
 
+/// Positions of the node whose bits are 7 in place.
+fn taken(from: u64, to: u64) -> Taken {
+    Taken { stretch: Stretch { from, to }, placed: 7 << 12 }
+}
+
 #[test]
-fn a_block_is_worth_nothing_once_the_clock_has_stepped_back() {
+fn a_block_is_worth_nothing_in_another_era_and_keeps_its_bits() {
     let block = Block::empty();
-    block.fill(Stretch { from: 10, to: 20 }, 0);
+    block.fill(taken(10, 20), 0);
+    assert_eq!(block.placed(), 7 << 12);
     assert_eq!(block.pop(0), Some(10));
     assert_eq!(block.pop(1), None);
     assert_eq!(block.pop_many(5, 1), None);
-    block.fill(Stretch { from: 30, to: 40 }, 1);
+    block.fill(taken(30, 40), 1);
     assert_eq!(block.pop(1), Some(30));
     assert_eq!(block.pop_many(5, 1), Some(Stretch { from: 31, to: 36 }));
 }
@@ -299,7 +356,7 @@ fn a_block_looks_at_the_clock_now_and_then() {
     assert!(!bench.generator.allows(&bench.layout, &bench.rules, &before, 20_000 << 12), "before the epoch");
 
     let block = Block::empty();
-    block.fill(Stretch { from: 0, to: 2 * Block::SPAN + 5 }, 0);
+    block.fill(taken(0, 2 * Block::SPAN + 5), 0);
     let popped = |from: u64, to: u64| (from..to).all(|position| block.pop(0) == Some(position));
     assert!(popped(0, Block::SPAN));
     assert_eq!(block.pop(0), None, "due for a look at the clock");
@@ -311,7 +368,7 @@ fn a_block_looks_at_the_clock_now_and_then() {
     assert!(block.renew(0, |position| position == 2 * Block::SPAN + 4));
     assert!(popped(2 * Block::SPAN, 2 * Block::SPAN + 5));
     assert!(!block.renew(0, |_| true), "used up");
-    block.fill(Stretch { from: 500, to: 600 }, 0);
+    block.fill(taken(500, 600), 0);
     block.clear();
     assert!(block.pop(0).is_none() && !block.renew(0, |_| true));
 }

@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
-use snowflake_ids_core::{Clock, Generator, Layout, Rules, SequenceStart, UnixMicros};
+use snowflake_ids_core::{Clock, Generator, Layout, Refusal, Rules, SequenceStart, Taken, UnixMicros};
 use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
@@ -24,16 +24,23 @@ fn at(tick: u64) -> UnixMicros {
     layout().instant(tick)
 }
 
+/// A generator in its first tenure, with everything reserved.
+fn begun() -> Arc<Generator> {
+    let generator = Generator::new();
+    generator.begin(0, 0, layout().end_position());
+    Arc::new(generator)
+}
+
 /// Runs one thread per list of ticks, each taking `want` at each of its ticks; gives what each got.
 fn run(schedule: [&'static [u64]; 2], want: u32) -> (Arc<Generator>, Vec<Vec<u64>>) {
-    let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
+    let generator = begun();
     let threads = schedule.map(|ticks| {
         let generator = Arc::clone(&generator);
         thread::spawn(move || {
             let mut got = Vec::new();
             for &tick in ticks {
                 let want = NonZeroU32::new(want).unwrap();
-                let stretch = generator.take(&layout(), &rules(), &at(tick), want).unwrap();
+                let stretch = generator.take(&layout(), &rules(), &at(tick), want).unwrap().stretch;
                 got.extend(stretch.from..stretch.to);
             }
             got
@@ -90,7 +97,7 @@ impl Clock for Steady {
 #[test]
 fn a_steady_clock_never_looks_like_a_step_back() {
     loom::model(|| {
-        let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
+        let generator = begun();
         let ticks = Arc::new(AtomicI64::new(5));
         let threads = [1, 2].map(|calls| {
             let (generator, clock) = (Arc::clone(&generator), Steady(Arc::clone(&ticks)));
@@ -110,7 +117,7 @@ fn a_steady_clock_never_looks_like_a_step_back() {
 #[test]
 fn of_all_who_see_a_step_back_one_counts_it() {
     loom::model(|| {
-        let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
+        let generator = begun();
         generator.take(&layout(), &rules(), &at(9), ONE).unwrap();
         let threads = [(); 2].map(|()| {
             let generator = Arc::clone(&generator);
@@ -138,7 +145,7 @@ impl Clock for Set {
 #[test]
 fn a_reading_from_before_a_step_back_does_not_hide_it() {
     loom::model(|| {
-        let generator = Arc::new(Generator::new(&layout(), UnixMicros(0)));
+        let generator = begun();
         let clock = Arc::new(AtomicI64::new(5));
         let take = |generator: &Generator, clock: &Arc<AtomicI64>| {
             generator.take(&layout(), &rules(), &Set(Arc::clone(clock)), ONE).unwrap();
@@ -159,5 +166,105 @@ fn a_reading_from_before_a_step_back_does_not_hide_it() {
         }
         take(&generator, &clock);
         assert_eq!(generator.snapshot().steps_back, 1);
+    });
+}
+
+/// The bits of two nodes.
+const A: u64 = 1 << 2;
+const B: u64 = 2 << 2;
+
+/// One position at tick 2, which is behind every tenure below; None where nothing is reserved.
+fn try_one(generator: &Generator) -> Option<Taken> {
+    match generator.take(&layout(), &rules(), &at(2), ONE) {
+        Ok(taken) => Some(taken),
+        Err(Refusal::Unreserved) => None,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// Lets a thread take a position while this one does something, and then one itself; gives both.
+fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> Vec<Taken> {
+    let taker = {
+        let generator = Arc::clone(generator);
+        thread::spawn(move || try_one(&generator))
+    };
+    act(generator);
+    let mine = try_one(generator);
+    taker.join().unwrap().into_iter().chain(mine).collect()
+}
+
+/// All interleavings with at most three switches of thread that nobody asked for: a change of tenure is too long
+/// for all of them.
+fn model(run: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(run);
+}
+
+/// Fails when the tenure is not read again after the take, and when it is not made odd before it changes.
+#[test]
+fn a_position_is_made_with_the_bits_of_its_own_tenure() {
+    model(|| {
+        let generator = Arc::new(Generator::new());
+        generator.begin(A, 20, 24);
+        for Taken { stretch, placed } in while_one_takes(&generator, |generator| generator.begin(B, 8, 12)) {
+            let own = if placed == A { 20..24 } else { 8..12 };
+            assert!(own.contains(&stretch.from), "{stretch:?} of {placed}");
+        }
+    });
+}
+
+/// Fails for the same reasons, and when the end of a tenure is not read and closed in one step: where the positions
+/// of both overlap, a mix-up is an id twice.
+#[test]
+fn two_tenures_over_the_same_positions_share_no_id() {
+    model(|| {
+        let generator = Arc::new(Generator::new());
+        generator.begin(A, 8, 10);
+        let first = try_one(&generator);
+        let mut ids: Vec<_> = while_one_takes(&generator, |generator| generator.begin(B, 8, 10))
+            .into_iter()
+            .chain(first)
+            .map(|taken| layout().id(taken.stretch.from, taken.placed))
+            .collect();
+        let issued = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), issued, "{ids:?}");
+    });
+}
+
+/// Fails when the end is read before takers are kept out, instead of in one step with it.
+#[test]
+fn nothing_is_handed_out_at_or_above_what_close_said() {
+    model(|| {
+        let generator = Arc::new(Generator::new());
+        generator.begin(A, 8, 16);
+        let mut end = 0;
+        let taken = while_one_takes(&generator, |generator| end = generator.close());
+        assert!(taken.iter().all(|taken| taken.stretch.to <= end), "{taken:?} beyond {end}");
+    });
+}
+
+#[test]
+fn nothing_is_handed_out_at_or_above_the_mark_before_it_is_raised() {
+    model(|| {
+        let generator = Arc::new(Generator::new());
+        generator.begin(A, 8, 9);
+        generator.take(&layout(), &rules(), &at(2), ONE).unwrap();
+        let durable = Arc::new(AtomicI64::new(9));
+        let raiser = {
+            let (generator, durable) = (Arc::clone(&generator), Arc::clone(&durable));
+            thread::spawn(move || {
+                durable.store(12, Ordering::SeqCst);
+                generator.raise(12);
+            })
+        };
+        if let Some(taken) = try_one(&generator) {
+            // A read-modify-write sees the newest value, as a crash would.
+            assert!(taken.stretch.to <= durable.fetch_add(0, Ordering::SeqCst).cast_unsigned());
+        }
+        raiser.join().unwrap();
+        assert!(try_one(&generator).is_some(), "the new mark is there for everybody");
     });
 }

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::{
-    Block, Field, Format, Generator, Layout, Node, Order, Rules, SequenceStart, Stretch, TickError,
+    Block, Field, Format, Generator, Layout, Node, Order, Rules, SequenceStart, Stretch, Taken, TickError,
     UnixMicros, Widths,
 };
 use std::num::NonZeroU32;
@@ -125,13 +125,14 @@ proptest! {
         start in prop::sample::select(&[SequenceStart::Zero, SequenceStart::Random, SequenceStart::Rotate][..]),
         calls in prop::collection::vec((any::<u64>(), 1_u32..100_000), 1..60),
     ) {
-        let generator = Generator::new(&layout, UnixMicros(-1));
+        let generator = Generator::new();
+        generator.begin(0, 0, layout.end_position());
         let rules = Rules { max_drift, start };
         let span = (layout.last_instant().0 - layout.epoch().0).cast_unsigned();
         let mut end = 0;
         for (clock, want) in calls {
             let at = UnixMicros(layout.epoch().0 + (clock % (span + 1)).cast_signed());
-            let Ok(Stretch { from, to }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
+            let Ok(Taken { stretch: Stretch { from, to }, .. }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
             prop_assert!(from >= end, "{from} was issued before {end}");
             prop_assert!(from < to && to - from <= u64::from(want));
             prop_assert!(to <= layout.end_position());
@@ -147,7 +148,7 @@ proptest! {
     fn a_block_gives_each_position_once(from in 0_u64..1 << 60, count in 1_u64..1000, asks in prop::collection::vec(0_u64..50, 1..100)) {
         let block = Block::empty();
         prop_assert_eq!(block.pop(0), None);
-        block.fill(Stretch { from, to: from + count }, 0);
+        block.fill(Taken { stretch: Stretch { from, to: from + count }, placed: 0 }, 0);
         let mut expected = from;
         for ask in asks {
             let pop = || match ask {

@@ -19,15 +19,25 @@ ALTER SYSTEM SET snowflake_ids.worker_id = 'seven';
 \echo :LAST_ERROR_SQLSTATE
 ALTER SYSTEM SET snowflake_ids.worker_id = '-1';
 \echo :LAST_ERROR_SQLSTATE
-ALTER SYSTEM SET snowflake_ids.worker_id = 'auto';
+ALTER SYSTEM SET snowflake_ids.worker_id = '';
+\echo :LAST_ERROR_SQLSTATE
+ALTER SYSTEM SET snowflake_ids.worker_id_policy = 'lottery';
+\echo :LAST_ERROR_SQLSTATE
+ALTER SYSTEM SET snowflake_ids.reserve = '99ms';
+\echo :LAST_ERROR_SQLSTATE
+ALTER SYSTEM SET snowflake_ids.lease_horizon = '59s';
+\echo :LAST_ERROR_SQLSTATE
+ALTER SYSTEM SET snowflake_ids.max_clock_jump = '999ms';
+\echo :LAST_ERROR_SQLSTATE
+ALTER SYSTEM SET snowflake_ids.max_clock_skew = '-1s';
+\echo :LAST_ERROR_SQLSTATE
+SET snowflake_ids.reserve = '1s';
 \echo :LAST_ERROR_SQLSTATE
 ALTER SYSTEM SET snowflake_ids.datacenter_id = -1;
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.max_drift = -1;
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.max_drift = '1 year';
-\echo :LAST_ERROR_SQLSTATE
-SET snowflake_ids.clock_rollback = 'switch';
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.clock_rollback = 'panic';
 \echo :LAST_ERROR_SQLSTATE
@@ -46,6 +56,7 @@ SET snowflake_ids.wroker_id = 1;
 SET snowflake_ids.max_drift = '2min';
 SHOW snowflake_ids.max_drift;
 SET snowflake_ids.clock_rollback = 'error';
+SET snowflake_ids.clock_rollback = 'switch';
 SET snowflake_ids.max_wait = 0;
 SET snowflake_ids.sequence_start = 'rotate';
 SET snowflake_ids.cache = 1000000;

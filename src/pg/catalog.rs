@@ -1,13 +1,14 @@
-//! The extension's table of tags, as the catalog knows it.
+//! The extension and its tables, as the catalog knows them.
 
 use pgrx::{PgRelation, pg_guard, pg_sys};
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::sync::Once;
 
 use super::guc;
 use super::process::PerProcess;
 
-/// The table's oid, which is another one after the extension was dropped and created again.
+/// A table's oid, which is another one after the extension was dropped and created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
@@ -18,24 +19,29 @@ static SOURCE: PerProcess<Cell<Option<Source>>> = PerProcess::new(Cell::new(None
 static ON_CHANGE: PerProcess<Cell<Option<Action>>> = PerProcess::new(Cell::new(None));
 
 impl Source {
-    /// The table of this database; None where the extension is not, or no more. Looked up once, and again when
+    /// The table of tags of this database; None where the extension is not, or no more. Looked up once, and again when
     /// the table was changed or dropped.
     pub fn find() -> Option<Self> {
         watch();
         if SOURCE.get().is_none() {
-            SOURCE.set(Self::look_up());
+            SOURCE.set(Self::look_up(c"segment"));
         }
         SOURCE.get()
     }
 
-    fn look_up() -> Option<Self> {
+    /// The table of worker ids of this database; None where the extension is not. Only within a transaction.
+    pub fn registry() -> Option<Self> {
+        Self::look_up(c"worker")
+    }
+
+    fn look_up(name: &CStr) -> Option<Self> {
         // SAFETY: within a transaction, as the callers are; the names are constants.
         let table = unsafe {
             let schema = pg_sys::get_namespace_oid(c"snowflake_ids".as_ptr(), true);
             if schema == pg_sys::InvalidOid {
                 return None;
             }
-            pg_sys::get_relname_relid(c"segment".as_ptr(), schema)
+            pg_sys::get_relname_relid(name.as_ptr(), schema)
         };
         (table != pg_sys::InvalidOid).then_some(Self(table))
     }
@@ -89,6 +95,14 @@ impl Source {
         }
         done
     }
+}
+
+/// The oid of the extension in this database: the lower, the earlier it was created. None where it is not, or has no
+/// table of worker ids. Only within a transaction.
+pub fn extension() -> Option<u32> {
+    // SAFETY: as above.
+    let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
+    (extension != pg_sys::InvalidOid && Source::registry().is_some()).then_some(extension.to_u32())
 }
 
 /// Has `action` called whenever the table was changed or dropped.

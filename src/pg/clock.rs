@@ -20,6 +20,11 @@ pub fn uptime() -> Duration {
     Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
 }
 
+/// Microseconds since the machine was started, of a clock that nobody steps and that goes on while it sleeps.
+pub fn since_boot() -> u64 {
+    micros(libc::CLOCK_BOOTTIME).cast_unsigned()
+}
+
 #[inline]
 fn micros(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

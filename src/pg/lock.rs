@@ -16,17 +16,29 @@ unsafe impl Sync for LwLock {}
 
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
-/// Asks the server for the lock. Only while it adds up what shared memory is needed.
+/// How many there are.
+const LOCKS: i32 = 2;
+
+/// What a lock is for.
+#[derive(Clone, Copy)]
+pub enum For {
+    /// Which tag has which place.
+    Directory = 0,
+    /// The state of the server: who issues, and how far.
+    State = 1,
+}
+
+/// Asks the server for the locks. Only while it adds up what shared memory is needed.
 pub fn request() {
     // SAFETY: the caller sees to the time; the name is a constant.
-    unsafe { pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), 1) }
+    unsafe { pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS) }
 }
 
 impl LwLock {
-    /// The lock that was requested. Only while shared memory is laid out.
-    pub fn requested() -> Self {
-        // SAFETY: one was requested under this name.
-        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock })
+    /// One of the locks that were requested. Only while shared memory is laid out.
+    pub fn requested(purpose: For) -> Self {
+        // SAFETY: as many were requested under this name.
+        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose as usize)).lock })
     }
 
     fn acquire(&self, mode: pg_sys::LWLockMode::Type) {

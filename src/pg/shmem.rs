@@ -1,6 +1,7 @@
 //! Shared memory: blocks that are laid out and filled at server start.
 
 pub mod generator;
+pub mod leases;
 pub mod segments;
 
 use super::lock;
@@ -19,7 +20,7 @@ pub struct Block {
     attach: unsafe fn(*mut u8),
 }
 
-const BLOCKS: [Block; 2] = [generator::BLOCK, segments::BLOCK];
+const BLOCKS: [Block; 3] = [generator::BLOCK, segments::BLOCK, leases::BLOCK];
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 

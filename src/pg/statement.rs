@@ -3,7 +3,7 @@
 use super::process::PerProcess;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
-use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData};
+use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTable};
 use std::cell::RefCell;
 
 /// A statement, planned when it is first run and kept.
@@ -36,6 +36,26 @@ impl Statement {
         arguments: &[DatumWithOid<'_>],
         read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
     ) -> Result<Option<T>, SpiError> {
+        self.with_rows(arguments, |rows| rows.into_iter().next().map(|row| read(&row)).transpose())
+    }
+
+    /// Runs it and reads all of its rows.
+    ///
+    /// # Errors
+    /// Those of SPI; SQL errors are thrown.
+    pub fn all<T>(
+        &self,
+        arguments: &[DatumWithOid<'_>],
+        mut read: impl FnMut(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
+    ) -> Result<Vec<T>, SpiError> {
+        self.with_rows(arguments, |rows| rows.into_iter().map(|row| read(&row)).collect())
+    }
+
+    fn with_rows<T>(
+        &self,
+        arguments: &[DatumWithOid<'_>],
+        read: impl FnOnce(SpiTupleTable<'_>) -> Result<T, SpiError>,
+    ) -> Result<T, SpiError> {
         Spi::connect_mut(|client| {
             let mut kept = self.kept.borrow_mut();
             let plan = match &mut *kept {
@@ -45,8 +65,7 @@ impl Statement {
                     empty.insert(client.prepare_mut(self.sql, &types)?.keep())
                 }
             };
-            let rows = client.update(&*plan, None, arguments)?;
-            rows.into_iter().next().map(|row| read(&row)).transpose()
+            read(client.update(&*plan, None, arguments)?)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Text arguments in any encoding.
+//! Text in any encoding: as arguments, and as results.
 //!
 //! pgrx's `&str` panics where a database is not in UTF-8 and a user types an accent. All text that this
 //! extension understands is ASCII; what isn't UTF-8 is read with a replacement character, and refused as any
@@ -6,8 +6,16 @@
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::nullable::Nullable;
+use pgrx::pg_sys;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use std::borrow::Cow;
+
+/// A text that is right in this database: where that is not in UTF-8, letters that are not ASCII become question marks.
+pub fn legible(text: &str) -> String {
+    // SAFETY: looks at a variable of this process.
+    let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
+    text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
+}
 
 /// A text argument.
 pub struct Text<'a>(Cow<'a, str>);

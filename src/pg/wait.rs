@@ -11,6 +11,10 @@ const SLICE: Duration = Duration::from_millis(100);
 pub enum Event {
     /// `SnowflakeClock`: a call waits for the clock.
     Clock,
+    /// `SnowflakeState`: a call waits until another has written the state.
+    State,
+    /// `SnowflakeLease`: a call waits for a worker id.
+    Lease,
     /// `SegmentRefill`: a call waits for ids of a tag.
     Refill,
     /// `SegmentWorkerMain`: a worker waits for work.
@@ -24,9 +28,12 @@ impl Event {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     pub fn number(self) -> u32 {
         use std::sync::atomic::{AtomicU32, Ordering};
-        static NUMBERS: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
+        const EVENTS: usize = Event::Supervisor as usize + 1;
+        static NUMBERS: [AtomicU32; EVENTS] = [const { AtomicU32::new(0) }; EVENTS];
         let name = match self {
             Self::Clock => c"SnowflakeClock",
+            Self::State => c"SnowflakeState",
+            Self::Lease => c"SnowflakeLease",
             Self::Refill => c"SegmentRefill",
             Self::Worker => c"SegmentWorkerMain",
             Self::Supervisor => c"SegmentSupervisorMain",

@@ -26,11 +26,33 @@ pub fn register_supervisor() {
 /// # Errors
 /// All of `max_worker_processes` are in use.
 pub fn start_refiller(desk: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+    start("snowflake_ids segments", "snowflake_ids_refiller_main", desk, database)
+}
+
+/// Asks for a registrar for a database, to serve it or only to look into it. Only from the supervisor.
+///
+/// # Errors
+/// All of `max_worker_processes` are in use.
+pub fn start_registrar(errand: Errand, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+    start("snowflake_ids registrar", "snowflake_ids_registrar_main", errand as u32, database)
+}
+
+/// What a registrar is started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// To lease worker ids from this database's registry.
+    Serve = 0,
+    /// To see whether there is one.
+    Survey = 1,
+}
+
+/// The two numbers come to the worker as its argument.
+fn start(name: &str, main: &str, number: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     // SAFETY: set once at the start of every process.
     let me = unsafe { pg_sys::MyProcPid };
-    builder("snowflake_ids segments", "snowflake_ids_refiller_main")
+    builder(name, main)
         .set_restart_time(None)
-        .set_argument(Some(pg_sys::Datum::from(u64::from(desk) << 32 | u64::from(database))))
+        .set_argument(Some(pg_sys::Datum::from(u64::from(number) << 32 | u64::from(database))))
         .set_notify_pid(me)
         .load_dynamic()
         .map_err(|_| Unavailable)
@@ -79,9 +101,9 @@ pub fn connect_to_no_database() {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
 }
 
-/// What [`start_refiller`] gave a worker.
+/// What [`start`] gave a worker: its desk or errand, and its database.
 #[allow(clippy::cast_possible_truncation, reason = "the two halves that it put together")]
-pub fn desk_and_database(argument: pg_sys::Datum) -> (u32, u32) {
+pub fn number_and_database(argument: pg_sys::Datum) -> (u32, u32) {
     let argument = argument.value() as u64;
     ((argument >> 32) as u32, argument as u32)
 }
@@ -99,21 +121,21 @@ unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
     action();
 }
 
-/// Connects this worker to a database, as its superuser, with settings that users can't change for it.
-pub fn connect(database: u32) {
-    const OF_ITS_OWN: [(&CStr, &CStr); 5] = [
+/// Connects this worker to a database, as its superuser, with settings that users can't change for it. It waits for locks
+/// so long.
+pub fn connect(database: u32, lock_timeout: &CStr) {
+    let of_its_own: [(&CStr, &CStr); 5] = [
         (c"search_path", c"pg_catalog, pg_temp"),
         (c"default_transaction_isolation", c"read committed"),
         (c"default_transaction_read_only", c"off"),
         (c"session_replication_role", c"origin"),
-        // What is locked must not keep other tags waiting.
-        (c"lock_timeout", c"20ms"),
+        (c"lock_timeout", lock_timeout),
     ];
     // SAFETY: once, by a worker that has no connection.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::Oid::from(database), pg_sys::InvalidOid, 0);
     }
-    for (name, value) in OF_ITS_OWN {
+    for (name, value) in of_its_own {
         guc::impose(name, value);
     }
     // What is handed out must have reached the disk. Whoever asks for more than that gets it.

@@ -40,8 +40,8 @@ pub struct Slot {
     pub floor: Floor,
     /// Why refills fail.
     pub trouble: TroubleCell,
-    /// How the tag's numbers are written.
-    pub format: Caption,
+    /// How the tag's numbers are written. Changed with the directory locked for writing.
+    pub format: Caption<8>,
     idleness: Idleness,
 }
 

@@ -39,7 +39,7 @@ fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<String, ErrorReport> 
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::error::{Need, Unready, bad_argument, explained, raise};
+    use crate::error::{Unready, bad_argument, explained, raise};
     use crate::pg::catalog::Source;
     use crate::pg::clock::SystemClock;
     use crate::pg::server;
@@ -199,9 +199,8 @@ mod snowflake_ids_internal {
         >,
         ErrorReport,
     > {
-        let segments = segments().ok_or_else(|| {
-            Unready::NotPreloaded(Need::Segments).report("snowflake_ids_internal.segment_slots")
-        })?;
+        let segments =
+            segments().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids_internal.segment_slots"))?;
         // Tags of other databases are for those who may see what others do.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();

@@ -5,14 +5,19 @@ use pgrx::prelude::*;
 /// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::error::{Need, Unready};
+    use crate::error::Unready;
     use crate::pg::clock::SystemClock;
-    use crate::pg::shmem::generator;
+    use crate::pg::shmem::generator::{self, Shared};
+    use crate::pg::{database, server};
     use crate::sql::time;
+    use crate::tenure;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::YEAR_MICROS;
-    use snowflake_ids_core::{Clock, Layout, UnixMicros};
+    use snowflake_ids_core::state::Identity;
+    use snowflake_ids_core::{Clock, Layout, Node, Snapshot, UnixMicros};
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::Relaxed;
 
     /// One row: the state of this server's generator since the server started.
     #[pg_extern(volatile, parallel_safe)]
@@ -32,21 +37,35 @@ mod snowflake_ids {
                 name!(steps_back, i64),
                 name!(largest_step_back, Interval),
                 name!(years_left, f64),
+                name!(rollback, Option<i32>),
+                name!(high_water_mark, Option<TimestampWithTimeZone>),
+                name!(reservations, i64),
+                name!(reserved_by_callers, i64),
+                name!(steps_forward, i64),
+                name!(clock_ahead, Interval),
+                name!(switches, i64),
+                name!(scope, &'static str),
+                name!(lease_horizon, Option<TimestampWithTimeZone>),
+                name!(registry, Option<String>),
+                name!(state, String),
             ),
         >,
         ErrorReport,
     > {
-        let shared = generator::shared()
-            .ok_or_else(|| Unready::NotPreloaded(Need::Generator).report("snowflake_ids.status"))?;
+        let shared =
+            generator::shared().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids.status"))?;
         let layout = &shared.layout;
-        let now = SystemClock.now();
         let snapshot = shared.generator.snapshot();
-        let last = snapshot.last.map(|position| layout.id(position, shared.placed).cast_signed());
+        let node = node(shared, &snapshot);
+        let counts = &shared.counts;
+        let count = |counter: &AtomicU64| counter.load(Relaxed).cast_signed();
+        let now = SystemClock.now();
+        let last = snapshot.last.map(|position| layout.id(position, snapshot.placed).cast_signed());
         let made = snapshot.last.map(|position| layout.instant(position >> layout.widths().sequence));
         let drift = made.map_or(0, |made| made.0.saturating_sub(now.0).max(0).cast_unsigned());
         Ok(TableIterator::once((
-            shared.node.map(|node| node.datacenter.cast_signed()),
-            shared.node.map(|node| node.worker.cast_signed()),
+            node.map(|node| node.datacenter.cast_signed()),
+            node.map(|node| node.worker.cast_signed()),
             layout.to_string(),
             time::to_sql(layout.epoch())?,
             last,
@@ -57,7 +76,41 @@ mod snowflake_ids {
             snapshot.steps_back.cast_signed(),
             time::interval(snapshot.largest_step_back.saturating_mul(layout.unit()))?,
             years_left(layout, now),
+            node.map(|node| node.rollback.cast_signed()),
+            (snapshot.limit > 0).then(|| time::to_sql(layout.instant_of(snapshot.limit))).transpose()?,
+            count(&counts.reservations),
+            count(&counts.by_callers),
+            count(&counts.steps_forward),
+            time::interval(counts.clock_ahead.load(Relaxed))?,
+            count(&counts.switches),
+            match shared.identity {
+                Identity::Fixed { .. } => "configured",
+                Identity::Leased { .. } => "this server only",
+            },
+            tenure::horizon(shared).map(time::to_sql).transpose()?,
+            u32::try_from(counts.registry.load(Relaxed)).ok().and_then(database::name),
+            state(shared, &snapshot),
         )))
+    }
+
+    /// Who issues, or is to.
+    fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
+        match shared.identity {
+            _ if snapshot.limit > 0 => shared.layout.node_of(snapshot.placed),
+            Identity::Fixed { datacenter, worker } => Some(Node { datacenter, worker, rollback: 0 }),
+            Identity::Leased { .. } => None,
+        }
+    }
+
+    /// Whether there are ids, and if not, why.
+    fn state(shared: &Shared, snapshot: &Snapshot) -> String {
+        if server::in_recovery() {
+            return "in recovery".into();
+        }
+        match tenure::look(shared) {
+            Err(hindrance) => hindrance.to_string(),
+            Ok(()) => if snapshot.limit > 0 { "ready" } else { "idle" }.into(),
+        }
     }
 
     /// To one digit; 0 when the layout's time is over.

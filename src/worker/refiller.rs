@@ -19,6 +19,7 @@ use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::segment::{Stamp, Supply};
 use snowflake_ids_core::step::HUNGER;
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How soon it tries again where a row is locked, or a transaction failed.
 const RETRY: Duration = Duration::from_millis(20);
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
+/// What is locked must not keep other tags waiting.
+const LOCK_TIMEOUT: &CStr = c"20ms";
 /// For how long it tries the same requests.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
@@ -39,7 +42,7 @@ pub fn run(desk_number: u32, database: u32) {
     if !desk.is_for(database) || !desk.station.enter() {
         return;
     }
-    worker::connect(database);
+    worker::connect(database, LOCK_TIMEOUT);
     desk.connected.store(true, Release);
     // So that it knows that this database can be helped.
     segments.supervisor.wake();

@@ -1,5 +1,8 @@
 //! The supervisor: sees to it that each database with unanswered requests has a refiller.
 
+mod leases;
+mod marks;
+
 use super::desk::Desk;
 use super::{leftover, pending};
 use crate::pg::shmem::segments::{Segments, segments};
@@ -8,6 +11,8 @@ use crate::pg::worker::{self, Sleep, Unavailable};
 use crate::pg::{database, server};
 use crate::segment::place;
 use crate::segment::slot::Trouble;
+use leases::Leases;
+use marks::Marks;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -32,10 +37,18 @@ pub fn run() {
             segments.supervisor.leave();
         }
     });
-    let mut supervisor = Supervisor { segments, started: BTreeMap::new(), refused: BTreeMap::new() };
+    let mut supervisor = Supervisor {
+        segments,
+        started: BTreeMap::new(),
+        refused: BTreeMap::new(),
+        marks: Marks::default(),
+        leases: Leases::new(),
+    };
+    supervisor.marks.begin();
     loop {
         let pause = supervisor.round();
         if worker::sleep(Event::Supervisor, pause) == Sleep::Stopped {
+            supervisor.marks.end();
             leftover::save(segments);
             worker::end();
         }
@@ -48,6 +61,10 @@ struct Supervisor {
     started: BTreeMap<usize, DynamicBackgroundWorker>,
     /// Databases whose refiller could not be started or did not get through, and when to try again.
     refused: BTreeMap<u32, (Instant, Duration)>,
+    /// The high-water mark of snowflake ids.
+    marks: Marks,
+    /// The worker id.
+    leases: Leases,
 }
 
 impl Supervisor {
@@ -59,7 +76,8 @@ impl Supervisor {
             self.help(database);
         }
         self.look_at_tags();
-        self.pause()
+        let due = [self.marks.round(), self.leases.round()].into_iter().flatten().min();
+        self.pause().min(due.unwrap_or(LOOK_AROUND))
     }
 
     /// The time until something is due.

@@ -1,11 +1,16 @@
 //! The server's generator of snowflake ids in shared memory.
 
 use super::Block;
-use crate::pg::clock::SystemClock;
+use crate::pg::clock::{SystemClock, since_boot};
+use crate::pg::cluster;
+use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
-use crate::settings::Config;
-use snowflake_ids_core::{Clock, Generator, Layout, Node};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::settings::{self, Config};
+use crate::tenure::{Counts, Keeper};
+use lock_api::RwLock;
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::{Clock, Generator, Layout, UnixMicros};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 /// The server's generator and what belongs to it. Tallies, one per process, follow it in memory.
 #[repr(C, align(64))]
@@ -14,14 +19,18 @@ pub struct Shared {
     pub generator: Generator,
     /// The layout of the ids.
     pub layout: Layout,
-    /// The server's identity; None until an operator chose one.
-    pub node: Option<Node>,
-    /// The bits of the identity, in place.
-    pub placed: u64,
-    /// Steps back of the clock that sessions have met. Repeats the generator's count among what is hardly
-    /// ever written: an id out of a session's block then touches no line that others write.
-    steps_back: AtomicU64,
+    /// Who is to issue.
+    pub identity: Identity,
     tallies: usize,
+    /// The anchor: what the wall clock showed when the machine was started, by the furthest reading that was
+    /// believed, which is that of the server's start at first. Far from what every call reads.
+    anchor: AtomicI64,
+    /// The time of the checkpoint that the server started from.
+    pub checkpoint: Option<UnixMicros>,
+    /// What happened.
+    pub counts: Counts,
+    /// What belongs to whoever writes the state.
+    pub keeper: RwLock<LwLock, Keeper>,
 }
 
 /// How many ids one process after the other took in one place of the process table. Its owner alone writes
@@ -39,20 +48,14 @@ pub fn shared() -> Option<&'static Shared> {
 }
 
 impl Shared {
-    /// Steps back of the clock that sessions have met.
-    #[inline]
-    pub fn steps_back(&self) -> u64 {
-        self.steps_back.load(Ordering::Relaxed)
+    /// The time by the anchor.
+    pub fn expected(&self, since_boot: u64) -> UnixMicros {
+        UnixMicros(self.anchor.load(Ordering::Relaxed).saturating_add_unsigned(since_boot))
     }
 
-    /// Makes known what the generator has counted.
-    #[inline]
-    pub fn announce_steps_back(&self) {
-        let counted = self.generator.steps_back();
-        if counted != self.steps_back() {
-            // Never downwards, so that no block seems fresh again.
-            self.steps_back.fetch_max(counted, Ordering::Relaxed);
-        }
+    /// Makes a reading of the clocks the anchor.
+    pub fn set_anchor(&self, wall: UnixMicros, since_boot: u64) {
+        self.anchor.store(wall.0.saturating_sub_unsigned(since_boot), Ordering::Relaxed);
     }
 
     /// Counts ids that this process took.
@@ -75,6 +78,16 @@ impl Shared {
     }
 }
 
+/// The wall clock, but where it has jumped too far ahead to be followed: then the time by the anchor.
+impl Clock for Shared {
+    fn now(&self) -> UnixMicros {
+        let wall = SystemClock.now();
+        let expected = self.expected(since_boot());
+        let ahead = wall.0.saturating_sub(expected.0);
+        if ahead > settings::max_clock_jump().cast_signed() { expected } else { wall }
+    }
+}
+
 const _: () = assert!(size_of::<Shared>().is_multiple_of(align_of::<Tally>()));
 
 /// The block, as the server lays it out.
@@ -90,16 +103,16 @@ unsafe fn attach(block: *mut u8) {
 
 unsafe fn fill(block: *mut u8, config: &Config) {
     let block: *mut Shared = block.cast();
-    let Config { layout, node, .. } = *config;
     let tallies = server::max_processes();
     let shared = Shared {
-        generator: Generator::new(&layout, SystemClock.now()),
-        layout,
-        node,
-        // Checked when the settings were read.
-        placed: node.and_then(|node| layout.place(node).ok()).unwrap_or(0),
-        steps_back: AtomicU64::new(0),
+        generator: Generator::new(),
+        layout: config.layout,
+        identity: config.identity,
         tallies,
+        anchor: AtomicI64::new(SystemClock.now().0.saturating_sub_unsigned(since_boot())),
+        checkpoint: cluster::checkpoint_time(),
+        counts: Counts::default(),
+        keeper: RwLock::from_raw(LwLock::requested(For::State), Keeper::default()),
     };
     // SAFETY: the block is writable, aligned to a cache line and of the size above.
     unsafe {

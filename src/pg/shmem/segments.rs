@@ -1,7 +1,7 @@
 //! The tags in use on this server, their buffers, and the workers that fill them, in shared memory.
 
 use super::Block;
-use crate::pg::lock::LwLock;
+use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
 use crate::pg::station::Station;
 use crate::segment::slot::Slot;
@@ -77,7 +77,7 @@ unsafe fn fill(block: *mut u8, config: &Config) {
         let index = array(block.add(plan.index), index_len(places), || 0);
         let segments = Segments {
             slots: array(block.add(plan.slots), places, Slot::new),
-            directory: RwLock::from_raw(LwLock::requested(), Directory::new(entries, index)),
+            directory: RwLock::from_raw(LwLock::requested(For::Directory), Directory::new(entries, index)),
             desks: array(block.add(plan.desks), server::max_workers(), Desk::default),
             supervisor: Station::default(),
             incarnations: AtomicU64::new(0),

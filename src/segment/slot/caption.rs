@@ -3,22 +3,28 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
-/// A text of up to 64 bytes that one process at a time writes, with the directory locked, and any number read.
-#[derive(Default)]
-pub struct Caption {
+/// A text of so many words of eight bytes that one process at a time writes and any number read. What is longer is cut.
+pub struct Caption<const WORDS: usize> {
     /// Odd while it is being written.
     version: AtomicU64,
     length: AtomicU64,
-    words: [AtomicU64; 8],
+    words: [AtomicU64; WORDS],
 }
 
-impl Caption {
+impl<const WORDS: usize> Default for Caption<WORDS> {
+    fn default() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { version: zero(), length: zero(), words: std::array::from_fn(|_| zero()) }
+    }
+}
+
+impl<const WORDS: usize> Caption<WORDS> {
     /// Changes with the text.
     pub fn version(&self) -> u64 {
         self.version.load(Acquire)
     }
 
-    /// Writes the text, if it is another one. Only with the directory locked for writing.
+    /// Writes the text, if it is another one. One process at a time, which the callers see to.
     pub fn write(&self, text: &str) {
         if self.read().1 == text {
             return;
@@ -29,7 +35,7 @@ impl Caption {
             whole[..bytes.len()].copy_from_slice(bytes);
             word.store(u64::from_ne_bytes(whole), Release);
         }
-        self.length.store(text.len() as u64, Release);
+        self.length.store(text.len().min(8 * WORDS) as u64, Release);
         self.version.fetch_add(1, Release);
     }
 

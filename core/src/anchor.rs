@@ -1,0 +1,115 @@
+//! Whether the wall clock can be followed: a reading is compared with an earlier one by a clock that nobody steps.
+//!
+//! A wall clock that an operator, a virtual machine or a broken time server sets years ahead would take ids
+//! with it, and they could never come back. So a sudden step forward beyond a limit is not followed: ids go on
+//! with the time that has really passed since the *anchor*, the furthest reading that was believed. A step back never
+//! moves it: else the clock's coming back would look like a step forward.
+
+use crate::clock::UnixMicros;
+use serde::{Deserialize, Serialize};
+
+/// The machine's clocks at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The wall clock.
+    pub wall: UnixMicros,
+    /// Which start of the machine `since_boot` counts from; empty where that is not known.
+    pub boot: String,
+    /// Microseconds since then, of a clock that nobody steps and that goes on while the machine sleeps.
+    pub since_boot: u64,
+}
+
+/// What to make of the wall clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It agrees with the anchor, is ahead of it by no more than the limit, or can't be compared: the next anchor.
+    Believed {
+        /// How far it was stepped forward since the anchor, in microseconds.
+        step: u64,
+    },
+    /// It is behind the anchor, which stays: it is used, as ids that follow it can't be too far ahead.
+    Behind,
+    /// It is too far ahead of the anchor to be followed.
+    Ahead {
+        /// How far, in microseconds.
+        by: u64,
+        /// The time by the anchor.
+        instead: UnixMicros,
+    },
+}
+
+impl Reading {
+    /// How far the wall clock was stepped since an earlier reading, in microseconds, positive forward; None where the
+    /// machine was started in between.
+    pub fn step_since(&self, earlier: &Self) -> Option<i64> {
+        let comparable = !self.boot.is_empty() && self.boot == earlier.boot;
+        (comparable && self.since_boot >= earlier.since_boot)
+            .then(|| self.wall.0.saturating_sub(earlier.expected(self.since_boot).0))
+    }
+
+    /// What the wall clock shows so long after the boot if nobody steps it.
+    pub fn expected(&self, since_boot: u64) -> UnixMicros {
+        expected(self.wall, self.since_boot, since_boot)
+    }
+
+    /// What to make of this reading, given the anchor and the largest step forward to be followed, in microseconds.
+    pub fn judged_by(&self, anchor: &Self, max_clock_jump: u64) -> Verdict {
+        match self.step_since(anchor) {
+            None => Verdict::Believed { step: 0 },
+            Some(step) if step < 0 => Verdict::Behind,
+            Some(step) if step.unsigned_abs() <= max_clock_jump => {
+                Verdict::Believed { step: step.unsigned_abs() }
+            }
+            Some(step) => {
+                Verdict::Ahead { by: step.unsigned_abs(), instead: anchor.expected(self.since_boot) }
+            }
+        }
+    }
+}
+
+/// What the wall clock shows so long after the boot, if it showed `wall` at another time after it and nobody steps it.
+pub fn expected(wall: UnixMicros, then: u64, since_boot: u64) -> UnixMicros {
+    UnixMicros(wall.0.saturating_add_unsigned(since_boot).saturating_sub_unsigned(then))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000_000;
+
+    fn reading(wall: i64, since_boot: u64) -> Reading {
+        Reading { wall: UnixMicros(wall), boot: "a".into(), since_boot }
+    }
+
+    #[test]
+    fn time_that_passes_is_no_step() {
+        let later = reading(10 * HOUR + 5_000_000, 6_000_000);
+        let verdict = later.judged_by(&reading(10 * HOUR, 1_000_000), 1);
+        assert_eq!(verdict, Verdict::Believed { step: 0 });
+    }
+
+    #[test]
+    fn a_step_up_to_the_limit_is_followed_and_a_larger_one_is_not() {
+        let anchor = reading(0, 0);
+        let limit = HOUR.unsigned_abs();
+        assert_eq!(reading(HOUR, 0).judged_by(&anchor, limit), Verdict::Believed { step: limit });
+        let ahead = Verdict::Ahead { by: limit + 1, instead: UnixMicros(7) };
+        assert_eq!(reading(HOUR + 8, 7).judged_by(&anchor, limit), ahead);
+    }
+
+    #[test]
+    fn a_step_back_leaves_the_anchor_where_it_is() {
+        let anchor = reading(10 * HOUR, 0);
+        for back in [1, HOUR, 10 * HOUR] {
+            assert_eq!(reading(10 * HOUR - back, 0).judged_by(&anchor, HOUR.unsigned_abs()), Verdict::Behind);
+        }
+    }
+
+    #[test]
+    fn another_start_of_the_machine_can_not_be_compared() {
+        let anchor = Reading { boot: "b".into(), ..reading(0, 0) };
+        assert_eq!(reading(1_000 * HOUR, 1).judged_by(&anchor, 1), Verdict::Believed { step: 0 });
+        assert_eq!(reading(1_000 * HOUR, 1).step_since(&anchor), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! Worker ids on lease: which one to take from the registry's rows, and on what terms.
+//!
+//! A row of the registry says who holds a worker id, by a random *token*, and its *horizon*: the instant below
+//! whose tick the holder may issue. The next holder starts at or above it. So a holder that is paused, cut off or
+//! forgotten can't collide with the next one, whatever its clock shows: times only decide when an id is free.
+//!
+//! Every change of a row is a compare-and-swap on its token. What is written next to the registry is noted in
+//! the state first (the *claim*), so that a server that ends in between knows its own row again.
+
+use crate::clock::{UnixMicros, human};
+use crate::error::{Explain, Kind};
+use crate::id::Node;
+use crate::snowflake::scatter;
+use serde::{Deserialize, Serialize};
+
+/// A worker id on lease, as its holder knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lease {
+    /// The datacenter that the worker id belongs to.
+    pub datacenter: u32,
+    /// The worker id.
+    pub worker: u32,
+    /// What the row says while the lease is ours.
+    pub token: i64,
+    /// Positions below this one may be another holder's: those before the horizon of the one before.
+    pub start: u64,
+    /// Ids before this instant may be issued.
+    pub horizon: UnixMicros,
+}
+
+impl Lease {
+    /// Whether a node is this one's worker.
+    pub fn is_of(&self, node: Node) -> bool {
+        (node.datacenter, node.worker) == (self.datacenter, self.worker)
+    }
+}
+
+/// Which worker id to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// The one that the server had, else the first that is free.
+    #[default]
+    Reuse,
+    /// One that nobody ever had.
+    Disposable,
+    /// The one that the server had, else one that nobody ever had, else the one that was free the longest.
+    Queue,
+}
+
+/// A row of the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The worker id.
+    pub worker: u32,
+    /// The holder's token; None when it was given back.
+    pub token: Option<i64>,
+    /// Below which its holder may issue.
+    pub horizon: UnixMicros,
+    /// When the holder took it: the horizon of the one before had passed then.
+    pub leased: UnixMicros,
+}
+
+impl Row {
+    /// Whether another may have it: its horizon has passed, so that who takes it starts in the present.
+    pub fn is_free(&self, now: UnixMicros) -> bool {
+        self.horizon <= now
+    }
+}
+
+/// What to do about the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Renew the row that is ours.
+    Own(Row),
+    /// Write a row for an id that has none.
+    New {
+        /// The worker id.
+        worker: u32,
+    },
+    /// Take over a row that is free, if it is still as it was read.
+    Free(Row),
+}
+
+impl Choice {
+    /// The worker id.
+    pub fn worker(&self) -> u32 {
+        match self {
+            Self::Own(row) | Self::Free(row) => row.worker,
+            Self::New { worker } => *worker,
+        }
+    }
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// By which policy.
+    pub policy: Policy,
+    /// The tokens by which a row is ours: that of the lease, and that of the claim.
+    pub own: [Option<i64>; 2],
+    /// Worker ids that can't be used here now, whoever has them.
+    pub except: &'a [u32],
+    /// Where to begin.
+    pub preferred: u32,
+    /// How many worker ids there are, from 0 on; not 0.
+    pub capacity: u32,
+    /// The registry's clock.
+    pub now: UnixMicros,
+}
+
+impl Search<'_> {
+    /// Finds a worker id, given all rows of the datacenter in the order of their worker ids. None where none is free.
+    pub fn choose(&self, rows: &[Row]) -> Option<Choice> {
+        let is_own = |row: &&Row| row.token.is_some() && self.own.contains(&row.token);
+        if let Some(own) = rows.iter().find(|row| is_own(row) && self.is_wanted(row.worker)) {
+            return Some(Choice::Own(*own));
+        }
+        let mut upwards = self.upwards().filter_map(|worker| self.choice(worker, rows));
+        match self.policy {
+            Policy::Reuse => upwards.next(),
+            Policy::Disposable => upwards.find(|choice| matches!(choice, Choice::New { .. })),
+            Policy::Queue => upwards.min_by_key(|choice| match choice {
+                Choice::Own(row) | Choice::Free(row) => row.horizon,
+                Choice::New { .. } => UnixMicros(i64::MIN),
+            }),
+        }
+    }
+
+    /// All worker ids from the preferred one on, and around.
+    fn upwards(&self) -> impl Iterator<Item = u32> {
+        let preferred = self.preferred % self.capacity;
+        (preferred..self.capacity).chain(0..preferred).filter(|worker| self.is_wanted(*worker))
+    }
+
+    fn is_wanted(&self, worker: u32) -> bool {
+        worker < self.capacity && !self.except.contains(&worker)
+    }
+
+    /// How a worker id could be had; None where somebody has it.
+    fn choice(&self, worker: u32, rows: &[Row]) -> Option<Choice> {
+        match rows.binary_search_by_key(&worker, |row| row.worker) {
+            Err(_) => Some(Choice::New { worker }),
+            Ok(index) => rows.get(index).filter(|row| row.is_free(self.now)).copied().map(Choice::Free),
+        }
+    }
+}
+
+/// The worker id to begin with where the registry is this server's alone. Servers that were never introduced to each
+/// other must not all be number 0. After a promotion the registries of both servers go different ways: each timeline
+/// begins with an eighth of the worker ids to itself, so that what one takes later is none of the other's. Within it,
+/// copies of one server begin at different places, as their homes tell them apart.
+pub fn preferred_alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> u32 {
+    let capacity = u64::from(capacity.max(1));
+    let share = (capacity / 8).max(1);
+    let of_timeline = share * u64::from(timeline.saturating_sub(1));
+    let of_home = u64::from(crc32fast::hash(home.as_bytes())) % share;
+    let number = scatter(system_identifier) % capacity + of_timeline + of_home;
+    u32::try_from(number % capacity).unwrap_or(0)
+}
+
+/// A clock that must not be given a worker id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Skew {
+    /// It differs from the registry's.
+    #[error("the clock of this server differs from the registry's")]
+    Registry {
+        /// By so many microseconds, positive where ours is ahead.
+        by: i64,
+        /// And may by so many.
+        max: u64,
+    },
+    /// It is behind what others have issued.
+    #[error("the clock of this server is behind the ids that others have issued")]
+    Peers {
+        /// By so many microseconds.
+        by: u64,
+        /// And may by so many.
+        max: u64,
+    },
+}
+
+/// Compares the local clock with the registry's, and with the latest tick that a holder told of.
+///
+/// # Errors
+/// [`Skew`] beyond `max` microseconds.
+pub fn check_clock(
+    local: UnixMicros,
+    registry: UnixMicros,
+    latest: Option<UnixMicros>,
+    max: u64,
+) -> Result<(), Skew> {
+    let by = local.0.saturating_sub(registry.0);
+    if by.unsigned_abs() > max {
+        return Err(Skew::Registry { by, max });
+    }
+    let behind = latest.map_or(0, |latest| latest.0.saturating_sub(local.0)).max(0).unsigned_abs();
+    if behind > max { Err(Skew::Peers { by: behind, max }) } else { Ok(()) }
+}
+
+impl Explain for Skew {
+    fn kind(&self) -> Kind {
+        Kind::NotReady
+    }
+
+    fn detail(&self) -> Option<String> {
+        let (by, what, max) = match self {
+            Self::Registry { by, max } => {
+                (by.unsigned_abs(), if *by > 0 { "ahead of" } else { "behind" }, max)
+            }
+            Self::Peers { by, max } => (*by, "behind", max),
+        };
+        Some(format!("It is {} {what} them; snowflake_ids.max_clock_skew is {}.", human(by), human(*max)))
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("Set the clocks of all servers by the same time service.".into())
+    }
+}

@@ -1,0 +1,378 @@
+//! What a server keeps of itself: who it is, who it issues as, and how far each node may have issued.
+//!
+//! A *mark*, the high-water mark, is the position below which a node may issue. It is raised in the state, the
+//! state is made durable, and only then are positions below it handed out. So whoever starts again begins at
+//! the mark, and clock steps and crashes need no special case. What follows are pure transitions of the state;
+//! the shell keeps it in a file, and writes it before it acts on it.
+
+use crate::anchor::{Reading, Verdict};
+use crate::clock::UnixMicros;
+use crate::id::Node;
+use crate::layout::{Field, Layout};
+use crate::lease::Lease;
+use serde::{Deserialize, Serialize};
+
+mod distrust;
+mod file;
+
+pub use distrust::Distrust;
+
+/// The most marks that are kept one by one. What has to go of them raises the floor.
+const MAX_MARKS: usize = 256;
+
+/// The mark of a node that another server issues as: that of a copied directory.
+const OF_ANOTHER: u64 = u64::MAX;
+
+/// The state of one server. Serialises as the content of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// The form of the state: 1.
+    pub version: u32,
+    /// Which cluster wrote it,
+    pub system_identifier: u64,
+    /// on which timeline,
+    pub timeline: u32,
+    /// and where.
+    pub home: Home,
+    /// Where it was copied from, if it was.
+    pub copy_of: Option<Home>,
+    /// The layout that positions are counted in, as text.
+    pub layout: String,
+    /// The clocks when it was written, as far as they were believed: the anchor.
+    pub clock: Reading,
+    /// Who issues, or did last.
+    pub node: Option<Node>,
+    /// How far nodes may have issued.
+    pub marks: Vec<Mark>,
+    /// A position at or above which every node begins that has no mark.
+    pub floor: u64,
+    /// The worker id that was leased.
+    pub lease: Option<Lease>,
+    /// The token that is about to be written to the registry, and may be there already.
+    pub claim: Option<i64>,
+    /// The database that holds the registry, by its oid.
+    pub registry: Option<u32>,
+}
+
+/// The high-water mark of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Who.
+    #[serde(flatten)]
+    pub node: Node,
+    /// The position below which it may have issued.
+    pub position: u64,
+}
+
+/// Where a server lives: the identity of its data directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Home {
+    /// What a copy of the directory does not share with it, and what it keeps when it is moved.
+    pub identity: String,
+    /// The machine, for people.
+    pub host: String,
+    /// The directory, for people.
+    pub directory: String,
+}
+
+/// Who a server is to issue as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// A number that an operator chose.
+    Fixed {
+        /// 0 to the layout's largest.
+        datacenter: u32,
+        /// 0 to the layout's largest.
+        worker: u32,
+    },
+    /// A worker id leased from the registry.
+    Leased {
+        /// 0 to the layout's largest.
+        datacenter: u32,
+    },
+}
+
+/// What is known here and now by whoever opens a state.
+#[derive(Clone, Debug)]
+pub struct Here {
+    /// The cluster.
+    pub system_identifier: u64,
+    /// Its timeline.
+    pub timeline: u32,
+    /// The data directory.
+    pub home: Home,
+    /// The layout of its ids.
+    pub layout: Layout,
+    /// Who it is to issue as.
+    pub identity: Identity,
+    /// The clocks.
+    pub clock: Reading,
+    /// The time of the last commit or checkpoint that was replayed, as far as is known.
+    pub replayed: Option<UnixMicros>,
+    /// How far ids may run ahead of the clock, in microseconds.
+    pub max_drift: u64,
+    /// The largest step forward of the clock to be followed, in microseconds.
+    pub max_clock_jump: u64,
+    /// Whether the worker id leased before is not to be used again.
+    pub disposable: bool,
+}
+
+impl State {
+    /// The state of a server that has never issued anything.
+    pub fn fresh(here: &Here) -> Self {
+        let mut state = Self {
+            version: 1,
+            system_identifier: here.system_identifier,
+            timeline: here.timeline,
+            home: here.home.clone(),
+            copy_of: None,
+            layout: here.layout.to_string(),
+            clock: here.clock.clone(),
+            node: None,
+            marks: Vec::new(),
+            floor: 0,
+            lease: None,
+            claim: None,
+            registry: None,
+        };
+        if here.timeline > 1 {
+            // A standby that was copied before its primary issued anything, and promoted since.
+            state.succeed(here);
+        }
+        state.identify(here.identity);
+        state
+    }
+
+    /// Takes up a stored state: as it is where this is the server that wrote it, changed where the server was promoted
+    /// or copied meanwhile. `clock` stays what it was.
+    ///
+    /// # Errors
+    /// [`Distrust`], where going on could repeat ids.
+    pub fn open(mut self, here: &Here) -> Result<Self, Distrust> {
+        if self.system_identifier != here.system_identifier {
+            return Err(Distrust::Foreign { stored: self.system_identifier, ours: here.system_identifier });
+        }
+        if self.layout.parse().ok() != Some(here.layout) {
+            return Err(Distrust::Layout { stored: self.layout, ours: here.layout });
+        }
+        if self.timeline != here.timeline {
+            self.promote(here);
+        } else if self.home.identity != here.home.identity {
+            self.settle_in_copy(here)?;
+        }
+        self.refuse_twin(here)?;
+        self.home = here.home.clone();
+        if here.disposable {
+            self.forget_lease();
+        }
+        self.identify(here.identity);
+        Ok(self)
+    }
+
+    /// After a promotion the server that this state came from may still be running: its lease is not ours.
+    fn promote(&mut self, here: &Here) {
+        self.timeline = here.timeline;
+        self.forget_lease();
+        self.succeed(here);
+    }
+
+    /// Begins above all that the former primary issued before the last commit that came here. Under another worker id
+    /// only for the sake of order: so not where the clock is so far behind that there would be no ids.
+    fn succeed(&mut self, here: &Here) {
+        let now = self.believed(here);
+        let last = here.replayed.unwrap_or(now);
+        self.rise_above(last, here);
+        if matches!(here.identity, Identity::Leased { .. })
+            && last.0.saturating_sub_unsigned(here.max_drift) <= now.0
+        {
+            self.floor = self.floor.max(here.layout.position_after(last));
+        }
+    }
+
+    /// The time, as far as this state believes the clock.
+    fn believed(&self, here: &Here) -> UnixMicros {
+        match here.clock.judged_by(&self.clock, here.max_clock_jump) {
+            Verdict::Believed { .. } | Verdict::Behind => here.clock.wall,
+            Verdict::Ahead { instead, .. } => instead,
+        }
+    }
+
+    /// Has every node begin above what one that was ours until this instant may have issued.
+    fn rise_above(&mut self, last: UnixMicros, here: &Here) {
+        let above = here.layout.position_after(UnixMicros(last.0.saturating_add_unsigned(here.max_drift)));
+        for mark in &mut self.marks {
+            mark.position = mark.position.max(above);
+        }
+        if matches!(here.identity, Identity::Fixed { .. }) {
+            self.floor = self.floor.max(above);
+        }
+    }
+
+    /// A directory that was copied without a promotion: two servers would issue as one.
+    fn settle_in_copy(&mut self, here: &Here) -> Result<(), Distrust> {
+        if let Identity::Fixed { datacenter, worker } = here.identity
+            && self.knows(datacenter, worker)
+        {
+            let homes = Box::new([self.home.clone(), here.home.clone()]);
+            return Err(Distrust::Copy { homes, datacenter, worker });
+        }
+        self.copy_of = Some(self.home.clone());
+        self.forget_lease();
+        for mark in &mut self.marks {
+            mark.position = OF_ANOTHER;
+        }
+        Ok(())
+    }
+
+    /// In a copy, refuses a number of the server that it was copied from.
+    fn refuse_twin(&self, here: &Here) -> Result<(), Distrust> {
+        match (here.identity, &self.copy_of) {
+            (Identity::Fixed { datacenter, worker }, Some(of)) if self.is_of_another(datacenter, worker) => {
+                let homes = Box::new([of.clone(), here.home.clone()]);
+                Err(Distrust::Copy { homes, datacenter, worker })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_of_another(&self, datacenter: u32, worker: u32) -> bool {
+        let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
+        self.marks.iter().any(|mark| mark.position == OF_ANOTHER && same(mark.node))
+    }
+
+    /// Whether this was copied from another home and not adopted.
+    pub fn is_copy(&self, here: &Here) -> bool {
+        self.copy_of.is_some() || self.home.identity != here.home.identity
+    }
+
+    /// The worker ids of a datacenter that this server has issued as and can't now: the clock has not passed their
+    /// marks, or they are another server's.
+    pub fn blocked_workers(&self, layout: &Layout, datacenter: u32, at: UnixMicros) -> Vec<u32> {
+        let now = layout.position_after(at);
+        let blocked = |mark: &&Mark| mark.node.datacenter == datacenter && mark.position > now;
+        self.marks.iter().filter(blocked).map(|mark| mark.node.worker).collect()
+    }
+
+    /// A copied state, when the one it was copied from is gone for good.
+    ///
+    /// # Errors
+    /// [`Distrust`], for other reasons than that it is a copy.
+    pub fn adopt(mut self, here: &Here) -> Result<Self, Distrust> {
+        self.home = here.home.clone();
+        self.copy_of = None;
+        for mark in &mut self.marks {
+            if mark.position == OF_ANOTHER {
+                mark.position = 0;
+            }
+        }
+        self.rise_above(self.believed(here), here);
+        self.open(here)
+    }
+
+    /// In place of a state that can't be trusted: every node begins above this position.
+    pub fn anew(here: &Here, above: u64) -> Self {
+        Self { floor: above, ..Self::fresh(here) }
+    }
+
+    fn knows(&self, datacenter: u32, worker: u32) -> bool {
+        let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
+        self.node.is_some_and(same) || self.marks.iter().any(|mark| same(mark.node))
+    }
+
+    fn forget_lease(&mut self) {
+        self.lease = None;
+        self.claim = None;
+    }
+
+    /// Sets who issues; the rollback value stays as long as the worker does.
+    fn identify(&mut self, identity: Identity) {
+        let leased = |datacenter: u32| {
+            let lease = self.lease.as_ref().filter(|lease| lease.datacenter == datacenter)?;
+            Some((lease.datacenter, lease.worker))
+        };
+        let worker = match identity {
+            Identity::Fixed { datacenter, worker } => Some((datacenter, worker)),
+            Identity::Leased { datacenter } => leased(datacenter),
+        };
+        match identity {
+            Identity::Fixed { .. } => self.forget_lease(),
+            // A claim may still become a lease.
+            Identity::Leased { .. } if worker.is_none() => self.lease = None,
+            Identity::Leased { .. } => {}
+        }
+        self.node = worker.map(|(datacenter, worker)| {
+            let same = self.node.filter(|node| (node.datacenter, node.worker) == (datacenter, worker));
+            same.unwrap_or(Node { datacenter, worker, rollback: 0 })
+        });
+    }
+
+    /// How far a node may have issued: whoever issues as that node begins here.
+    pub fn mark(&self, node: Node) -> u64 {
+        let mark = self.marks.iter().find(|mark| mark.node == node).map_or(self.floor, |mark| mark.position);
+        let lease = self.lease.as_ref().filter(|lease| lease.is_of(node)).map_or(0, |lease| lease.start);
+        mark.max(lease)
+    }
+
+    /// Raises the mark of the node that issues to `ahead` microseconds beyond the clock, or beyond `next`, the position
+    /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its horizon. Gives the
+    /// position below which it may issue once this state is durable; None where nobody issues. That is not above
+    /// `next` where the horizon or the layout's end is reached.
+    pub fn reserve(&mut self, layout: &Layout, at: UnixMicros, next: u64, ahead: u64) -> Option<u64> {
+        let node = self.node?;
+        let base = UnixMicros(at.0.max(layout.instant_of(next).0));
+        let wish = layout.position_after(UnixMicros(base.0.saturating_add_unsigned(ahead)));
+        let horizon = self.lease.as_ref().map_or(u64::MAX, |lease| layout.position_at(lease.horizon));
+        let limit = wish.min(horizon).min(layout.end_position());
+        self.set_mark(node, limit.max(self.mark(node)));
+        Some(limit)
+    }
+
+    /// Notes the exact position after the last one that a node issued, when it does not any more.
+    pub fn settle(&mut self, node: Node, next: u64) {
+        self.set_mark(node, next);
+    }
+
+    /// Has another rollback value of the same worker issue, one whose mark the clock has passed; whether there is one.
+    pub fn switch_rollback(&mut self, layout: &Layout, at: UnixMicros) -> bool {
+        let Some(node) = self.node else { return false };
+        let values = u32::try_from(layout.max(Field::Rollback)).unwrap_or(0) + 1;
+        let now = layout.position_at(at);
+        let other = (1..values)
+            .map(|step| Node { rollback: (node.rollback + step) % values, ..node })
+            .find(|other| self.mark(*other) <= now);
+        self.node = other.or(self.node);
+        other.is_some()
+    }
+
+    /// Takes up a lease: its worker issues from now on.
+    pub fn take_up(&mut self, lease: Lease) {
+        self.claim = None;
+        let (datacenter, worker) = (lease.datacenter, lease.worker);
+        self.lease = Some(lease);
+        self.identify(Identity::Leased { datacenter });
+        debug_assert!(self.node.is_some_and(|node| node.worker == worker));
+    }
+
+    /// Gives the lease up, because it is lost or released: nobody issues until there is another.
+    pub fn give_up(&mut self) {
+        self.forget_lease();
+        self.node = None;
+    }
+
+    fn set_mark(&mut self, node: Node, position: u64) {
+        match self.marks.iter_mut().find(|mark| mark.node == node) {
+            Some(mark) => mark.position = position,
+            None => self.marks.push(Mark { node, position }),
+        }
+        self.drop_lowest_marks(node);
+    }
+
+    fn drop_lowest_marks(&mut self, keep: Node) {
+        while self.marks.len() > MAX_MARKS {
+            let others = self.marks.iter().enumerate().filter(|(_, mark)| mark.node != keep);
+            let Some((index, lowest)) = others.min_by_key(|(_, mark)| mark.position) else { return };
+            self.floor = self.floor.max(lowest.position);
+            self.marks.swap_remove(index);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a stored state is not taken up.
+
+use super::Home;
+use crate::error::{Explain, Kind};
+use crate::layout::Layout;
+
+/// Why a server must not go on from a state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Distrust {
+    /// There was one, and it is gone.
+    #[error("the state file of snowflake_ids is missing")]
+    Missing,
+    /// It does not say what was written.
+    #[error("the state file of snowflake_ids is damaged")]
+    Damaged {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another cluster wrote it.
+    #[error("the state file of snowflake_ids belongs to another cluster")]
+    Foreign {
+        /// The cluster that wrote it.
+        stored: u64,
+        /// This one.
+        ours: u64,
+    },
+    /// Its positions count in another layout.
+    #[error("the state file of snowflake_ids was written for another layout")]
+    Layout {
+        /// The layout it was written for.
+        stored: String,
+        /// The layout now.
+        ours: Layout,
+    },
+    /// The data directory is a copy of one that issues, or did, as the same worker.
+    #[error("this data directory is a copy of another one, whose worker id must not be used twice")]
+    Copy {
+        /// Where the state was written, and where it is now.
+        homes: Box<[Home; 2]>,
+        /// The datacenter of both.
+        datacenter: u32,
+        /// The worker id of both.
+        worker: u32,
+    },
+}
+
+const RESET: &str = "If it can't be restored, SELECT snowflake_ids.state_reset() begins a new one, from which ids \
+                     start above the present time.";
+
+impl Explain for Distrust {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => Kind::Damaged,
+            Self::Layout { .. } | Self::Copy { .. } => Kind::NotReady,
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing => {
+                "It says how far ids were issued; without it they could come again after a step back of the clock."
+                    .into()
+            }
+            Self::Damaged { reason } => format!("{reason}."),
+            Self::Foreign { stored, ours } => {
+                format!("It was written by the cluster with system identifier {stored}; this one has {ours}.")
+            }
+            Self::Layout { stored, ours } => {
+                format!("It was written for layout \"{stored}\"; snowflake_ids.layout is \"{ours}\". Ids of two layouts can be equal.")
+            }
+            Self::Copy { homes, datacenter, worker } => {
+                let [of, here] = &**homes;
+                format!(
+                    "Ids of datacenter {datacenter}, worker {worker} were issued in \"{}\" on host \"{}\"; this is \
+                     \"{}\" on host \"{}\".",
+                    of.directory, of.host, here.directory, here.host
+                )
+            }
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => RESET.into(),
+            Self::Layout { stored, .. } => format!(
+                "Set snowflake_ids.layout back to '{stored}' and restart the server. If no id of that layout was \
+                 kept, SELECT snowflake_ids.state_reset() begins anew."
+            ),
+            Self::Copy { .. } => {
+                "Set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the server. \
+                 If the other one is gone for good, SELECT snowflake_ids.state_adopt() goes on in its place."
+                    .into()
+            }
+        })
+    }
+}

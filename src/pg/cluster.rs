@@ -1,0 +1,62 @@
+//! What the cluster is: its identity, its timeline, how far it has replayed.
+
+use pgrx::pg_sys;
+use snowflake_ids_core::UnixMicros;
+
+/// The cluster's number, which all its copies share.
+pub fn system_identifier() -> u64 {
+    // SAFETY: reads shared memory that is there since the server's start.
+    unsafe { pg_sys::GetSystemIdentifier() }
+}
+
+/// The timeline that this server writes. Only out of recovery.
+pub fn timeline() -> u32 {
+    #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+    // SAFETY: fixed from the end of recovery on.
+    let timeline = unsafe { pg_sys::GetWALInsertionTimeLine() };
+    #[cfg(any(feature = "pg13", feature = "pg14"))]
+    // SAFETY: a plain variable of this process, set when it learns that recovery is over.
+    let timeline = unsafe {
+        pg_sys::RecoveryInProgress();
+        pg_sys::ThisTimeLineID
+    };
+    timeline
+}
+
+/// The time of the checkpoint that this server started from, by the clock of the server that made it. Only while shared
+/// memory is laid out: later ones have this server's own.
+pub fn checkpoint_time() -> Option<UnixMicros> {
+    let mut intact = false;
+    // SAFETY: reads a file of the server's, whose path is set; what it gives is allocated for the caller.
+    let time = unsafe {
+        let control = pg_sys::get_controlfile(pg_sys::DataDir, &raw mut intact);
+        let time = (*control).checkPointCopy.time;
+        pg_sys::pfree(control.cast());
+        time
+    };
+    intact.then(|| UnixMicros(time.saturating_mul(1_000_000)))
+}
+
+/// The commit time of the last transaction that was replayed since the server's start, by the clock of the server
+/// that it was committed on.
+pub fn last_replayed() -> Option<UnixMicros> {
+    /// From 1970 to 2000, in microseconds.
+    const SINCE_1970: i64 = 946_684_800_000_000;
+    // SAFETY: reads shared memory under its own lock.
+    let last = unsafe { pg_sys::GetLatestXTime() };
+    (last != 0).then(|| UnixMicros(last.saturating_add(SINCE_1970)))
+}
+
+/// Who may read and write the files of the cluster.
+pub fn file_mode() -> u32 {
+    unsafe extern "C" {
+        static pg_file_create_mode: std::ffi::c_int;
+    }
+    // SAFETY: set before the server starts its first process.
+    unsafe { pg_file_create_mode }.cast_unsigned()
+}
+
+/// The data directory, for people.
+pub fn data_directory() -> String {
+    super::guc::shown(c"data_directory").unwrap_or_default()
+}

@@ -1,0 +1,67 @@
+//! What sessions, the supervisor and the registrar tell each other of leased worker ids, in shared memory.
+
+use super::Block;
+use crate::pg::condition::Condition;
+use crate::segment::slot::Caption;
+use crate::settings::Config;
+use crate::worker::desk::Desk;
+use snowflake_ids_core::request::Request;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+/// The block.
+#[repr(C, align(64))]
+pub struct Leases {
+    /// Requests to look after the lease.
+    pub request: Request,
+    /// Broadcast when a request was answered.
+    pub answered: Condition,
+    /// The registrar's place: there is one at a time. Given out by the supervisor.
+    pub desk: Desk,
+    /// Whether the lease is to be renewed, however far its horizon is. Stays until it was.
+    pub renew: AtomicBool,
+    /// The era of the generator in which a caller found the clock behind, and wants another worker id; plus 1, and 0 when
+    /// nobody does.
+    pub behind: AtomicU64,
+    /// What a look into a database found: its oid, and that of the extension below it; 0 when that was read.
+    pub survey: AtomicU64,
+    /// How many registrars have reached their database.
+    pub arrivals: AtomicU64,
+    /// Why there is no lease. Written by the registrar, or by the supervisor while the desk is free.
+    pub trouble: Caption<512>,
+}
+
+static LEASES: AtomicPtr<Leases> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The block; None where the library was not preloaded.
+pub fn leases() -> Option<&'static Leases> {
+    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
+    unsafe { LEASES.load(Ordering::Relaxed).as_ref() }
+}
+
+/// The block, as the server lays it out.
+pub const BLOCK: Block = Block { name: c"snowflake_ids leases", size, fill, attach };
+
+fn size(_: &Config) -> usize {
+    size_of::<Leases>()
+}
+
+unsafe fn attach(block: *mut u8) {
+    LEASES.store(block.cast(), Ordering::Relaxed);
+}
+
+#[allow(clippy::cast_ptr_alignment, reason = "blocks begin with a cache line")]
+unsafe fn fill(block: *mut u8, _: &Config) {
+    let leases = Leases {
+        request: Request::default(),
+        answered: Condition::new(),
+        desk: Desk::default(),
+        renew: AtomicBool::new(false),
+        behind: AtomicU64::new(0),
+        survey: AtomicU64::new(0),
+        arrivals: AtomicU64::new(0),
+        trouble: Caption::default(),
+    };
+    let block: *mut Leases = block.cast();
+    // SAFETY: the block is writable, aligned to a cache line and of the size above.
+    unsafe { block.write(leases) };
+}

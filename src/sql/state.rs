@@ -1,0 +1,41 @@
+//! What an operator decides about the server's state.
+
+use pgrx::prelude::*;
+
+/// The schema of administration.
+#[pg_schema]
+mod snowflake_ids {
+    use crate::error::Unready;
+    use crate::pg::server;
+    use crate::pg::shmem::generator::{self, Shared};
+    use crate::sql::time;
+    use crate::tenure;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+
+    /// Begins a new state where the stored one can't be trusted. Ids start above an instant, by default above all that
+    /// may have been issued up to now.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
+        let shared = ready("snowflake_ids.state_reset")?;
+        let above = above.map(time::from_sql).transpose()?;
+        Ok(tenure::reset(shared, above)?)
+    }
+
+    /// Goes on with the worker id of the server that this data directory was copied from, and that is gone for good.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn state_adopt() -> Result<(), ErrorReport> {
+        Ok(tenure::adopt(ready("snowflake_ids.state_adopt")?)?)
+    }
+
+    /// Follows the clock although it has jumped.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn clock_accept() -> Result<(), ErrorReport> {
+        Ok(tenure::accept_clock(ready("snowflake_ids.clock_accept")?)?)
+    }
+
+    fn ready(function: &str) -> Result<&'static Shared, ErrorReport> {
+        let shared = generator::shared().ok_or_else(|| Unready::NotPreloaded.report(function))?;
+        if server::in_recovery() { Err(Unready::InRecovery.report(function)) } else { Ok(shared) }
+    }
+}

@@ -1,0 +1,80 @@
+//! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
+//! concerns this server's own lease.
+
+use crate::error::Unready;
+use crate::pg::shmem::generator::{Shared, shared};
+use crate::pg::{database, server};
+use crate::sql::time;
+use crate::worker::registrar::end_of;
+use crate::{settings, tenure};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use pgrx::{PgSqlErrorCode, function_name};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Refuses where worker ids are leased from another database than this one.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn worker_check_registry() -> Result<(), ErrorReport> {
+    let shared = ready()?;
+    let named = settings::database();
+    let registry = if named.is_empty() {
+        u32::try_from(shared.counts.registry.load(Relaxed)).ok().and_then(database::name)
+    } else {
+        Some(named)
+    };
+    match registry {
+        Some(registry) if database::of_name(&registry) != Some(server::database()) => {
+            Err(elsewhere(&registry))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Ends the lease of a worker id, if it is this server's, by the token of its row. Gives the instant from which another
+/// may issue as that worker; null where the lease is not this server's.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn worker_give_up(
+    datacenter_id: i32,
+    worker_id: i32,
+    token: Option<i64>,
+) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
+    let shared = ready()?;
+    let lease = tenure::change(shared, |state, _| {
+        let lease = state.lease.clone().filter(|lease| {
+            (lease.datacenter.cast_signed(), lease.worker.cast_signed()) == (datacenter_id, worker_id)
+                && Some(lease.token) == token
+        })?;
+        state.give_up();
+        // Should this transaction be rolled back, the row is ours still.
+        state.claim = Some(lease.token);
+        Some(lease)
+    })?;
+    let Some(lease) = lease else { return Ok(None) };
+    // Ended by now: its mark is exact.
+    let end = tenure::change(shared, |state, here| end_of(state, &lease, &here.layout))?;
+    time::to_sql(end).map(Some)
+}
+
+fn ready() -> Result<&'static Shared, ErrorReport> {
+    const NAME: &str = "snowflake_ids.worker_release";
+    if server::in_recovery() {
+        return Err(Unready::InRecovery.report(NAME));
+    }
+    shared().ok_or_else(|| Unready::NotPreloaded.report(NAME))
+}
+
+fn elsewhere(registry: &str) -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "worker ids are not leased from this database",
+        function_name!(),
+    )
+    .set_detail(format!("This server's registry is in database \"{registry}\"."))
+    .set_hint("Connect to that database.")
+}
+
+extension_sql_file!(
+    "worker.sql",
+    name = "workers",
+    requires = [worker_check_registry, worker_give_up, "status_view", "segments"]
+);

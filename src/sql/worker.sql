@@ -1,0 +1,63 @@
+/* Who issues as which worker, and until when. Every change compares the token with what was seen of it. */
+CREATE TABLE snowflake_ids.worker (
+    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
+    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
+    system_identifier bigint,
+    timeline          integer,
+    host              text,
+    port              integer,
+    data_directory    text,
+    token             bigint,
+    horizon           timestamptz NOT NULL CHECK (horizon > '1970-01-01 00:00+00' AND horizon < '9999-01-01 00:00+00'),
+    clock             timestamptz,
+    last_time         timestamptz,
+    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at        timestamptz,
+    released_at       timestamptz,
+    layout            text,
+    PRIMARY KEY (datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker IS 'the registry: who has leased which worker id';
+COMMENT ON COLUMN snowflake_ids.worker.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker.token IS
+    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+COMMENT ON COLUMN snowflake_ids.worker.horizon IS
+    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+COMMENT ON COLUMN snowflake_ids.worker.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker.last_time IS 'the time in the holder''s ids at the last renewal';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker', '');
+
+CREATE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       snowflake_ids.worker;
+    free_from  timestamptz;
+BEGIN
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker.';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := clock_timestamp() + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker AS w
+    SET token = NULL, horizon = least(w.horizon, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release IS
+    'gives a leased worker id up; holder_is_down says that its holder is gone for good';

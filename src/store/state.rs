@@ -1,0 +1,110 @@
+//! The file that holds the server's state, and what is known of the machine it is on.
+//!
+//! It is written whole under another name, synced, and renamed: whenever the machine fails, either the old content
+//! or the new one is there. Beside it stands a *witness*, a file that only tells that there is one: a server
+//! without either has never issued an id, one that has the witness only has lost its state.
+
+use crate::pg::clock::{SystemClock, since_boot};
+use crate::pg::cluster;
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::anchor::Reading;
+use snowflake_ids_core::state::{Distrust, Home, State};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::UNIX_EPOCH;
+
+/// In the data directory, which is where processes of the server are.
+pub const FILE: &str = "snowflake_ids.state.json";
+const NEW: &str = "snowflake_ids.state.json.new";
+const REJECTED: &str = "snowflake_ids.state.json.rejected";
+/// Away from the state, that it does not go with it by one slip; and not where the server looks for files of tables.
+const WITNESS: &str = "pg_logical/snowflake_ids.witness";
+const WITNESS_FOLDER: &str = "pg_logical";
+const TESTIMONY: &str = "snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
+
+/// Why there is no state to go on from.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// It can't be trusted.
+    Distrusted(Distrust),
+    /// It can't be read.
+    Io(io::Error),
+}
+
+/// Reads the state; None where there never was one.
+pub fn read() -> Result<Option<State>, Unreadable> {
+    match fs::read(FILE) {
+        Ok(text) => State::from_text(&text).map(Some).map_err(Unreadable::Distrusted),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if is_witnessed() {
+                Err(Unreadable::Distrusted(Distrust::Missing))
+            } else {
+                Ok(None)
+            }
+        }
+        Err(error) => Err(Unreadable::Io(error)),
+    }
+}
+
+/// Writes the state. When it returns, the state is durable.
+///
+/// # Errors
+/// The system's, and the old state is still there, or already the new one: as after a crash.
+pub fn write(state: &State) -> io::Result<()> {
+    if !is_witnessed() {
+        write_synced(WITNESS, TESTIMONY)?;
+        sync_folder(WITNESS_FOLDER)?;
+    }
+    write_synced(NEW, &state.to_text()?)?;
+    fs::rename(NEW, FILE)?;
+    sync_folder(".")
+}
+
+/// Takes a state that can't be trusted out of the way.
+pub fn set_aside() -> io::Result<()> {
+    match fs::rename(FILE, REJECTED) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        renamed => renamed,
+    }
+}
+
+fn is_witnessed() -> bool {
+    Path::new(WITNESS).exists()
+}
+
+fn write_synced(path: &str, text: &str) -> io::Result<()> {
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(cluster::file_mode()).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn sync_folder(path: &str) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// The data directory: told by the moment of its birth, which a copy has another of and a move leaves alone; where the
+/// file system does not keep it, by its inode.
+pub fn home() -> io::Result<Home> {
+    let folder = fs::metadata(".")?;
+    let born = folder.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let identity = match born {
+        Some(born) => format!("born {}.{:09}", born.as_secs(), born.subsec_nanos()),
+        None => format!("inode {}", folder.ino()),
+    };
+    Ok(Home { identity, host: line_of("/proc/sys/kernel/hostname"), directory: cluster::data_directory() })
+}
+
+/// The clocks of the machine now.
+pub fn clocks() -> Reading {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    let boot = BOOT.get_or_init(|| line_of("/proc/sys/kernel/random/boot_id"));
+    Reading { wall: SystemClock.now(), boot: boot.clone(), since_boot: since_boot() }
+}
+
+fn line_of(path: &str) -> String {
+    fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,325 @@
+//! Who issues on this server, and up to where: the state of the server, kept in its file and acted on in shared
+//! memory.
+//!
+//! All changes go the same way, one at a time, under the *keeper's* lock: read the file, take the state up as
+//! what it is here and now, change it, write it durably, and only then let sessions have what was reserved. The
+//! rules are the core's; this is where they meet the file, the clocks and the generator.
+
+mod clock;
+mod hindrance;
+mod repair;
+
+pub use clock::{believed_now, watch};
+pub use hindrance::Hindrance;
+pub use repair::{accept_clock, adopt, reset};
+
+use crate::pg::cluster;
+use crate::pg::lock::LwLock;
+use crate::pg::shmem::generator::Shared;
+use crate::pg::wait::{self, Event};
+use crate::settings;
+use crate::store::state as file;
+use lock_api::RwLockWriteGuard;
+use pgrx::check_for_interrupts;
+use snowflake_ids_core::lease::Policy;
+use snowflake_ids_core::state::{Here, Home, Identity, State};
+use snowflake_ids_core::{Node, UnixMicros};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// By how much more than `reserve` the mark is raised, and how long before it is met: the time in which the supervisor
+/// wakes up and the disk takes it.
+pub const LEAD: u64 = 100_000;
+
+/// The least time between two looks at the mark.
+const BREATH: Duration = Duration::from_millis(20);
+
+/// How soon somebody who found the keeper at work looks again.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// What whoever holds the lock knows.
+#[derive(Default)]
+pub struct Keeper {
+    /// Who issues: whose tenure the generator has begun; None while it is closed.
+    node: Option<Node>,
+    /// Whether the state was taken up since the server's start.
+    opened: bool,
+}
+
+type Keeping<'a> = RwLockWriteGuard<'a, LwLock, Keeper>;
+
+/// What happened since the server's start, and what is, for the view.
+#[derive(Default)]
+#[repr(align(64))]
+pub struct Counts {
+    /// How often the state was written: each a sync.
+    pub reservations: AtomicU64,
+    /// How often of these a call had to do it itself.
+    pub by_callers: AtomicU64,
+    /// Steps forward of the clock.
+    pub steps_forward: AtomicU64,
+    /// The last of them, in microseconds.
+    pub last_step_forward: AtomicU64,
+    /// How far the clock is ahead without being followed, in microseconds.
+    pub clock_ahead: AtomicU64,
+    /// How often another node was taken because the clock was stepped back.
+    pub switches: AtomicU64,
+    /// The horizon of the lease, in microseconds since 1970; 0 without a lease.
+    pub horizon: AtomicI64,
+    /// The oid of the registry's database; 0 while that is not known.
+    pub registry: AtomicU64,
+}
+
+/// On whose behalf the mark is raised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Caller,
+    Supervisor,
+}
+
+/// Sees to it that the next call finds something to take: raises the mark, or begins a tenure. For a session that found
+/// nothing.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn provide(shared: &Shared) -> Result<(), Hindrance> {
+    let mut keeper = lock(shared);
+    let at = believed_now(shared);
+    if keeper.node.is_some()
+        && reserved_until(shared) > shared.layout.position_at(at).max(shared.generator.next())
+    {
+        return Ok(());
+    }
+    let mut state = open(shared, &mut keeper)?;
+    advance(shared, &mut keeper, &mut state, By::Caller)
+}
+
+/// Raises the mark before it is met, where ids flow: for the supervisor. Gives the time until that is due again.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn keep_ahead(shared: &Shared) -> Result<Option<Duration>, Hindrance> {
+    let mut keeper = lock(shared);
+    if keeper.node.is_none() {
+        return Ok(None);
+    }
+    if until_due(shared).is_zero() {
+        let mut state = open(shared, &mut keeper)?;
+        advance(shared, &mut keeper, &mut state, By::Supervisor)?;
+    }
+    // As far as it goes already: to the horizon of a lease, or the end of the layout.
+    Ok(Some(until_due(shared).max(BREATH)))
+}
+
+/// The time until the mark has to be raised, if ids keep pace with the clock.
+fn until_due(shared: &Shared) -> Duration {
+    let layout = &shared.layout;
+    let at = believed_now(shared).0.max(layout.instant_of(shared.generator.next()).0);
+    let until = layout.instant_of(reserved_until(shared)).0;
+    Duration::from_micros(until.saturating_sub(at).max(0).unsigned_abs().saturating_sub(LEAD))
+}
+
+fn reserved_until(shared: &Shared) -> u64 {
+    shared.generator.limit()
+}
+
+/// Takes up a stored state as soon as the server runs: what it says of a promotion is known best now, and errors are in
+/// the log before anybody needs an id.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn begin(shared: &Shared) -> Result<(), Hindrance> {
+    let mut keeper = lock(shared);
+    if file::read()?.is_some() {
+        open(shared, &mut keeper)?;
+    }
+    Ok(())
+}
+
+/// Ends the tenure, and notes exactly how far ids were issued. A session that goes on after that, because it is the
+/// supervisor that ends and not the server, begins another.
+///
+/// # Errors
+/// [`Hindrance`]: the next start begins at the mark, as after a crash.
+pub fn stop(shared: &Shared) -> Result<(), Hindrance> {
+    let mut keeper = lock(shared);
+    if keeper.node.is_none() {
+        return Ok(());
+    }
+    let mut state = read(shared, &keeper)?;
+    end(shared, &mut keeper, &mut state);
+    clock::believe(shared, &mut state);
+    write(shared, &state)
+}
+
+/// Has another rollback value issue, because the clock was stepped back behind the present one's ids; whether there
+/// was one whose mark the clock has passed. `era` is the generator's as it was before the clock was found behind: where
+/// it has changed, somebody else was faster.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn switch_rollback(shared: &Shared, era: u64) -> Result<bool, Hindrance> {
+    let mut keeper = lock(shared);
+    if shared.generator.era() != era {
+        return Ok(true);
+    }
+    let mut state = open(shared, &mut keeper)?;
+    let at = believed_now(shared);
+    if !state.clone().switch_rollback(&shared.layout, at) {
+        return Ok(false);
+    }
+    end(shared, &mut keeper, &mut state);
+    state.switch_rollback(&shared.layout, at);
+    advance(shared, &mut keeper, &mut state, By::Caller)?;
+    shared.counts.switches.fetch_add(1, Relaxed);
+    Ok(true)
+}
+
+/// Changes the state, durably. A tenure of somebody who is not to issue any more is ended.
+///
+/// # Errors
+/// [`Hindrance`], and nothing was changed.
+pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, Hindrance> {
+    let mut keeper = lock(shared);
+    let mut state = open(shared, &mut keeper)?;
+    let before = state.clone();
+    let done = change(&mut state, &here(shared, &keeper)?);
+    if state.node != keeper.node {
+        end(shared, &mut keeper, &mut state);
+    }
+    if state != before {
+        write(shared, &state)?;
+    }
+    publish(shared, &state);
+    Ok(done)
+}
+
+/// Whether the file tells of anything that keeps ids from being issued. Changes nothing.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn look(shared: &Shared) -> Result<(), Hindrance> {
+    let here = here(shared, &Keeper { opened: true, ..Keeper::default() })?;
+    if let Some(state) = file::read()? {
+        state.open(&here)?;
+    }
+    Ok(())
+}
+
+/// The lock. Whoever has it may be waiting for the disk: cancel and shutdown end this.
+fn lock(shared: &Shared) -> Keeping<'_> {
+    loop {
+        check_for_interrupts!();
+        if let Some(keeping) = shared.keeper.try_write() {
+            return keeping;
+        }
+        wait::until_woken(Event::State, RETRY);
+    }
+}
+
+/// Reads the state and takes it up. What that changes is written at once when it is the first time.
+fn open(shared: &Shared, keeper: &mut Keeper) -> Result<State, Hindrance> {
+    let here = here(shared, keeper)?;
+    let Some(stored) = file::read()? else { return Ok(State::fresh(&here)) };
+    let state = stored.clone().open(&here)?;
+    if !keeper.opened {
+        if state != stored {
+            write(shared, &state)?;
+        }
+        clock::resume(shared, &state.clock, &here.clock);
+        keeper.opened = true;
+        publish(shared, &state);
+    }
+    Ok(state)
+}
+
+fn read(shared: &Shared, keeper: &Keeper) -> Result<State, Hindrance> {
+    let here = here(shared, keeper)?;
+    file::read()?.map_or_else(|| Ok(State::fresh(&here)), |stored| Ok(stored.open(&here)?))
+}
+
+/// Raises the mark of the node that is to issue, writes it, and lets sessions have what is below; begins the node's
+/// tenure where it has not.
+fn advance(shared: &Shared, keeper: &mut Keeper, state: &mut State, by: By) -> Result<(), Hindrance> {
+    let node = state.node.ok_or(Hindrance::NoWorkerId)?;
+    let placed = shared.layout.place(node).map_err(Hindrance::Misfit)?;
+    let at = clock::believe(shared, state);
+    let begun = keeper.node == Some(node);
+    let end = shared.layout.end_position();
+    let next = if begun { shared.generator.next() } else { state.mark(node).min(end) };
+    if !begun && next >= settings::rules().drift_end(&shared.layout, at) {
+        // The clock is far behind: nothing may be issued, so there is nothing to reserve.
+        shared.generator.begin(placed, next, next);
+        keeper.node = Some(node);
+        return Ok(());
+    }
+    let ahead = settings::reserve() + LEAD;
+    let limit = state.reserve(&shared.layout, at, next, ahead).ok_or(Hindrance::NoWorkerId)?;
+    if limit <= next && next < end {
+        return Err(Hindrance::horizon_reached(state));
+    } else if begun && limit <= reserved_until(shared) {
+        return Ok(());
+    }
+    write(shared, state)?;
+    if by == By::Caller {
+        shared.counts.by_callers.fetch_add(1, Relaxed);
+    }
+    if begun {
+        shared.generator.raise(limit);
+    } else {
+        shared.generator.begin(placed, next, limit);
+        keeper.node = Some(node);
+    }
+    publish(shared, state);
+    Ok(())
+}
+
+/// Ends the tenure that the generator is in, and notes how far it came.
+fn end(shared: &Shared, keeper: &mut Keeper, state: &mut State) {
+    let next = shared.generator.close();
+    if let Some(node) = keeper.node.take() {
+        state.settle(node, next);
+    }
+}
+
+fn write(shared: &Shared, state: &State) -> Result<(), Hindrance> {
+    shared.counts.reservations.fetch_add(1, Relaxed);
+    file::write(state).map_err(Hindrance::Unwritable)
+}
+
+/// Makes known what the view shows.
+fn publish(shared: &Shared, state: &State) {
+    let horizon = state.lease.as_ref().map_or(0, |lease| lease.horizon.0);
+    shared.counts.horizon.store(horizon, Relaxed);
+    shared.counts.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
+}
+
+/// What there is to know before a state can be taken up.
+fn here(shared: &Shared, keeper: &Keeper) -> Result<Here, Hindrance> {
+    static HOME: OnceLock<Home> = OnceLock::new();
+    let home = if let Some(home) = HOME.get() {
+        home.clone()
+    } else {
+        let home = file::home().map_err(Hindrance::Unreadable)?;
+        HOME.get_or_init(|| home).clone()
+    };
+    let leased = matches!(shared.identity, Identity::Leased { .. });
+    Ok(Here {
+        system_identifier: cluster::system_identifier(),
+        timeline: cluster::timeline(),
+        home,
+        layout: shared.layout,
+        identity: shared.identity,
+        clock: file::clocks(),
+        replayed: cluster::last_replayed().max(shared.checkpoint),
+        max_drift: settings::rules().max_drift,
+        max_clock_jump: settings::max_clock_jump(),
+        disposable: leased && !keeper.opened && settings::worker_id_policy() == Policy::Disposable,
+    })
+}
+
+/// The horizon of the lease, as the view shows it.
+pub fn horizon(shared: &Shared) -> Option<UnixMicros> {
+    Some(shared.counts.horizon.load(Relaxed)).filter(|horizon| *horizon != 0).map(UnixMicros)
+}

@@ -1,0 +1,105 @@
+//! What keeps this server from issuing.
+
+use crate::error::{explained, io};
+use crate::store::state::{FILE, Unreadable};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode as Code, function_name};
+use snowflake_ids_core::state::{Distrust, State};
+use snowflake_ids_core::{IdError, UnixMicros};
+use std::fmt;
+use std::io::Error;
+
+/// What keeps this server from issuing.
+#[derive(Debug)]
+pub enum Hindrance {
+    /// The state can't be trusted.
+    Distrusted(Distrust),
+    /// The state can't be read,
+    Unreadable(Error),
+    /// or can't be written.
+    Unwritable(Error),
+    /// There is no worker id yet: it has to be leased.
+    NoWorkerId,
+    /// The lease ends here.
+    LeaseEnded {
+        /// Its worker id.
+        worker: u32,
+        /// Its horizon.
+        horizon: UnixMicros,
+    },
+    /// The worker id does not fit the layout.
+    Misfit(IdError),
+}
+
+impl Hindrance {
+    /// The lease of this state ends.
+    pub fn horizon_reached(state: &State) -> Self {
+        match &state.lease {
+            Some(lease) => Self::LeaseEnded { worker: lease.worker, horizon: lease.horizon },
+            None => Self::NoWorkerId,
+        }
+    }
+}
+
+impl From<Unreadable> for Hindrance {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Distrusted(distrust) => Self::Distrusted(distrust),
+            Unreadable::Io(error) => Self::Unreadable(error),
+        }
+    }
+}
+
+impl From<Distrust> for Hindrance {
+    fn from(distrust: Distrust) -> Self {
+        Self::Distrusted(distrust)
+    }
+}
+
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Distrusted(distrust) => distrust.fmt(f),
+            Self::Unreadable(_) => f.write_str("snowflake_ids could not read its state file"),
+            Self::Unwritable(_) => f.write_str("snowflake_ids could not write its state file"),
+            Self::NoWorkerId => f.write_str("this server has no worker id yet"),
+            Self::LeaseEnded { worker, .. } => write!(f, "the lease of worker id {worker} has ended"),
+            Self::Misfit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<Hindrance> for ErrorReport {
+    #[cold]
+    fn from(hindrance: Hindrance) -> Self {
+        let message = hindrance.to_string();
+        let report = |code, detail: String, hint: &str| {
+            Self::new(code, message.clone(), function_name!()).set_detail(detail).set_hint(hint)
+        };
+        match hindrance {
+            Hindrance::Distrusted(distrust) => explained(&distrust),
+            Hindrance::Misfit(error) => explained(&error),
+            Hindrance::Unreadable(error) => report(
+                io(&error),
+                format!("\"{FILE}\" in the data directory: {error}."),
+                "Let the server's account read the file; ids go on by themselves then.",
+            ),
+            Hindrance::Unwritable(error) => report(
+                io(&error),
+                format!("\"{FILE}\" in the data directory: {error}."),
+                "Make room, or let the server's account write there; ids go on by themselves then.",
+            ),
+            Hindrance::NoWorkerId => report(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "It has to be leased from the registry.".into(),
+                "Try again, or set snowflake_ids.worker_id to a number that no other server has.",
+            ),
+            Hindrance::LeaseEnded { horizon, .. } => report(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("It was leased until {horizon}, and the registry has not renewed it."),
+                "The server's log says why the registry does not; snowflake_ids.lease_horizon is how long it may \
+                 be away.",
+            ),
+        }
+    }
+}

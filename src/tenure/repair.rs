@@ -1,0 +1,66 @@
+//! What an operator can decide that the server must not decide by itself.
+
+use super::clock::{believe, believed_now};
+use super::{By, Hindrance, Keeper, advance, here, lock, publish, write};
+use crate::pg::shmem::generator::Shared;
+use crate::store::state as file;
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::state::State;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Begins a new state in place of one that can't be trusted. Every node begins above `above`, by default above all that
+/// could have been issued up to now.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<(), Hindrance> {
+    let mut keeper = lock(shared);
+    let here = here(shared, &keeper)?;
+    let now = UnixMicros(believed_now(shared).0.saturating_add_unsigned(here.max_drift));
+    let above = shared.layout.position_after(above.unwrap_or(now));
+    // Whoever issues now does so from a state that was trusted: that counts, too.
+    let issued = if keeper.node.is_some() { shared.generator.close() } else { 0 };
+    file::set_aside().map_err(Hindrance::Unwritable)?;
+    let mut state = State::anew(&here, above.max(issued));
+    believe(shared, &mut state);
+    write(shared, &state)?;
+    *keeper = Keeper { opened: true, ..Keeper::default() };
+    publish(shared, &state);
+    Ok(())
+}
+
+/// Goes on in a copied data directory with the worker id of the one that it was copied from, which is gone for good.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn adopt(shared: &Shared) -> Result<(), Hindrance> {
+    let mut keeper = lock(shared);
+    let here = here(shared, &keeper)?;
+    let Some(stored) = file::read()? else { return Ok(()) };
+    if !stored.is_copy(&here) {
+        return Ok(());
+    }
+    let state = stored.adopt(&here)?;
+    write(shared, &state)?;
+    keeper.opened = true;
+    publish(shared, &state);
+    Ok(())
+}
+
+/// Follows the clock, however far it has jumped.
+///
+/// # Errors
+/// [`Hindrance`].
+pub fn accept_clock(shared: &Shared) -> Result<(), Hindrance> {
+    let mut keeper = lock(shared);
+    let now = file::clocks();
+    shared.set_anchor(now.wall, now.since_boot);
+    shared.counts.clock_ahead.store(0, Relaxed);
+    let mut state = super::open(shared, &mut keeper)?;
+    state.clock = now;
+    if state.node.is_some() {
+        advance(shared, &mut keeper, &mut state, By::Caller)
+    } else {
+        write(shared, &state)
+    }
+}

@@ -1,0 +1,270 @@
+//! The registrar: leases worker ids for this server from the registry, the table in one of its databases, renews the
+//! lease and notices its loss. It leaves when there is nothing to do, so that the database can be dropped and copied.
+//!
+//! It may die between any two steps. What it is about to write into the registry, the token of a *claim*, is in the
+//! server's state before; whoever comes after it knows the row again by that. Requests stay asked until they are
+//! answered.
+
+mod acquire;
+mod renew;
+
+pub use acquire::end_of;
+
+use super::lease::{self, NoLease};
+use crate::pg::catalog::{self, Source};
+use crate::pg::clock::uptime;
+use crate::pg::shmem::generator::{Shared, shared};
+use crate::pg::shmem::leases::{Leases, leases};
+use crate::pg::wait::Event;
+use crate::pg::worker::{Errand, Failed};
+use crate::pg::{database, guc, random, server, worker};
+use crate::store::worker::{Entry, Holder};
+use crate::tenure::{self, Hindrance};
+use crate::{error, settings};
+use pgrx::spi::SpiError;
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::state::{Here, Identity, State};
+use std::ffi::CStr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::Duration;
+
+/// How long it stays without work.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// For how long it waits for a lock, and how often it tries again.
+const LOCK_TIMEOUT: &CStr = c"1s";
+const ATTEMPTS: usize = 4;
+
+/// Runs until there was nothing to do for a while, or nothing can be done in this database.
+pub fn run(errand: Errand, database: u32) {
+    let Some((leases, shared)) = leases().zip(shared()) else { return };
+    worker::on_exit(go);
+    if !leases.desk.is_for(database) || !leases.desk.station.enter() {
+        return;
+    }
+    worker::connect(database, LOCK_TIMEOUT);
+    leases.arrivals.fetch_add(1, AcqRel);
+    match errand {
+        Errand::Survey => report(leases, worker::transaction(catalog::extension).ok().flatten()),
+        Errand::Serve => serve(shared, leases),
+    }
+}
+
+/// Leaves the desk, and calls the supervisor: there may be requests that came too late.
+fn go() {
+    let Some(leases) = leases() else { return };
+    if leases.desk.station.leave() {
+        leases.desk.free();
+    }
+    lease::call(leases);
+}
+
+/// Tells the supervisor which extension this database has.
+fn report(leases: &Leases, extension: Option<u32>) {
+    let found = u64::from(server::database()) << 32 | u64::from(extension.unwrap_or(0));
+    leases.survey.store(found, Release);
+}
+
+fn serve(shared: &Shared, leases: &Leases) {
+    let mut last_work = uptime();
+    loop {
+        let Some(ticket) = leases.request.pending() else {
+            let idle = uptime().saturating_sub(last_work);
+            if idle >= PATIENCE {
+                return;
+            }
+            worker::show_activity(None);
+            worker::sleep(Event::Worker, PATIENCE.saturating_sub(idle));
+            continue;
+        };
+        last_work = uptime();
+        match look_after(shared, leases) {
+            Outcome::Done(outcome) => lease::answer(leases, ticket, outcome),
+            Outcome::Elsewhere => return,
+            Outcome::NoRegistry => return report(leases, None),
+        }
+    }
+}
+
+/// What came of looking after the lease.
+enum Outcome {
+    /// There is one, or can't be.
+    Done(Result<(), NoLease>),
+    /// Another database is the registry now.
+    Elsewhere,
+    /// This database has none.
+    NoRegistry,
+}
+
+/// Does what is to be done about the lease, all of it.
+fn look_after(shared: &Shared, leases: &Leases) -> Outcome {
+    match worker::transaction(|| is_named_elsewhere() || Source::registry().is_none()) {
+        Ok(false) => {}
+        Ok(true) if worker::transaction(is_named_elsewhere).unwrap_or(false) => return Outcome::Elsewhere,
+        Ok(true) => return Outcome::NoRegistry,
+        Err(failed) => return Outcome::Done(Err(failure(&failed))),
+    }
+    let registry = Registry { shared, leases };
+    for attempt in 1..=ATTEMPTS {
+        match registry.step() {
+            Ok(Step::Again) => {}
+            Ok(Step::Done) => return Outcome::Done(Ok(())),
+            Err(Trouble::Failed(failed)) if failed.is_lock_timeout() && attempt < ATTEMPTS => {}
+            Err(trouble) => return Outcome::Done(Err(trouble.into())),
+        }
+    }
+    Outcome::Done(Err(NoLease::yet(
+        "The row of the worker id in snowflake_ids.worker changes all the time.",
+        "See who writes to that table.",
+    )))
+}
+
+/// Whether the setting names another database than this one.
+fn is_named_elsewhere() -> bool {
+    let name = settings::database();
+    !name.is_empty() && database::of_name(&name) != Some(server::database())
+}
+
+/// The registry in this database.
+struct Registry<'a> {
+    shared: &'a Shared,
+    leases: &'a Leases,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// There is nothing left to do.
+    Done,
+    /// There is more to do, or what was seen has changed.
+    Again,
+}
+
+/// Why a step was in vain.
+enum Trouble {
+    /// The registry's transaction failed.
+    Failed(Failed),
+    /// The state does not let us.
+    Hindered(Hindrance),
+    /// There is no id to be had.
+    None(NoLease),
+}
+
+/// What is to be done.
+enum Job {
+    Nothing,
+    Acquire(acquire::Plan),
+    Renew(Lease, Entry),
+}
+
+impl Registry<'_> {
+    /// Does what is most urgent.
+    fn step(&self) -> Result<Step, Trouble> {
+        match tenure::change(self.shared, |state, here| self.job(state, here))? {
+            Job::Nothing => Ok(Step::Done),
+            Job::Acquire(plan) => self.acquire(&plan),
+            Job::Renew(lease, entry) => self.renew(&lease, &entry),
+        }
+    }
+
+    /// What is to be done by this state. The claim that it will take is in it from now on.
+    fn job(&self, state: &mut State, here: &Here) -> Job {
+        let Identity::Leased { datacenter } = here.identity else { return Job::Nothing };
+        let now = tenure::believed_now(self.shared);
+        match state.lease.clone() {
+            Some(lease) if !self.is_behind() => {
+                if !self.leases.renew.load(Acquire) && !is_due(&lease, now) {
+                    return Job::Nothing;
+                }
+                Job::Renew(lease, self.entry(state, here, datacenter, now))
+            }
+            lease => Job::Acquire(acquire::Plan {
+                lease,
+                except: state.blocked_workers(&here.layout, datacenter, now),
+                preferred: acquire::preferred(here),
+                entry: self.entry(state, here, datacenter, now),
+            }),
+        }
+    }
+
+    /// Whether a caller has found the clock behind the ids, and nobody has done anything about it since.
+    fn is_behind(&self) -> bool {
+        self.leases.behind.load(Relaxed) == self.shared.generator.era() + 1
+    }
+
+    fn entry(&self, state: &mut State, here: &Here, datacenter: u32, now: UnixMicros) -> Entry {
+        // One that was not answered may be in the registry already.
+        let token = *state.claim.get_or_insert_with(random::token);
+        let generator = &self.shared.generator;
+        // Ids far ahead of the clock are no reason for others to doubt theirs.
+        let latest = UnixMicros(now.0.saturating_add_unsigned(here.max_drift));
+        let last = (generator.limit() > 0).then(|| here.layout.instant_of(generator.next()).min(latest));
+        Entry {
+            datacenter,
+            token,
+            horizon: UnixMicros(now.0.saturating_add_unsigned(micros(settings::lease_horizon()))),
+            now,
+            last,
+            holder: Holder {
+                system_identifier: here.system_identifier.cast_signed(),
+                timeline: here.timeline,
+                host: here.home.host.clone(),
+                port: guc::shown(c"port").and_then(|port| port.parse().ok()),
+                directory: here.home.directory.clone(),
+                layout: here.layout.to_string(),
+            },
+        }
+    }
+}
+
+/// Whether a quarter of the time for which it was leased is gone.
+fn is_due(lease: &Lease, now: UnixMicros) -> bool {
+    let left = lease.horizon.0.saturating_sub(now.0).max(0).unsigned_abs();
+    left < micros(settings::lease_horizon()) / 4 * 3
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Runs a transaction with the rights of the owner of the registry's table.
+fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, Trouble> {
+    let done = worker::transaction(|| Source::registry().map(|source| source.as_owner(work)));
+    match done.map_err(Trouble::Failed)? {
+        Some(done) => done.map_err(|error| Trouble::Failed(Failed::of_spi(&error))),
+        None => Err(Trouble::None(NoLease::yet(
+            "The extension has just been dropped from the database that holds the registry.",
+            "Try again.",
+        ))),
+    }
+}
+
+impl From<Hindrance> for Trouble {
+    fn from(hindrance: Hindrance) -> Self {
+        Self::Hindered(hindrance)
+    }
+}
+
+impl From<Trouble> for NoLease {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::None(none) => none,
+            Trouble::Failed(failed) => failure(&failed),
+            Trouble::Hindered(hindrance) => {
+                Self::yet(format!("{hindrance}."), "Look at snowflake_ids.status and at the server's log.")
+            }
+        }
+    }
+}
+
+fn failure(failed: &Failed) -> NoLease {
+    pgrx::log!("snowflake_ids could not reach the registry of worker ids: {}", failed.message);
+    NoLease::yet(
+        format!(
+            "The registry, the table snowflake_ids.worker, gives SQLSTATE {}: {}.",
+            error::sqlstate(failed.code),
+            failed.message
+        ),
+        "Ids go on by themselves when the table can be written to.",
+    )
+}

@@ -1,0 +1,247 @@
+//! Sees to it that there is a registrar when there is something to do about the lease of the worker id: in the database
+//! that holds the registry, which has to be found first.
+
+mod renewal;
+
+use super::BACKOFF;
+use crate::pg::shmem::generator::{Shared, shared};
+use crate::pg::shmem::leases::{Leases as Board, leases};
+use crate::pg::worker::{self, Errand};
+use crate::pg::{database, server};
+use crate::settings;
+use crate::worker::lease::{self, NoLease};
+use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
+use renewal::Renewal;
+use snowflake_ids_core::state::Identity;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+/// What it remembers.
+#[derive(Default)]
+pub struct Leases {
+    registrar: Option<Started>,
+    registry: Registry,
+    /// When to start one again after one could not be started or did not get through.
+    refused: Option<(Instant, Duration)>,
+    renewal: Renewal,
+}
+
+/// A registrar that was started.
+struct Started {
+    worker: DynamicBackgroundWorker,
+    errand: Errand,
+    database: u32,
+    /// How many had reached their database before.
+    arrivals: u64,
+}
+
+/// Which database holds the registry, unless a setting says.
+#[derive(Default)]
+enum Registry {
+    /// The one that the state tells of, if any.
+    #[default]
+    Remembered,
+    /// One database after the other is looked into.
+    Survey {
+        left: Vec<u32>,
+        /// The oldest extension found, and its database.
+        oldest: Option<(u32, u32)>,
+    },
+    /// This one.
+    Found(u32),
+}
+
+/// Where a registrar is to go.
+enum Way {
+    To(Errand, u32),
+    /// There is no registry.
+    Nowhere(NoLease),
+}
+
+impl Leases {
+    /// Begins with a free desk, unless a registrar that a former supervisor started sits there.
+    pub fn new() -> Self {
+        if let Some(board) = leases().filter(|board| !board.desk.station.is_manned()) {
+            board.desk.free();
+        }
+        Self::default()
+    }
+
+    /// Looks around; gives the time until it should do so again, None if whenever.
+    pub fn round(&mut self) -> Option<Duration> {
+        let (shared, board) = shared().zip(leases())?;
+        if !matches!(shared.identity, Identity::Leased { .. }) || server::in_recovery() {
+            return None;
+        }
+        self.see_off(board);
+        let renewal_due = self.renewal.round(shared, board);
+        let due = if board.request.pending().is_some() { self.help(shared, board) } else { None };
+        [renewal_due, due].into_iter().flatten().min()
+    }
+
+    /// Frees the desk of a registrar that ended before it sat down, and takes up what one reported.
+    fn see_off(&mut self, board: &Board) {
+        let ended =
+            |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
+        if let Some(started) = self.registrar.take_if(|started| ended(&started.worker)) {
+            if !board.desk.station.is_manned() {
+                board.desk.free();
+            }
+            if board.arrivals.load(Relaxed) == started.arrivals {
+                self.refuse(started.errand);
+                // One that can't be looked into has none.
+                if started.errand == Errand::Serve {
+                    lease::note(board, Some(&out_of_reach(started.database)));
+                }
+            } else {
+                self.refused = None;
+            }
+            let report = board.survey.swap(0, AcqRel);
+            if report != 0 || started.errand == Errand::Survey {
+                self.take_up(&started, board, report);
+            }
+        }
+    }
+
+    /// Notes what a registrar found: the oids of the database and of the extension.
+    fn take_up(&mut self, started: &Started, board: &Board, report: u64) {
+        #[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]
+        let extension = Some(report as u32).filter(|extension| *extension != 0);
+        match started.errand {
+            Errand::Survey => {
+                if let (Registry::Survey { oldest, .. }, Some(extension)) = (&mut self.registry, extension) {
+                    let this = (extension, started.database);
+                    *oldest = Some(oldest.map_or(this, |oldest| oldest.min(this)));
+                }
+            }
+            // It is not there any more, or not yet.
+            Errand::Serve if settings::database().is_empty() => self.registry = survey(),
+            Errand::Serve => refuse(board, nothing_in(&settings::database())),
+        }
+    }
+
+    /// Starts a registrar for whoever asked, unless there is one.
+    fn help(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
+        if self.registrar.is_some() || !board.desk.is_for(0) {
+            return Some(BACKOFF.0);
+        }
+        let now = Instant::now();
+        if let Some((again, _)) = self.refused
+            && again > now
+        {
+            return Some(again - now);
+        }
+        match self.way(shared) {
+            Way::Nowhere(none) => {
+                refuse(board, none);
+                self.registry = Registry::Remembered;
+                None
+            }
+            Way::To(errand, database) => {
+                self.start(board, errand, database);
+                Some(BACKOFF.0)
+            }
+        }
+    }
+
+    fn way(&mut self, shared: &Shared) -> Way {
+        let name = settings::database();
+        if !name.is_empty() {
+            let named = worker::transaction(|| database::of_name(&name)).ok().flatten();
+            return named.map_or_else(
+                || Way::Nowhere(no_such_database(&name)),
+                |database| Way::To(Errand::Serve, database),
+            );
+        }
+        if let Registry::Remembered = self.registry {
+            let remembered = u32::try_from(shared.counts.registry.load(Relaxed)).ok().filter(|oid| *oid != 0);
+            self.registry = remembered.map_or_else(survey, Registry::Found);
+        }
+        if let Registry::Found(database) = self.registry
+            && !database::may_exist(database)
+        {
+            self.registry = survey();
+        }
+        match &mut self.registry {
+            Registry::Found(database) => Way::To(Errand::Serve, *database),
+            Registry::Survey { left, oldest } => match (left.pop(), *oldest) {
+                (Some(next), _) => Way::To(Errand::Survey, next),
+                (None, Some((_, database))) => {
+                    self.registry = Registry::Found(database);
+                    Way::To(Errand::Serve, database)
+                }
+                (None, None) => Way::Nowhere(nothing_anywhere()),
+            },
+            Registry::Remembered => Way::Nowhere(nothing_anywhere()),
+        }
+    }
+
+    fn start(&mut self, board: &Board, errand: Errand, database: u32) {
+        board.desk.database.store(database, Release);
+        let arrivals = board.arrivals.load(Acquire);
+        if let Ok(worker) = worker::start_registrar(errand, database) {
+            self.registrar = Some(Started { worker, errand, database, arrivals });
+        } else {
+            board.desk.free();
+            lease::note(board, Some(&lease::no_worker()));
+            self.refuse(Errand::Serve);
+        }
+    }
+
+    /// Waits a little longer each time before the next is started; not while databases are only looked into.
+    fn refuse(&mut self, errand: Errand) {
+        if errand == Errand::Serve {
+            let delay = self.refused.map_or(BACKOFF.0, |(_, delay)| (delay * 2).min(BACKOFF.1));
+            self.refused = Some((Instant::now() + delay, delay));
+        }
+    }
+}
+
+/// All databases are to be looked into.
+fn survey() -> Registry {
+    let left = worker::transaction(database::all_open).unwrap_or_default();
+    Registry::Survey { left, oldest: None }
+}
+
+/// Answers those who asked. Only while the desk is free.
+fn refuse(board: &Board, none: NoLease) {
+    if let Some(ticket) = board.request.pending() {
+        lease::answer(board, ticket, Err(none));
+    }
+}
+
+fn no_such_database(name: &str) -> NoLease {
+    NoLease::yet(
+        format!(
+            "The database \"{name}\", which snowflake_ids.database names as the registry, does not exist."
+        ),
+        "Create it and give CREATE EXTENSION snowflake_ids there, or change the setting and reload.",
+    )
+}
+
+fn nothing_in(name: &str) -> NoLease {
+    NoLease::yet(
+        format!(
+            "The extension is not in database \"{name}\", which snowflake_ids.database names as the registry."
+        ),
+        "Give CREATE EXTENSION snowflake_ids there, or change the setting and reload.",
+    )
+}
+
+fn nothing_anywhere() -> NoLease {
+    NoLease::yet(
+        "The extension, which brings the registry of worker ids, is in no database yet.",
+        "Give CREATE EXTENSION snowflake_ids, and COMMIT.",
+    )
+}
+
+fn out_of_reach(database: u32) -> NoLease {
+    let name = worker::transaction(|| database::name(database)).ok().flatten();
+    NoLease::yet(
+        format!(
+            "The background worker could not connect to database \"{}\", which holds the registry.",
+            name.unwrap_or_default()
+        ),
+        "The server's log says why.",
+    )
+}

@@ -18,6 +18,17 @@ pub struct Load {
     pub settings: Vec<(&'static str, String)>,
     /// When to stop.
     pub stop: Stop,
+    /// How it is paced, and which statements count as late.
+    pub pace: Pace,
+}
+
+/// How statements follow each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    /// Statements a second in all; None for as fast as they go.
+    pub per_second: Option<u32>,
+    /// Milliseconds after which a statement is late.
+    pub late_after: Option<u32>,
 }
 
 /// When a pgbench run is over.
@@ -36,6 +47,8 @@ pub struct Throughput {
     pub statements: f64,
     /// Statements a second, connecting left out.
     pub per_second: f64,
+    /// Statements that were late, where that was asked for.
+    pub late: f64,
 }
 
 /// What came of a run in which statements may fail.
@@ -77,7 +90,9 @@ impl Load {
         let mut pgbench = server
             .command("pgbench")
             .args(["--no-vacuum", "--protocol", "prepared", "--file", "-", flag, &amount])
-            .args(["-c", &self.sessions.to_string(), "-j", &threads.to_string(), DATABASE])
+            .args(["-c", &self.sessions.to_string(), "-j", &threads.to_string()])
+            .args(self.pace.arguments())
+            .arg(DATABASE)
             .env("PGOPTIONS", self.options())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -96,6 +111,14 @@ impl Load {
     }
 }
 
+impl Pace {
+    fn arguments(self) -> Vec<String> {
+        let rate = self.per_second.map(|rate| format!("--rate={rate}"));
+        let limit = self.late_after.map(|millis| format!("--latency-limit={millis}"));
+        rate.into_iter().chain(limit).collect()
+    }
+}
+
 /// The server's words for each session that an error ended.
 fn errors(complaints: &str) -> Vec<String> {
     let ended = complaints.lines().filter(|line| line.contains(" aborted in command "));
@@ -103,17 +126,17 @@ fn errors(complaints: &str) -> Vec<String> {
 }
 
 fn parse(output: &str) -> Result<Throughput> {
-    let after = |label: &str| {
-        let line = output.lines().filter_map(|line| line.strip_prefix(label)).next_back();
-        let number = line.and_then(|rest| rest.trim().split([' ', '/']).next());
-        number
-            .and_then(|number| number.parse().ok())
-            .with_context(|| format!("pgbench said no \"{label}\":\n{output}"))
+    let number = |label: &str| {
+        let line = output.lines().filter_map(|line| line.strip_prefix(label)).next_back()?;
+        line.rsplit(": ").next()?.trim().split([' ', '/']).next()?.parse().ok()
     };
+    let after =
+        |label: &str| number(label).with_context(|| format!("pgbench said no \"{label}\":\n{output}"));
     // Up to version 13 there are two lines of tps; the last leaves connecting out, as later versions do.
     Ok(Throughput {
         statements: after("number of transactions actually processed:")?,
         per_second: after("tps =")?,
+        late: number("number of transactions above the").unwrap_or(0.0),
     })
 }
 
@@ -127,7 +150,7 @@ mod tests {
                       number of failed transactions: 0 (0.000%)\n\
                       latency average = 0.833 ms\n\
                       tps = 1201.5 (without initial connection time)\n";
-        assert_eq!(parse(output)?, Throughput { statements: 1200.0, per_second: 1201.5 });
+        assert_eq!(parse(output)?, Throughput { statements: 1200.0, per_second: 1201.5, late: 0.0 });
         Ok(())
     }
 
@@ -136,7 +159,16 @@ mod tests {
         let output = "number of transactions actually processed: 1200\n\
                       tps = 1150.0 (including connections establishing)\n\
                       tps = 1201.5 (excluding connections establishing)\n";
-        assert_eq!(parse(output)?, Throughput { statements: 1200.0, per_second: 1201.5 });
+        assert_eq!(parse(output)?, Throughput { statements: 1200.0, per_second: 1201.5, late: 0.0 });
+        Ok(())
+    }
+
+    #[test]
+    fn counts_what_was_late() -> Result<()> {
+        let output = "number of transactions actually processed: 1200\n\
+                      number of transactions above the 50.0 ms latency limit: 3/1200 (0.250%)\n\
+                      tps = 1201.5 (without initial connection time)\n";
+        assert_eq!(parse(output)?.late.to_bits(), 3.0_f64.to_bits());
         Ok(())
     }
 

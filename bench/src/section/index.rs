@@ -3,7 +3,7 @@
 
 use crate::key::{Key, NOTE};
 use crate::load::index_bytes;
-use crate::pgbench::{Load, Stop};
+use crate::pgbench::{Load, Pace, Stop};
 use crate::report::{Bar, Goal, Outcome, Panel, Table, Verdict};
 use crate::rounds::Effort;
 use crate::server;
@@ -42,6 +42,7 @@ fn insert(server: &Server, key: &Key, rows: usize) -> Result<()> {
             ("synchronous_commit", "off".into()),
         ],
         stop: Stop::Statements(rows / SESSIONS / ROWS_PER_INSERT),
+        pace: Pace::default(),
     };
     load.run(server).map(drop)
 }

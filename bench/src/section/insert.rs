@@ -2,7 +2,7 @@
 
 use crate::key::{Key, NOTE};
 use crate::load::index_bytes;
-use crate::pgbench::{Load, Stop};
+use crate::pgbench::{Load, Pace, Stop};
 use crate::report::{Bar, Goal, Outcome, Panel, Table, Verdict};
 use crate::rounds::{Effort, interleave};
 use crate::server;
@@ -75,6 +75,7 @@ fn slice(
             ("synchronous_commit", setting.synchronous_commit.into()),
         ],
         stop: Stop::Seconds(seconds),
+        pace: Pace::default(),
     };
     session.execute("checkpoint")?;
     let wal = wal::bytes(session)?;

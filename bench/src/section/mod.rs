@@ -5,6 +5,7 @@ mod call;
 mod copy;
 mod index;
 mod insert;
+mod reserve;
 mod segment;
 mod select;
 mod stream;
@@ -23,6 +24,8 @@ pub enum Section {
     Stream,
     /// `select f()` with durable commits
     Select,
+    /// What keeping the high-water mark ahead costs calls
+    Reserve,
     /// One tag used by 32 sessions: once adapted, and in its first two seconds
     Segment,
     /// Single-row inserts of 1, 8 and 32 sessions
@@ -42,6 +45,7 @@ impl Section {
             Self::Call => "Cost of a call",
             Self::Stream => "Ids out of one session",
             Self::Select => "Calls with durable commits",
+            Self::Reserve => "Reserving time ahead",
             Self::Segment => "One tag, 32 sessions",
             Self::Insert => "Single-row inserts",
             Self::Bulk => "Bulk insert",
@@ -56,6 +60,7 @@ impl Section {
             Self::Call => call::measure(effort),
             Self::Stream => stream::measure(effort),
             Self::Select => select::measure(effort),
+            Self::Reserve => reserve::measure(effort),
             Self::Segment => segment::measure(effort),
             Self::Insert => insert::measure(effort),
             Self::Bulk => bulk::measure(effort),

@@ -6,7 +6,7 @@ mod durable;
 mod hot;
 mod tag;
 
-use crate::pgbench::{Load, Stop};
+use crate::pgbench::{Load, Pace, Stop};
 use crate::report::Outcome;
 use crate::rounds::Effort;
 use crate::server;
@@ -27,5 +27,11 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
 
 /// All sessions calling.
 fn calls(call: &str, stop: Stop) -> Load {
-    Load { sessions: SESSIONS, statement: format!("select {call}"), settings: Vec::new(), stop }
+    Load {
+        sessions: SESSIONS,
+        statement: format!("select {call}"),
+        settings: Vec::new(),
+        stop,
+        pace: Pace::default(),
+    }
 }

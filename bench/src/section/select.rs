@@ -1,6 +1,6 @@
 //! `select f()` as a client calls it: one statement, one transaction, one round trip.
 
-use crate::pgbench::{Load, Stop};
+use crate::pgbench::{Load, Pace, Stop};
 use crate::report::{Bar, Goal, Outcome, Panel, Table, Verdict};
 use crate::rounds::{Effort, interleave};
 use crate::server;
@@ -57,6 +57,7 @@ fn slice(server: &Server, session: &mut Session, contestant: &Contestant, stop: 
         statement: format!("select {}", contestant.call),
         settings: Vec::new(),
         stop,
+        pace: Pace::default(),
     };
     let (flushes, ids) = (wal::flushes(session)?, wal::transaction_ids(session)?);
     let done = load.run(server)?;

@@ -2,7 +2,7 @@
 
 use super::hot::HOT;
 use super::{SESSIONS, calls, tag};
-use crate::pgbench::{Load, Stop};
+use crate::pgbench::{Load, Pace, Stop};
 use crate::report::{Outcome, Table};
 use crate::rounds::Effort;
 use crate::session::Session;
@@ -62,6 +62,7 @@ fn sources(effort: Effort) -> [Source; 4] {
                 statement: a_million,
                 settings: Vec::new(),
                 stop: Stop::Statements(20),
+                pace: Pace::default(),
             },
             ids_per_statement: 1_000_000,
         },

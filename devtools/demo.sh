@@ -44,7 +44,6 @@ server_start() {
     --auth=scram-sha-256 --encoding=UTF8 --no-locale --no-sync >"$TARGET/demo/initdb.log"
   cat >>"$folder/data/postgresql.conf" <<CONF
 shared_preload_libraries = 'snowflake_ids'
-snowflake_ids.worker_id = 1
 listen_addresses = '127.0.0.1'
 port = $port
 unix_socket_directories = '$folder'

@@ -22,7 +22,7 @@ use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
 use crate::settings;
-use crate::store::Row;
+use crate::store::segment::Row;
 use crate::worker;
 use failure::TagFailure;
 use held::Held;

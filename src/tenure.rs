@@ -6,26 +6,24 @@
 //! rules are the core's; this is where they meet the file, the clocks and the generator.
 
 mod clock;
+mod counts;
 mod hindrance;
+mod keeper;
 mod repair;
 
 pub use clock::{believed_now, watch};
+pub use counts::Counts;
 pub use hindrance::Hindrance;
+pub use keeper::Keeper;
 pub use repair::{accept_clock, adopt, reset};
 
-use crate::pg::cluster;
-use crate::pg::lock::LwLock;
 use crate::pg::shmem::generator::Shared;
-use crate::pg::wait::{self, Event};
 use crate::settings;
 use crate::store::state as file;
-use lock_api::RwLockWriteGuard;
-use pgrx::check_for_interrupts;
-use snowflake_ids_core::lease::Policy;
-use snowflake_ids_core::state::{Here, Home, Identity, State};
-use snowflake_ids_core::{Node, UnixMicros};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use keeper::{here, lock, open, publish, read, write};
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::state::{Here, State};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// By how much more than `reserve` the mark is raised, and how long before it is met: the time in which the supervisor
@@ -34,42 +32,6 @@ pub const LEAD: u64 = 100_000;
 
 /// The least time between two looks at the mark.
 const BREATH: Duration = Duration::from_millis(20);
-
-/// How soon somebody who found the keeper at work looks again.
-const RETRY: Duration = Duration::from_millis(1);
-
-/// What whoever holds the lock knows.
-#[derive(Default)]
-pub struct Keeper {
-    /// Who issues: whose tenure the generator has begun; None while it is closed.
-    node: Option<Node>,
-    /// Whether the state was taken up since the server's start.
-    opened: bool,
-}
-
-type Keeping<'a> = RwLockWriteGuard<'a, LwLock, Keeper>;
-
-/// What happened since the server's start, and what is, for the view.
-#[derive(Default)]
-#[repr(align(64))]
-pub struct Counts {
-    /// How often the state was written: each a sync.
-    pub reservations: AtomicU64,
-    /// How often of these a call had to do it itself.
-    pub by_callers: AtomicU64,
-    /// Steps forward of the clock.
-    pub steps_forward: AtomicU64,
-    /// The last of them, in microseconds.
-    pub last_step_forward: AtomicU64,
-    /// How far the clock is ahead without being followed, in microseconds.
-    pub clock_ahead: AtomicU64,
-    /// How often another node was taken because the clock was stepped back.
-    pub switches: AtomicU64,
-    /// The horizon of the lease, in microseconds since 1970; 0 without a lease.
-    pub horizon: AtomicI64,
-    /// The oid of the registry's database; 0 while that is not known.
-    pub registry: AtomicU64,
-}
 
 /// On whose behalf the mark is raised.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -207,38 +169,6 @@ pub fn look(shared: &Shared) -> Result<(), Hindrance> {
     Ok(())
 }
 
-/// The lock. Whoever has it may be waiting for the disk: cancel and shutdown end this.
-fn lock(shared: &Shared) -> Keeping<'_> {
-    loop {
-        check_for_interrupts!();
-        if let Some(keeping) = shared.keeper.try_write() {
-            return keeping;
-        }
-        wait::until_woken(Event::State, RETRY);
-    }
-}
-
-/// Reads the state and takes it up. What that changes is written at once when it is the first time.
-fn open(shared: &Shared, keeper: &mut Keeper) -> Result<State, Hindrance> {
-    let here = here(shared, keeper)?;
-    let Some(stored) = file::read()? else { return Ok(State::fresh(&here)) };
-    let state = stored.clone().open(&here)?;
-    if !keeper.opened {
-        if state != stored {
-            write(shared, &state)?;
-        }
-        clock::resume(shared, &state.clock, &here.clock);
-        keeper.opened = true;
-        publish(shared, &state);
-    }
-    Ok(state)
-}
-
-fn read(shared: &Shared, keeper: &Keeper) -> Result<State, Hindrance> {
-    let here = here(shared, keeper)?;
-    file::read()?.map_or_else(|| Ok(State::fresh(&here)), |stored| Ok(stored.open(&here)?))
-}
-
 /// Raises the mark of the node that is to issue, writes it, and lets sessions have what is below; begins the node's
 /// tenure where it has not.
 fn advance(shared: &Shared, keeper: &mut Keeper, state: &mut State, by: By) -> Result<(), Hindrance> {
@@ -248,13 +178,16 @@ fn advance(shared: &Shared, keeper: &mut Keeper, state: &mut State, by: By) -> R
     let begun = keeper.node == Some(node);
     let end = shared.layout.end_position();
     let next = if begun { shared.generator.next() } else { state.mark(node).min(end) };
+    let ahead = settings::reserve() + LEAD;
     if !begun && next >= settings::rules().drift_end(&shared.layout, at) {
-        // The clock is far behind: nothing may be issued, so there is nothing to reserve.
+        // Nothing may be issued, so there is nothing to reserve.
+        if shared.layout.instant_of(next) > UnixMicros(at.0.saturating_add_unsigned(ahead)) {
+            shared.generator.blame_clock(next, &shared.layout);
+        }
         shared.generator.begin(placed, next, next);
         keeper.node = Some(node);
         return Ok(());
     }
-    let ahead = settings::reserve() + LEAD;
     let limit = state.reserve(&shared.layout, at, next, ahead).ok_or(Hindrance::NoWorkerId)?;
     if limit <= next && next < end {
         return Err(Hindrance::horizon_reached(state));
@@ -281,45 +214,4 @@ fn end(shared: &Shared, keeper: &mut Keeper, state: &mut State) {
     if let Some(node) = keeper.node.take() {
         state.settle(node, next);
     }
-}
-
-fn write(shared: &Shared, state: &State) -> Result<(), Hindrance> {
-    shared.counts.reservations.fetch_add(1, Relaxed);
-    file::write(state).map_err(Hindrance::Unwritable)
-}
-
-/// Makes known what the view shows.
-fn publish(shared: &Shared, state: &State) {
-    let horizon = state.lease.as_ref().map_or(0, |lease| lease.horizon.0);
-    shared.counts.horizon.store(horizon, Relaxed);
-    shared.counts.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
-}
-
-/// What there is to know before a state can be taken up.
-fn here(shared: &Shared, keeper: &Keeper) -> Result<Here, Hindrance> {
-    static HOME: OnceLock<Home> = OnceLock::new();
-    let home = if let Some(home) = HOME.get() {
-        home.clone()
-    } else {
-        let home = file::home().map_err(Hindrance::Unreadable)?;
-        HOME.get_or_init(|| home).clone()
-    };
-    let leased = matches!(shared.identity, Identity::Leased { .. });
-    Ok(Here {
-        system_identifier: cluster::system_identifier(),
-        timeline: cluster::timeline(),
-        home,
-        layout: shared.layout,
-        identity: shared.identity,
-        clock: file::clocks(),
-        replayed: cluster::last_replayed().max(shared.checkpoint),
-        max_drift: settings::rules().max_drift,
-        max_clock_jump: settings::max_clock_jump(),
-        disposable: leased && !keeper.opened && settings::worker_id_policy() == Policy::Disposable,
-    })
-}
-
-/// The horizon of the lease, as the view shows it.
-pub fn horizon(shared: &Shared) -> Option<UnixMicros> {
-    Some(shared.counts.horizon.load(Relaxed)).filter(|horizon| *horizon != 0).map(UnixMicros)
 }

@@ -358,6 +358,12 @@ impl Generator {
         }
     }
 
+    /// Takes it for a step back of the clock that it is behind this position, as it must have shown more before this
+    /// generator was there.
+    pub fn blame_clock(&self, position: u64, layout: &Layout) {
+        self.highest.fetch_max(position >> layout.sequence_bits(), Ordering::AcqRel);
+    }
+
     /// A number that grows with each step back of the wall clock and each change of the tenure: what was taken
     /// before is not to be handed out without a look at the clock.
     #[inline]

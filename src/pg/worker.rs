@@ -172,7 +172,9 @@ pub fn sleep(event: Event, limit: Duration) -> Sleep {
 /// Ends this worker. Unless it is the server that stops, another takes its place.
 pub fn end() -> ! {
     // SAFETY: between two pieces of work.
-    unsafe { pg_sys::proc_exit(1) }
+    unsafe { pg_sys::proc_exit(1) };
+    #[cfg(feature = "pg18")]
+    unreachable!("the process has ended")
 }
 
 /// Why a transaction of a worker failed.

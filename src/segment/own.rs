@@ -12,7 +12,7 @@ use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
 use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
-use crate::store::{self, Row};
+use crate::store::segment::{self as store, Row};
 use pgrx::spi::SpiError;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::Clock;

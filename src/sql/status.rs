@@ -11,6 +11,7 @@ mod snowflake_ids {
     use crate::pg::{database, server};
     use crate::sql::time;
     use crate::tenure;
+    use crate::worker::lease;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::YEAR_MICROS;
@@ -87,8 +88,8 @@ mod snowflake_ids {
                 Identity::Fixed { .. } => "configured",
                 Identity::Leased { .. } => "this server only",
             },
-            tenure::horizon(shared).map(time::to_sql).transpose()?,
-            u32::try_from(counts.registry.load(Relaxed)).ok().and_then(database::name),
+            counts.horizon().map(time::to_sql).transpose()?,
+            counts.registry().and_then(database::name),
             state(shared, &snapshot),
         )))
     }
@@ -109,7 +110,8 @@ mod snowflake_ids {
         }
         match tenure::look(shared) {
             Err(hindrance) => hindrance.to_string(),
-            Ok(()) => if snapshot.limit > 0 { "ready" } else { "idle" }.into(),
+            Ok(()) if snapshot.limit > 0 => "ready".into(),
+            Ok(()) => lease::trouble().map_or_else(|| "idle".into(), |none| none.to_string()),
         }
     }
 

@@ -10,18 +10,14 @@ use crate::{settings, tenure};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_check_registry() -> Result<(), ErrorReport> {
     let shared = ready()?;
     let named = settings::database();
-    let registry = if named.is_empty() {
-        u32::try_from(shared.counts.registry.load(Relaxed)).ok().and_then(database::name)
-    } else {
-        Some(named)
-    };
+    let registry =
+        if named.is_empty() { shared.counts.registry().and_then(database::name) } else { Some(named) };
     match registry {
         Some(registry) if database::of_name(&registry) != Some(server::database()) => {
             Err(elsewhere(&registry))

@@ -39,13 +39,19 @@ DECLARE
     free_from  timestamptz;
 BEGIN
     PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
     datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
     SELECT w.* INTO seen FROM snowflake_ids.worker AS w
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker.';
+            DETAIL = 'There is no row for it in snowflake_ids.worker.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
     END IF;
     -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);

@@ -1,7 +1,8 @@
 //! What an operator can decide that the server must not decide by itself.
 
 use super::clock::{believe, believed_now};
-use super::{By, Hindrance, Keeper, advance, here, lock, publish, write};
+use super::keeper::{Keeper, here, lock, open, publish, write};
+use super::{By, Hindrance, advance};
 use crate::pg::shmem::generator::Shared;
 use crate::store::state as file;
 use snowflake_ids_core::UnixMicros;
@@ -56,7 +57,7 @@ pub fn accept_clock(shared: &Shared) -> Result<(), Hindrance> {
     let now = file::clocks();
     shared.set_anchor(now.wall, now.since_boot);
     shared.counts.clock_ahead.store(0, Relaxed);
-    let mut state = super::open(shared, &mut keeper)?;
+    let mut state = open(shared, &mut keeper)?;
     state.clock = now;
     if state.node.is_some() {
         advance(shared, &mut keeper, &mut state, By::Caller)

@@ -12,7 +12,7 @@ use crate::pg::{server, worker};
 use crate::segment::slot::{Slot, Trouble};
 use crate::segment::{own, place};
 use crate::settings;
-use crate::store::{self, Outcome, Patience, Reserved, Wish};
+use crate::store::segment::{self as store, Outcome, Patience, Reserved, Wish};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;

@@ -154,7 +154,7 @@ impl Leases {
             );
         }
         if let Registry::Remembered = self.registry {
-            let remembered = u32::try_from(shared.counts.registry.load(Relaxed)).ok().filter(|oid| *oid != 0);
+            let remembered = shared.counts.registry();
             self.registry = remembered.map_or_else(survey, Registry::Found);
         }
         if let Registry::Found(database) = self.registry

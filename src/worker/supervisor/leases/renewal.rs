@@ -35,7 +35,7 @@ pub struct Renewal {
 impl Renewal {
     /// Asks for a renewal where one is due; gives the time until it should look again, None where there is no lease.
     pub fn round(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
-        let horizon = tenure::horizon(shared).filter(|_| shared.generator.limit() > 0)?;
+        let horizon = shared.counts.horizon().filter(|_| shared.generator.limit() > 0)?;
         let left = time_until(horizon, tenure::believed_now(shared));
         let now = uptime();
         if self.asked.is_some() && !board.renew.load(Acquire) {
@@ -91,7 +91,9 @@ impl Renewal {
         let left = human(u64::try_from(left.as_micros()).unwrap_or(u64::MAX));
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_WARNING,
-            format!("the lease of this server's worker id is not renewed, and ends in {left}"),
+            format!(
+                "the registry has not renewed the lease of this server's worker id, which ends in {left}"
+            ),
             function_name!(),
         )
         .set_detail(format!("Ids are issued until {horizon}.{why}"))

@@ -157,16 +157,26 @@ pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -
     Ok(done)
 }
 
-/// Whether the file tells of anything that keeps ids from being issued. Changes nothing.
-///
-/// # Errors
-/// [`Hindrance`].
-pub fn look(shared: &Shared) -> Result<(), Hindrance> {
-    let here = here(shared, &Keeper { opened: true, ..Keeper::default() })?;
-    if let Some(state) = file::read()? {
-        state.open(&here)?;
+/// What keeps ids from being issued, in a few words, as far as that is known without trying; None where nothing does.
+pub fn obstacle(shared: &Shared) -> Option<String> {
+    match next_position(shared) {
+        Err(hindrance) => Some(hindrance.to_string()),
+        Ok(_) if shared.counts.unwritable.load(Relaxed) => Some(hindrance::UNWRITABLE.into()),
+        Ok(next) => {
+            let end = settings::rules().drift_end(&shared.layout, believed_now(shared));
+            (next >= end).then(|| "ids are further ahead of the clock than max_drift".into())
+        }
     }
-    Ok(())
+}
+
+/// The position that would be issued next; 0 where nobody issues.
+fn next_position(shared: &Shared) -> Result<u64, Hindrance> {
+    let here = here(shared, &Keeper { opened: true, ..Keeper::default() })?;
+    let state = file::read()?.map(|state| state.open(&here)).transpose()?;
+    if reserved_until(shared) > 0 {
+        return Ok(shared.generator.next());
+    }
+    Ok(state.and_then(|state| Some(state.mark(state.node?))).unwrap_or(0))
 }
 
 /// Raises the mark of the node that is to issue, writes it, and lets sessions have what is below; begins the node's
@@ -189,7 +199,8 @@ fn advance(shared: &Shared, keeper: &mut Keeper, state: &mut State, by: By) -> R
         return Ok(());
     }
     let limit = state.reserve(&shared.layout, at, next, ahead).ok_or(Hindrance::NoWorkerId)?;
-    if limit <= next && next < end {
+    let first = next.max(shared.layout.position_at(at));
+    if limit <= first && first < end {
         return Err(Hindrance::horizon_reached(state));
     } else if begun && limit <= reserved_until(shared) {
         return Ok(());

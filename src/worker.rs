@@ -1,8 +1,8 @@
-//! The workers that reserve segments: one supervisor for the server, and a refiller for each database that
-//! needs one at the moment.
+//! The workers: one supervisor for the server; a refiller, which reserves segments, for each database that needs one
+//! at the moment; and a registrar while there is something to do about the lease of the worker id.
 //!
-//! Nothing is passed from process to process. Requests stand in the tags' slots; being called only means
-//! to look there. So a worker may die at any moment, and a call may get lost, without a request being so.
+//! Nothing is passed from process to process. Requests stand in shared memory; being called only means to look
+//! there. So a worker may die at any moment, and a call may get lost, without a request being so.
 
 pub mod desk;
 pub mod lease;

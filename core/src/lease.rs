@@ -101,7 +101,7 @@ pub struct Search<'a> {
     /// Worker ids that can't be used here now, whoever has them.
     pub except: &'a [u32],
     /// Where to begin.
-    pub preferred: u32,
+    pub preferred: Preferred,
     /// How many worker ids there are, from 0 on; not 0.
     pub capacity: u32,
     /// The registry's clock.
@@ -126,10 +126,15 @@ impl Search<'_> {
         }
     }
 
-    /// All worker ids from the preferred one on, and around.
+    /// All worker ids: those of the share from the preferred one on and around, then the others.
     fn upwards(&self) -> impl Iterator<Item = u32> {
-        let preferred = self.preferred % self.capacity;
-        (preferred..self.capacity).chain(0..preferred).filter(|worker| self.is_wanted(*worker))
+        let Preferred { worker, share } = self.preferred;
+        let (worker, share) = (worker % self.capacity, share.clamp(1, self.capacity));
+        let first = worker - worker % share;
+        let end = first.saturating_add(share).min(self.capacity);
+        let of_share = (worker..end).chain(first..worker);
+        let others = (end..self.capacity).chain(0..first);
+        of_share.chain(others).filter(|worker| self.is_wanted(*worker))
     }
 
     fn is_wanted(&self, worker: u32) -> bool {
@@ -145,17 +150,38 @@ impl Search<'_> {
     }
 }
 
-/// The worker id to begin with where the registry is this server's alone. Servers that were never introduced to each
-/// other must not all be number 0. After a promotion the registries of both servers go different ways: each timeline
-/// begins with an eighth of the worker ids to itself, so that what one takes later is none of the other's. Within it,
-/// copies of one server begin at different places, as their homes tell them apart.
-pub fn preferred_alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> u32 {
-    let capacity = u64::from(capacity.max(1));
-    let share = (capacity / 8).max(1);
-    let of_timeline = share * u64::from(timeline.saturating_sub(1));
-    let of_home = u64::from(crc32fast::hash(home.as_bytes())) % share;
-    let number = scatter(system_identifier) % capacity + of_timeline + of_home;
-    u32::try_from(number % capacity).unwrap_or(0)
+/// The worker ids that a server looks at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preferred {
+    /// The one to begin with.
+    pub worker: u32,
+    /// How many come before all others: those from `worker` rounded down to a multiple of this. 1 or more.
+    pub share: u32,
+}
+
+impl Preferred {
+    /// Into how many shares worker ids are divided.
+    const SHARES: u32 = 8;
+
+    /// Where the registry is this server's alone. Servers that were never introduced to each other must not all be
+    /// number 0. After a promotion the registries of both servers go different ways: each timeline has a share of the
+    /// worker ids to itself, so that what one takes later is none of the other's until its share is used up. Within it,
+    /// servers that were promoted side by side begin at different places, as their homes tell them apart.
+    pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
+        let shares = Self::SHARES.min(capacity).max(1);
+        let share = (capacity / shares).max(1);
+        let scattered = scatter(system_identifier);
+        let which = scattered.wrapping_add(timeline.into()) % u64::from(shares);
+        let within =
+            (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % u64::from(share);
+        let worker = u32::try_from(which * u64::from(share) + within).unwrap_or(0);
+        Self { worker, share }
+    }
+
+    /// In a copied data directory, whose registry is a copy, too: any, as its home tells it apart from other copies.
+    pub fn of_copy(home: &str, capacity: u32) -> Self {
+        Self { worker: crc32fast::hash(home.as_bytes()) % capacity.max(1), share: capacity.max(1) }
+    }
 }
 
 /// A clock that must not be given a worker id.

@@ -40,6 +40,8 @@ pub struct State {
     pub layout: String,
     /// The clocks when it was written, as far as they were believed: the anchor.
     pub clock: Reading,
+    /// What the wall clock showed then.
+    pub seen: UnixMicros,
     /// Who issues, or did last.
     pub node: Option<Node>,
     /// How far nodes may have issued.
@@ -128,6 +130,7 @@ impl State {
             copy_of: None,
             layout: here.layout.to_string(),
             clock: here.clock.clone(),
+            seen: here.clock.wall,
             node: None,
             marks: Vec::new(),
             floor: 0,

@@ -42,6 +42,7 @@ mod snowflake_ids_internal {
     use crate::error::{Unready, bad_argument, explained, raise};
     use crate::pg::catalog::Source;
     use crate::pg::clock::SystemClock;
+    use crate::pg::cluster;
     use crate::pg::server;
     use crate::pg::shmem::segments::segments;
     use crate::pg::tag::{self, TagArg, TagText};
@@ -167,6 +168,12 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
+    /// The timeline that this server writes.
+    #[pg_extern(volatile, parallel_safe)]
+    fn timeline() -> i32 {
+        cluster::timeline().cast_signed()
+    }
+
     fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), TagFailure> {
         let tag = tag::checked(tag.ok_or(TagFailure::NoTag)?.0).map_err(TagFailure::BadTag)?;
         Ok((Source::find().ok_or(TagFailure::NoTable)?, tag))
@@ -281,6 +288,7 @@ extension_sql_file!(
         snowflake_ids_internal::segment_issued,
         snowflake_ids_internal::segment_forced,
         snowflake_ids_internal::segment_slots,
+        snowflake_ids_internal::timeline,
         "status_view"
     ]
 );

@@ -14,7 +14,7 @@ CREATE TABLE snowflake_ids.segment (
     time_zone   text        NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
     format      text,
     period      date,
-    timeline    integer,
+    timeline    integer DEFAULT snowflake_ids_internal.timeline(),
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
     version     bigint      NOT NULL DEFAULT (random() * 4503599627370496)::bigint
 ) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
@@ -26,7 +26,7 @@ COMMENT ON COLUMN snowflake_ids.segment.version IS
     'grows with each reservation, from a random number: a tag that is created again is not taken for the former one';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
-    'the timeline of the last reservation: on a later one, after a promotion, ids that a standby may not know of are passed over';
+    'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
@@ -192,7 +192,7 @@ CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint) RET
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
     SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
-        version = s.version + 1, timeline = NULL, update_time = clock_timestamp()
+        version = s.version + 1, timeline = snowflake_ids_internal.timeline(), update_time = clock_timestamp()
     WHERE s.tag = segment_move.tag
 $$;
 

@@ -108,10 +108,11 @@ mod snowflake_ids {
         if server::in_recovery() {
             return "in recovery".into();
         }
-        match tenure::look(shared) {
-            Err(hindrance) => hindrance.to_string(),
-            Ok(()) if snapshot.limit > 0 => "ready".into(),
-            Ok(()) => lease::trouble().map_or_else(|| "idle".into(), |none| none.to_string()),
+        let lease = || lease::trouble().map(|none| none.to_string());
+        match tenure::obstacle(shared) {
+            Some(obstacle) => obstacle,
+            None if snapshot.limit > 0 => "ready".into(),
+            None => lease().unwrap_or_else(|| "idle".into()),
         }
     }
 

@@ -21,6 +21,7 @@ pub fn believe(shared: &Shared, state: &mut State) -> UnixMicros {
     let now = file::clocks();
     let anchor = Reading { wall: shared.expected(now.since_boot), ..now.clone() };
     let at = judge(shared, &now, &anchor);
+    state.seen = now.wall;
     state.clock = Reading { wall: shared.expected(now.since_boot), ..now };
     at
 }
@@ -57,10 +58,10 @@ fn judge(shared: &Shared, now: &Reading, anchor: &Reading) -> UnixMicros {
 
 /// Goes on from the clock as it was when the state was written: whether it was stepped back since then, and what it can
 /// be compared with.
-pub fn resume(shared: &Shared, stored: &Reading, now: &Reading) {
+pub fn resume(shared: &Shared, stored: &State, now: &Reading) {
     let tick = |at| shared.layout.tick(at).unwrap_or(0);
-    shared.generator.resume(tick(stored.wall), tick(now.wall));
-    if now.step_since(stored).is_some() {
-        shared.set_anchor(stored.wall, stored.since_boot);
+    shared.generator.resume(tick(stored.seen), tick(now.wall));
+    if now.step_since(&stored.clock).is_some() {
+        shared.set_anchor(stored.clock.wall, stored.clock.since_boot);
     }
 }

@@ -1,7 +1,7 @@
 //! What happened since the server's start, and what is, for the view.
 
 use snowflake_ids_core::UnixMicros;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// What happened since the server's start, and what is, for the view.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub struct Counts {
     pub clock_ahead: AtomicU64,
     /// How often another node was taken because the clock was stepped back.
     pub switches: AtomicU64,
+    /// Whether the last attempt to write the state failed.
+    pub unwritable: AtomicBool,
     /// The horizon of the lease, in microseconds since 1970; 0 without a lease.
     pub horizon: AtomicI64,
     /// The oid of the registry's database; 0 while that is not known.

@@ -31,6 +31,9 @@ pub enum Hindrance {
     Misfit(IdError),
 }
 
+/// The message where the state can't be written.
+pub const UNWRITABLE: &str = "snowflake_ids could not write its state file";
+
 impl Hindrance {
     /// The lease of this state ends.
     pub fn horizon_reached(state: &State) -> Self {
@@ -61,7 +64,7 @@ impl fmt::Display for Hindrance {
         match self {
             Self::Distrusted(distrust) => distrust.fmt(f),
             Self::Unreadable(_) => f.write_str("snowflake_ids could not read its state file"),
-            Self::Unwritable(_) => f.write_str("snowflake_ids could not write its state file"),
+            Self::Unwritable(_) => f.write_str(UNWRITABLE),
             Self::NoWorkerId => f.write_str("this server has no worker id yet"),
             Self::LeaseEnded { worker, .. } => write!(f, "the lease of worker id {worker} has ended"),
             Self::Misfit(error) => error.fmt(f),

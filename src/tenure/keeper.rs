@@ -54,7 +54,7 @@ pub fn open(shared: &Shared, keeper: &mut Keeper) -> Result<State, Hindrance> {
         if state != stored {
             write(shared, &state)?;
         }
-        clock::resume(shared, &state.clock, &here.clock);
+        clock::resume(shared, &state, &here.clock);
         keeper.opened = true;
         publish(shared, &state);
     }
@@ -68,7 +68,9 @@ pub fn read(shared: &Shared, keeper: &Keeper) -> Result<State, Hindrance> {
 
 pub fn write(shared: &Shared, state: &State) -> Result<(), Hindrance> {
     shared.counts.reservations.fetch_add(1, Relaxed);
-    file::write(state).map_err(Hindrance::Unwritable)
+    let written = file::write(state);
+    shared.counts.unwritable.store(written.is_err(), Relaxed);
+    written.map_err(Hindrance::Unwritable)
 }
 
 /// Makes known what the view shows.

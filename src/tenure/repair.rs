@@ -58,6 +58,7 @@ pub fn accept_clock(shared: &Shared) -> Result<(), Hindrance> {
     shared.set_anchor(now.wall, now.since_boot);
     shared.counts.clock_ahead.store(0, Relaxed);
     let mut state = open(shared, &mut keeper)?;
+    state.seen = now.wall;
     state.clock = now;
     if state.node.is_some() {
         advance(shared, &mut keeper, &mut state, By::Caller)

@@ -181,7 +181,7 @@ impl Registry<'_> {
             lease => Job::Acquire(acquire::Plan {
                 lease,
                 except: state.blocked_workers(&here.layout, datacenter, now),
-                preferred: acquire::preferred(here),
+                preferred: acquire::preferred(state, here),
                 entry: self.entry(state, here, datacenter, now),
             }),
         }

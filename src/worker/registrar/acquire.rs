@@ -7,7 +7,7 @@ use crate::store::worker::{self as store, Entry};
 use crate::tenure;
 use crate::worker::lease::NoLease;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::lease::{Choice, Lease, Policy, Search, check_clock, preferred_alone};
+use snowflake_ids_core::lease::{Choice, Lease, Policy, Preferred, Search, check_clock};
 use snowflake_ids_core::state::{Here, State};
 use snowflake_ids_core::{Explain, Field, Layout, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +22,7 @@ pub struct Plan {
     /// Worker ids that can't be used here now.
     pub except: Vec<u32>,
     /// Where to begin to look for one.
-    pub preferred: u32,
+    pub preferred: Preferred,
     /// What to write.
     pub entry: Entry,
 }
@@ -104,7 +104,7 @@ impl Plan {
             policy,
             own,
             except: &self.except,
-            preferred: above.unwrap_or(self.preferred),
+            preferred: above.map_or(self.preferred, |worker| Preferred { worker, share: 1 }),
             capacity,
             now: entry.now,
         };
@@ -134,8 +134,7 @@ impl Plan {
         let holders = store::holders(datacenter, capacity - 1, LISTED)?;
         let more = if holders.len() < usize::try_from(LISTED).unwrap_or(0) { "" } else { ", ..." };
         let leased = if holders.is_empty() { "none".to_owned() } else { holders.join(", ") + more };
-        let mut detail =
-            format!("Of the {capacity} worker ids of datacenter {datacenter} are leased: {leased}.");
+        let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids. Leased are: {leased}.");
         if !self.except.is_empty() {
             let except: Vec<String> = self.except.iter().map(u32::to_string).collect();
             detail.push_str(" This server's clock has not passed the ids that it issued as ");
@@ -153,8 +152,13 @@ impl Plan {
 }
 
 /// Where a server with a registry of its own begins to look for a worker id.
-pub fn preferred(here: &Here) -> u32 {
-    preferred_alone(here.system_identifier, here.timeline, &here.home.identity, capacity(&here.layout))
+pub fn preferred(state: &State, here: &Here) -> Preferred {
+    let capacity = capacity(&here.layout);
+    let home = &here.home.identity;
+    match state.copy_of {
+        Some(_) => Preferred::of_copy(home, capacity),
+        None => Preferred::alone(here.system_identifier, here.timeline, home, capacity),
+    }
 }
 
 /// How many worker ids there are.

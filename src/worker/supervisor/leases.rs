@@ -185,6 +185,9 @@ impl Leases {
             board.desk.free();
             lease::note(board, Some(&lease::no_worker()));
             self.refuse(Errand::Serve);
+            if let (Errand::Survey, Registry::Survey { left, .. }) = (errand, &mut self.registry) {
+                left.push(database);
+            }
         }
     }
 

@@ -13,8 +13,8 @@ use std::io::ErrorKind;
 pub enum Failure {
     /// The server can't generate ids now; with the name of the function that was called.
     Unready(Unready, &'static str),
-    /// The generator refused.
-    Refused(Refusal),
+    /// The generator refused; with a way out that it does not know of.
+    Refused(Refusal, Option<String>),
     /// Nothing could be reserved.
     Hindered(Hindrance),
     /// No worker id could be leased.
@@ -38,7 +38,8 @@ impl From<Failure> for ErrorReport {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unready(unready, function) => unready.report(function),
-            Failure::Refused(refusal) => explained(&refusal),
+            Failure::Refused(refusal, None) => explained(&refusal),
+            Failure::Refused(refusal, Some(hint)) => explained(&refusal).set_hint(hint),
             Failure::Hindered(hindrance) => hindrance.into(),
             Failure::NoLease(none) => none.into(),
         }

@@ -9,6 +9,7 @@ use crate::pg::shmem::generator::{self, Shared};
 use crate::pg::{server, wait};
 use crate::worker::lease;
 use crate::{settings, tenure, worker};
+use snowflake_ids_core::clock::human;
 use snowflake_ids_core::drift::Cause;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{Block, Clock, ClockRollback, Drift, Refusal, Stretch, Taken};
@@ -22,6 +23,13 @@ const LEASE_WAIT: Duration = Duration::from_secs(5);
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
 /// not push everybody's ids seconds ahead of the clock at once.
 const MAX_STRETCH: u32 = 8_192;
+
+/// How often one call has the mark raised. Each time is a stretch of `reserve` for all sessions.
+const MAX_PROVIDED: u32 = 1_000;
+
+/// How often one call tries to have somebody else issue: more than once, because others may have been faster. Then it
+/// waits for the clock.
+const MAX_SWITCHES: u32 = 3;
 
 static BLOCK: Block = Block::empty();
 /// The last id handed out; negative before the first.
@@ -125,6 +133,7 @@ fn take(shared: &Shared, clock: &impl Clock, want: NonZeroU32) -> Result<Taken, 
 #[cold]
 fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<Taken, Failure> {
     let started = Instant::now();
+    let (mut provided, mut switched) = (0, 0);
     loop {
         let era = shared.generator.era();
         let refusal = match take(shared, shared, want) {
@@ -132,16 +141,43 @@ fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<Taken, Failure> {
             Err(refusal) => refusal,
         };
         match refusal {
-            Refusal::Unreserved => provide(shared, false)?,
-            Refusal::Drift(drift) if may_switch(&drift) && switch(shared, era)? => {}
+            // What was provided may have been taken by others; but not again and again.
+            Refusal::Unreserved if provided < MAX_PROVIDED => {
+                provide(shared, false)?;
+                provided += 1;
+            }
+            Refusal::Drift(drift) if switched < MAX_SWITCHES && may_switch(&drift) => {
+                switch(shared, era)?;
+                switched += 1;
+            }
             Refusal::Drift(drift) => {
                 let left = settings::max_wait().saturating_sub(started.elapsed());
                 let pause = drift.patience(settings::rollback(), left);
-                wait::sleep(pause.ok_or(Failure::Refused(refusal))?);
+                wait::sleep(pause.ok_or_else(|| refused(shared, refusal))?);
             }
-            Refusal::BeforeEpoch { .. } | Refusal::Exhausted { .. } => return Err(Failure::Refused(refusal)),
+            Refusal::Unreserved | Refusal::BeforeEpoch { .. } | Refusal::Exhausted { .. } => {
+                return Err(refused(shared, refusal));
+            }
         }
     }
+}
+
+fn refused(shared: &Shared, refusal: Refusal) -> Failure {
+    let ahead = SystemClock.now().0.saturating_sub(shared.now().0);
+    let hint = match refusal {
+        _ if ahead > 0 => Some(format!(
+            "The clock jumped ahead by {} and is not followed. If it is right, SELECT \
+             snowflake_ids.clock_accept().",
+            human(ahead.unsigned_abs())
+        )),
+        Refusal::Drift(drift) if may_switch(&drift) => Some(
+            "Check the server's clock: ids go on by themselves once it has caught up. There is nobody else to issue \
+             as, whose ids the clock has passed."
+                .into(),
+        ),
+        _ => None,
+    };
+    Failure::Refused(refusal, hint)
 }
 
 /// Has the mark raised, and a worker id leased where there is none, or another one where that is asked for.
@@ -163,14 +199,14 @@ fn may_switch(drift: &Drift) -> bool {
     drift.cause == Cause::StepBack && settings::rollback() == ClockRollback::Switch
 }
 
-/// Has somebody else issue, whose mark the clock has passed; whether there is one.
-fn switch(shared: &Shared, era: u64) -> Result<bool, Failure> {
-    if tenure::switch_rollback(shared, era)? {
-        return Ok(true);
-    }
+/// Has somebody else issue, whose mark the clock has passed, if there is one.
+fn switch(shared: &Shared, era: u64) -> Result<(), Failure> {
     let leased = matches!(shared.identity, Identity::Leased { .. });
-    // Where none is to be had, the clock is waited for.
-    Ok(leased && provide(shared, true).is_ok())
+    if !tenure::switch_rollback(shared, era)? && leased {
+        // Where none is to be had, the clock is waited for.
+        drop(provide(shared, true));
+    }
+    Ok(())
 }
 
 /// Ids of one call of `snowflake_nextvals`.

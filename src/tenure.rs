@@ -21,8 +21,8 @@ use crate::pg::shmem::generator::Shared;
 use crate::settings;
 use crate::store::state as file;
 use keeper::{here, lock, open, publish, read, write};
-use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::state::{Here, State};
+use snowflake_ids_core::{Refusal, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -162,11 +162,21 @@ pub fn obstacle(shared: &Shared) -> Option<String> {
     match next_position(shared) {
         Err(hindrance) => Some(hindrance.to_string()),
         Ok(_) if shared.counts.unwritable.load(Relaxed) => Some(hindrance::UNWRITABLE.into()),
-        Ok(next) => {
-            let end = settings::rules().drift_end(&shared.layout, believed_now(shared));
-            (next >= end).then(|| "ids are further ahead of the clock than max_drift".into())
+        Ok(_) if shared.counts.horizon().is_some_and(|horizon| horizon <= believed_now(shared)) => {
+            Some("the lease of the worker id has ended".into())
         }
+        Ok(next) => out_of_time(shared, next),
     }
+}
+
+/// What of the clock keeps a position from being issued.
+fn out_of_time(shared: &Shared, next: u64) -> Option<String> {
+    let now = believed_now(shared);
+    if let Err(error) = shared.layout.tick(now) {
+        return Some(Refusal::from(error).to_string());
+    }
+    let too_far = next >= settings::rules().drift_end(&shared.layout, now);
+    too_far.then(|| "ids are further ahead of the clock than max_drift".into())
 }
 
 /// The position that would be issued next; 0 where nobody issues.

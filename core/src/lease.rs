@@ -119,9 +119,9 @@ impl Search<'_> {
         match self.policy {
             Policy::Reuse => upwards.next(),
             Policy::Disposable => upwards.find(|choice| matches!(choice, Choice::New { .. })),
-            Policy::Queue => upwards.min_by_key(|choice| match choice {
-                Choice::Own(row) | Choice::Free(row) => row.horizon,
-                Choice::New { .. } => UnixMicros(i64::MIN),
+            Policy::Queue => upwards.find(|choice| matches!(choice, Choice::New { .. })).or_else(|| {
+                let free = rows.iter().filter(|row| row.is_free(self.now) && self.is_wanted(row.worker));
+                free.min_by_key(|row| row.horizon).copied().map(Choice::Free)
             }),
         }
     }

@@ -253,7 +253,14 @@ impl State {
     pub fn blocked_workers(&self, layout: &Layout, datacenter: u32, at: UnixMicros) -> Vec<u32> {
         let now = layout.position_after(at);
         let blocked = |mark: &&Mark| mark.node.datacenter == datacenter && mark.position > now;
-        self.marks.iter().filter(blocked).map(|mark| mark.node.worker).collect()
+        let marked = self.marks.iter().filter(blocked).map(|mark| mark.node.worker);
+        let leased = self.lease.iter().filter(|lease| lease.datacenter == datacenter && lease.start > now);
+        marked.chain(leased.map(|lease| lease.worker)).collect()
+    }
+
+    /// Whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
+    pub fn blocks_all_workers(&self, layout: &Layout, at: UnixMicros) -> bool {
+        self.floor > layout.position_after(at)
     }
 
     /// A copied state, when the one it was copied from is gone for good.
@@ -270,6 +277,15 @@ impl State {
         }
         self.rise_above(self.believed(here), here);
         self.open(here)
+    }
+
+    /// The highest mark that counts here; 0 where the state is another cluster's, or counts in another layout.
+    pub fn highest_mark(&self, here: &Here) -> u64 {
+        if self.system_identifier != here.system_identifier || self.layout.parse().ok() != Some(here.layout) {
+            return 0;
+        }
+        let marks = self.marks.iter().map(|mark| mark.position).filter(|position| *position != OF_ANOTHER);
+        marks.fold(self.floor, u64::max)
     }
 
     /// In place of a state that can't be trusted: every node begins above this position.

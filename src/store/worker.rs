@@ -157,11 +157,10 @@ static RELEASE: Statement = Statement::new(
 );
 
 static HOLDERS: Statement = Statement::new(
-    "SELECT worker_id, convert_to(coalesce(host, '?'), 'UTF8'), port,
-            convert_to(coalesce(data_directory, '?'), 'UTF8'), horizon
-     FROM snowflake_ids.worker WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2
+    "SELECT worker_id, convert_to(coalesce(host, '?'), 'UTF8'), port, horizon
+     FROM snowflake_ids.worker WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2 AND horizon > $4
      ORDER BY worker_id LIMIT $3",
-    &[INT4OID, INT4OID, INT4OID],
+    &[INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID],
 );
 
 /// Whether the row of a worker id is written as this entry says, and what its horizon is then; None where it is not as it
@@ -233,17 +232,15 @@ pub fn rows(datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn holders(datacenter: u32, last: u32, limit: i32) -> Result<Vec<String>, SpiError> {
-    HOLDERS.all(&[number(datacenter), number(last), limit.into()], |row| {
-        let text = |column| Ok::<_, SpiError>(row.get::<Vec<u8>>(column)?.unwrap_or_default());
-        let (host, directory) = (text(2)?, text(4)?);
+pub fn holders(datacenter: u32, last: u32, limit: i32, now: UnixMicros) -> Result<Vec<String>, SpiError> {
+    HOLDERS.all(&[number(datacenter), number(last), limit.into(), stamp(now).into()], |row| {
+        let host = row.get::<Vec<u8>>(2)?.unwrap_or_default();
         let port = row.get::<i32>(3)?.map(|port| format!(" port {port}")).unwrap_or_default();
         Ok(format!(
-            "{} by \"{}\" on {}{port} until {}",
+            "{} by {}{port} until {}",
             worker_of(row)?.unwrap_or_default(),
-            String::from_utf8_lossy(&directory),
             String::from_utf8_lossy(&host),
-            instant(row, 5)?.unwrap_or(NEVER)
+            instant(row, 4)?.unwrap_or(NEVER)
         ))
     })
 }

@@ -63,5 +63,8 @@ pub fn resume(shared: &Shared, stored: &State, now: &Reading) {
     shared.generator.resume(tick(stored.seen), tick(now.wall));
     if now.step_since(&stored.clock).is_some() {
         shared.set_anchor(stored.clock.wall, stored.clock.since_boot);
+    } else if stored.clock.wall > now.wall {
+        // The machine was started since then, with a clock that can't be right, and will be set: no jump.
+        shared.set_anchor(stored.clock.wall, now.since_boot);
     }
 }

@@ -1,6 +1,7 @@
 //! What keeps this server from issuing.
 
 use crate::error::{explained, io};
+use crate::pg::server;
 use crate::store::state::{FILE, Unreadable};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
@@ -73,11 +74,26 @@ impl fmt::Display for Hindrance {
 }
 
 impl From<Hindrance> for ErrorReport {
+    /// For a session: not everybody is to know where other servers are.
     #[cold]
     fn from(hindrance: Hindrance) -> Self {
+        let copy = matches!(hindrance, Hindrance::Distrusted(Distrust::Copy { .. }));
+        let report = hindrance.report();
+        if copy && !server::may_see_all_activity() {
+            return report.set_detail("Its state was written in another data directory.");
+        }
+        report
+    }
+}
+
+impl Hindrance {
+    /// The report for the log.
+    #[cold]
+    pub fn report(self) -> ErrorReport {
+        let hindrance = self;
         let message = hindrance.to_string();
         let report = |code, detail: String, hint: &str| {
-            Self::new(code, message.clone(), function_name!()).set_detail(detail).set_hint(hint)
+            ErrorReport::new(code, message.clone(), function_name!()).set_detail(detail).set_hint(hint)
         };
         match hindrance {
             Hindrance::Distrusted(distrust) => explained(&distrust),

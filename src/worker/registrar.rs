@@ -153,6 +153,8 @@ enum Trouble {
 /// What is to be done.
 enum Job {
     Nothing,
+    /// Another worker id is wanted, and none would do.
+    Impossible,
     Acquire(acquire::Plan),
     Renew(Lease, Entry),
 }
@@ -162,6 +164,10 @@ impl Registry<'_> {
     fn step(&self) -> Result<Step, Trouble> {
         match tenure::change(self.shared, |state, here| self.job(state, here))? {
             Job::Nothing => Ok(Step::Done),
+            Job::Impossible => Err(Trouble::None(NoLease::yet(
+                "The clock is behind ids that this server may have issued as any worker.",
+                "Set the clock right.",
+            ))),
             Job::Acquire(plan) => self.acquire(&plan),
             Job::Renew(lease, entry) => self.renew(&lease, &entry),
         }
@@ -178,6 +184,7 @@ impl Registry<'_> {
                 }
                 Job::Renew(lease, self.entry(state, here, datacenter, now))
             }
+            Some(_) if state.blocks_all_workers(&here.layout, now) => Job::Impossible,
             lease => Job::Acquire(acquire::Plan {
                 lease,
                 except: state.blocked_workers(&here.layout, datacenter, now),

@@ -104,13 +104,16 @@ unsafe fn attach(block: *mut u8) {
 unsafe fn fill(block: *mut u8, config: &Config) {
     let block: *mut Shared = block.cast();
     let tallies = server::max_processes();
+    let checkpoint = cluster::checkpoint_time();
+    let latest = checkpoint.map_or(SystemClock.now(), |checkpoint| checkpoint.max(SystemClock.now()));
     let shared = Shared {
         generator: Generator::new(),
         layout: config.layout,
         identity: config.identity,
         tallies,
-        anchor: AtomicI64::new(SystemClock.now().0.saturating_sub_unsigned(since_boot())),
-        checkpoint: cluster::checkpoint_time(),
+        // A clock that shows less than it did at the last checkpoint is not right yet.
+        anchor: AtomicI64::new(latest.0.saturating_sub_unsigned(since_boot())),
+        checkpoint,
         counts: Counts::default(),
         keeper: RwLock::from_raw(LwLock::requested(For::State), Keeper::default()),
     };

@@ -131,23 +131,25 @@ impl Plan {
     /// Who has them all.
     fn none_free(&self, capacity: u32) -> Result<NoLease, SpiError> {
         let datacenter = self.entry.datacenter;
-        let holders = store::holders(datacenter, capacity - 1, LISTED)?;
-        let more = if holders.len() < usize::try_from(LISTED).unwrap_or(0) { "" } else { ", ..." };
-        let leased = if holders.is_empty() { "none".to_owned() } else { holders.join(", ") + more };
-        let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids. Leased are: {leased}.");
+        let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
+        let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
+                        choose a snowflake_ids.layout with more worker bits.";
+        if settings::worker_id_policy() == Policy::Disposable {
+            detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that anybody had.");
+            hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \
+                    with more worker bits.";
+        }
+        let holders = store::holders(datacenter, capacity - 1, LISTED, self.entry.now)?;
+        if !holders.is_empty() {
+            let more = if holders.len() < usize::try_from(LISTED).unwrap_or(0) { "" } else { ", ..." };
+            detail = format!("{detail} Leased are: {}{more}.", holders.join(", "));
+        }
         if !self.except.is_empty() {
             let except: Vec<String> = self.except.iter().map(u32::to_string).collect();
-            detail.push_str(" This server's clock has not passed the ids that it issued as ");
-            detail.push_str(&except.join(", "));
-            detail.push('.');
+            detail =
+                format!("{detail} The clock has not passed the ids issued here as {}.", except.join(", "));
         }
-        Ok(NoLease {
-            message: "no worker id is free".into(),
-            detail,
-            hint: "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
-                   choose a snowflake_ids.layout with more worker bits."
-                .into(),
-        })
+        Ok(NoLease { message: "no worker id is free".into(), detail, hint: hint.into() })
     }
 }
 

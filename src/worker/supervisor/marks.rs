@@ -80,7 +80,7 @@ impl Marks {
             Err(hindrance) => {
                 let message = hindrance.to_string();
                 if self.failure.as_ref() != Some(&message) {
-                    ErrorReport::from(hindrance).report(pgrx::PgLogLevel::WARNING);
+                    hindrance.report().report(pgrx::PgLogLevel::WARNING);
                     self.failure = Some(message);
                 }
                 None

@@ -7,6 +7,7 @@ use crate::error::{Failure, Unready};
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::{self, Shared};
 use crate::pg::{server, wait};
+use crate::tenure::Hindrance;
 use crate::worker::lease;
 use crate::{settings, tenure, worker};
 use snowflake_ids_core::clock::human;
@@ -143,7 +144,7 @@ fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<Taken, Failure> {
         match refusal {
             // What was provided may have been taken by others; but not again and again.
             Refusal::Unreserved if provided < MAX_PROVIDED => {
-                provide(shared, false)?;
+                provide(shared)?;
                 provided += 1;
             }
             Refusal::Drift(drift) if switched < MAX_SWITCHES && may_switch(&drift) => {
@@ -180,12 +181,11 @@ fn refused(shared: &Shared, refusal: Refusal) -> Failure {
     Failure::Refused(refusal, hint)
 }
 
-/// Has the mark raised, and a worker id leased where there is none, or another one where that is asked for.
-fn provide(shared: &Shared, other: bool) -> Result<(), Failure> {
-    let provided = if other { Err(tenure::Hindrance::NoWorkerId) } else { tenure::provide(shared) };
-    match provided {
-        Err(tenure::Hindrance::NoWorkerId | tenure::Hindrance::LeaseEnded { .. }) => {
-            lease::ask(shared, other, LEASE_WAIT)?;
+/// Has the mark raised, and a worker id leased where there is none.
+fn provide(shared: &Shared) -> Result<(), Failure> {
+    match tenure::provide(shared) {
+        Err(Hindrance::NoWorkerId | Hindrance::LeaseEnded { .. }) => {
+            lease::ask(shared, false, LEASE_WAIT)?;
             tenure::provide(shared)?;
         }
         provided => provided?,
@@ -204,7 +204,7 @@ fn switch(shared: &Shared, era: u64) -> Result<(), Failure> {
     let leased = matches!(shared.identity, Identity::Leased { .. });
     if !tenure::switch_rollback(shared, era)? && leased {
         // Where none is to be had, the clock is waited for.
-        drop(provide(shared, true));
+        drop(lease::ask(shared, true, LEASE_WAIT));
     }
     Ok(())
 }

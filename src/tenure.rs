@@ -63,14 +63,14 @@ pub fn provide(shared: &Shared) -> Result<(), Hindrance> {
 /// [`Hindrance`].
 pub fn keep_ahead(shared: &Shared) -> Result<Option<Duration>, Hindrance> {
     let mut keeper = lock(shared);
-    if keeper.node.is_none() {
+    if keeper.node.is_none() || reserved_until(shared) >= shared.layout.end_position() {
         return Ok(None);
     }
     if until_due(shared).is_zero() {
         let mut state = open(shared, &mut keeper)?;
         advance(shared, &mut keeper, &mut state, By::Supervisor)?;
     }
-    // As far as it goes already: to the horizon of a lease, or the end of the layout.
+    // Not far enough where the horizon of a lease is near.
     Ok(Some(until_due(shared).max(BREATH)))
 }
 
@@ -201,7 +201,8 @@ fn advance(shared: &Shared, keeper: &mut Keeper, state: &mut State, by: By) -> R
     let ahead = settings::reserve() + LEAD;
     if !begun && next >= settings::rules().drift_end(&shared.layout, at) {
         // Nothing may be issued, so there is nothing to reserve.
-        if shared.layout.instant_of(next) > UnixMicros(at.0.saturating_add_unsigned(ahead)) {
+        let by_itself = ahead + settings::rules().max_drift;
+        if shared.layout.instant_of(next) > UnixMicros(at.0.saturating_add_unsigned(by_itself)) {
             shared.generator.blame_clock(next, &shared.layout);
         }
         shared.generator.begin(placed, next, next);

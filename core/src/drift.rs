@@ -101,7 +101,7 @@ impl Explain for Refusal {
             ),
             Self::BeforeEpoch { at, epoch } => format!("The clock shows {at}; the layout begins at {epoch}."),
             Self::Exhausted { last } => format!("The layout ends at {last}."),
-            Self::Unreserved => return None,
+            Self::Unreserved => "The high-water mark was raised again and again, and not far enough.".into(),
         })
     }
 
@@ -120,7 +120,7 @@ impl Explain for Refusal {
                  sequence bits."
             }
             Self::BeforeEpoch { .. } => "Set the server's clock, or use a layout with an earlier epoch.",
-            Self::Unreserved => return None,
+            Self::Unreserved => "Look at snowflake_ids.status and at the server's log.",
             Self::Exhausted { .. } => "Use a layout with more ticks or a later epoch for new tables.",
         };
         Some(hint.to_owned())

@@ -112,7 +112,8 @@ impl Search<'_> {
     /// Finds a worker id, given all rows of the datacenter in the order of their worker ids. None where none is free.
     pub fn choose(&self, rows: &[Row]) -> Option<Choice> {
         let is_own = |row: &&Row| row.token.is_some() && self.own.contains(&row.token);
-        if let Some(own) = rows.iter().find(|row| is_own(row) && self.is_wanted(row.worker)) {
+        let own = rows.iter().find(|row| is_own(row) && self.is_usable(row.worker));
+        if let Some(own) = own {
             return Some(Choice::Own(*own));
         }
         let mut upwards = self.upwards().filter_map(|worker| self.choice(worker, rows));
@@ -120,34 +121,39 @@ impl Search<'_> {
             Policy::Reuse => upwards.next(),
             Policy::Disposable => upwards.find(|choice| matches!(choice, Choice::New { .. })),
             Policy::Queue => upwards.find(|choice| matches!(choice, Choice::New { .. })).or_else(|| {
-                let free = rows.iter().filter(|row| row.is_free(self.now) && self.is_wanted(row.worker));
-                free.min_by_key(|row| row.horizon).copied().map(Choice::Free)
+                let free = self.upwards().filter_map(|worker| row_of(worker, rows));
+                free.filter(|row| row.is_free(self.now)).min_by_key(|row| row.horizon).map(Choice::Free)
             }),
         }
     }
 
     /// All worker ids: those of the share from the preferred one on and around, then the others.
     fn upwards(&self) -> impl Iterator<Item = u32> {
-        let Preferred { worker, share } = self.preferred;
+        let Preferred { worker, share, only } = self.preferred;
         let (worker, share) = (worker % self.capacity, share.clamp(1, self.capacity));
         let first = worker - worker % share;
         let end = first.saturating_add(share).min(self.capacity);
         let of_share = (worker..end).chain(first..worker);
-        let others = (end..self.capacity).chain(0..first);
-        of_share.chain(others).filter(|worker| self.is_wanted(*worker))
+        let others = (end..self.capacity).chain(0..first).filter(move |_| !only);
+        of_share.chain(others).filter(|worker| self.is_usable(*worker))
     }
 
-    fn is_wanted(&self, worker: u32) -> bool {
+    fn is_usable(&self, worker: u32) -> bool {
         worker < self.capacity && !self.except.contains(&worker)
     }
 
     /// How a worker id could be had; None where somebody has it.
     fn choice(&self, worker: u32, rows: &[Row]) -> Option<Choice> {
-        match rows.binary_search_by_key(&worker, |row| row.worker) {
-            Err(_) => Some(Choice::New { worker }),
-            Ok(index) => rows.get(index).filter(|row| row.is_free(self.now)).copied().map(Choice::Free),
+        match row_of(worker, rows) {
+            None => Some(Choice::New { worker }),
+            Some(row) => Some(Choice::Free(row)).filter(|_| row.is_free(self.now)),
         }
     }
+}
+
+fn row_of(worker: u32, rows: &[Row]) -> Option<Row> {
+    let index = rows.binary_search_by_key(&worker, |row| row.worker).ok()?;
+    rows.get(index).copied()
 }
 
 /// The worker ids that a server looks at first.
@@ -157,30 +163,35 @@ pub struct Preferred {
     pub worker: u32,
     /// How many come before all others: those from `worker` rounded down to a multiple of this. 1 or more.
     pub share: u32,
+    /// Whether others are not for this server.
+    pub only: bool,
 }
 
 impl Preferred {
-    /// Into how many shares worker ids are divided.
+    /// Into how many shares worker ids are divided,
     const SHARES: u32 = 8;
+    /// unless there are so few that a share would hold less than four.
+    const FEW: u32 = 32;
 
     /// Where the registry is this server's alone. Servers that were never introduced to each other must not all be
-    /// number 0. After a promotion the registries of both servers go different ways: each timeline has a share of the
-    /// worker ids to itself, so that what one takes later is none of the other's until its share is used up. Within it,
-    /// servers that were promoted side by side begin at different places, as their homes tell them apart.
+    /// number 0. After a promotion the registries of both servers go different ways: each of eight timelines has a share of
+    /// the worker ids to itself, so that what one takes later is none of the other's. Within it, servers that were promoted
+    /// side by side begin at different places, as their homes tell them apart.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
-        let shares = Self::SHARES.min(capacity).max(1);
+        let shares = if capacity < Self::FEW { 1 } else { Self::SHARES };
         let share = (capacity / shares).max(1);
         let scattered = scatter(system_identifier);
         let which = scattered.wrapping_add(timeline.into()) % u64::from(shares);
         let within =
             (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % u64::from(share);
         let worker = u32::try_from(which * u64::from(share) + within).unwrap_or(0);
-        Self { worker, share }
+        Self { worker, share, only: shares > 1 }
     }
 
     /// In a copied data directory, whose registry is a copy, too: any, as its home tells it apart from other copies.
     pub fn of_copy(home: &str, capacity: u32) -> Self {
-        Self { worker: crc32fast::hash(home.as_bytes()) % capacity.max(1), share: capacity.max(1) }
+        let capacity = capacity.max(1);
+        Self { worker: crc32fast::hash(home.as_bytes()) % capacity, share: capacity, only: false }
     }
 }
 

@@ -43,8 +43,10 @@ pub struct Generator {
     placed: AtomicU64,
     /// Ticks whose sequence was used up, so that the next one followed at once.
     full_ticks: AtomicU64,
+    /// The highest position after the last one that a tenure ended with.
+    furthest: AtomicU64,
     /// Keeps what is only read out of the line that is written.
-    rest_of_line: [AtomicU64; 2],
+    rest_of_line: AtomicU64,
     /// Grows with each step back and each change of the tenure.
     era: AtomicU64,
     /// The position that the tenure began with: nothing was issued while `next` is still here.
@@ -134,7 +136,8 @@ impl Generator {
             tenure: AtomicU64::new(1),
             placed: zero(),
             full_ticks: zero(),
-            rest_of_line: [zero(), zero()],
+            furthest: zero(),
+            rest_of_line: zero(),
             era: zero(),
             first: zero(),
             closed_at: zero(),
@@ -167,7 +170,10 @@ impl Generator {
         // Whoever is about to take finds another position than the one seen, and none to go on with.
         match self.next.swap(CLOSED, Ordering::AcqRel) {
             CLOSED => {}
-            next => self.closed_at.store(next, Ordering::Release),
+            next => {
+                self.closed_at.store(next, Ordering::Release);
+                self.furthest.fetch_max(next, Ordering::Release);
+            }
         }
         self.closed_at.load(Ordering::Acquire)
     }
@@ -377,6 +383,11 @@ impl Generator {
             CLOSED => self.closed_at.load(Ordering::Acquire),
             next => next,
         }
+    }
+
+    /// The position above all that was issued, in whatever tenure.
+    pub fn furthest(&self) -> u64 {
+        self.furthest.load(Ordering::Acquire).max(self.next())
     }
 
     /// The high-water mark; 0 while closed.

@@ -288,9 +288,16 @@ impl State {
         marks.fold(self.floor, u64::max)
     }
 
-    /// In place of a state that can't be trusted: every node begins above this position.
-    pub fn anew(here: &Here, above: u64) -> Self {
-        Self { floor: above, ..Self::fresh(here) }
+    /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
+    /// lease is kept as a claim, so that the worker id need not wait for its horizon.
+    pub fn anew(here: &Here, above: u64, former: Option<&Self>) -> Self {
+        let ours = |former: &&Self| {
+            former.home.identity == here.home.identity
+                && (former.system_identifier, former.timeline) == (here.system_identifier, here.timeline)
+        };
+        let former = former.filter(ours);
+        let claim = former.and_then(|former| Some(former.lease.as_ref()?.token));
+        Self { floor: above, claim, registry: former.and_then(|former| former.registry), ..Self::fresh(here) }
     }
 
     fn knows(&self, datacenter: u32, worker: u32) -> bool {
@@ -388,7 +395,8 @@ impl State {
 
     fn drop_lowest_marks(&mut self, keep: Node) {
         while self.marks.len() > MAX_MARKS {
-            let others = self.marks.iter().enumerate().filter(|(_, mark)| mark.node != keep);
+            let droppable = |mark: &Mark| mark.node != keep && mark.position != OF_ANOTHER;
+            let others = self.marks.iter().enumerate().filter(|(_, mark)| droppable(mark));
             let Some((index, lowest)) = others.min_by_key(|(_, mark)| mark.position) else { return };
             self.floor = self.floor.max(lowest.position);
             self.marks.swap_remove(index);

@@ -61,19 +61,30 @@ pub fn sleep(duration: Duration) {
     check_for_interrupts!();
 }
 
+/// Sleeps for a while, however often the process is woken: wake-ups are kept for whoever waits for them.
+pub fn pause(event: Event, time: Duration) {
+    wait(std::ptr::null_mut(), pg_sys::WL_TIMEOUT, event, time);
+}
+
 /// Sleeps until this process is woken, at most for the time given.
 pub fn until_woken(event: Event, limit: Duration) {
-    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    // SAFETY: MyLatch is this process's own latch, and all processes that are attached to shared memory have one.
+    let latch = unsafe { pg_sys::MyLatch };
+    wait(latch, pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT, event, limit);
+    // SAFETY: as above.
+    unsafe { pg_sys::ResetLatch(latch) };
+}
+
+fn wait(latch: *mut pg_sys::Latch, events: u32, event: Event, limit: Duration) {
+    let events = events | pg_sys::WL_EXIT_ON_PM_DEATH;
     let millis = limit.as_micros().div_ceil(1_000).min(i32::MAX as u128);
-    // SAFETY: MyLatch is this process's own latch, and all processes that are attached to shared memory have
-    // one.
+    // SAFETY: the latch is this process's own, or null where it is not waited for.
     unsafe {
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_possible_wrap,
             reason = "within i32, see above"
         )]
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, millis as _, event.number());
-        pg_sys::ResetLatch(pg_sys::MyLatch);
+        pg_sys::WaitLatch(latch, events as i32, millis as _, event.number());
     }
 }

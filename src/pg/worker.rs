@@ -157,6 +157,9 @@ pub enum Sleep {
 /// ended by shutdown here.
 pub fn sleep(event: Event, limit: Duration) -> Sleep {
     check_for_interrupts!();
+    if BackgroundWorker::sigterm_received() {
+        return Sleep::Stopped;
+    }
     wait::until_woken(event, limit);
     check_for_interrupts!();
     if BackgroundWorker::sigterm_received() {

@@ -19,7 +19,10 @@ mod snowflake_ids {
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
-        Ok(tenure::reset(shared, above)?)
+        if let Some(known) = tenure::reset(shared, above)? {
+            pgrx::warning!("ids up to {known} may have been issued, and may come again");
+        }
+        Ok(())
     }
 
     /// Goes on with the worker id of the server that this data directory was copied from, and that is gone for good.

@@ -38,11 +38,12 @@ fn worker_give_up(
     let lease = tenure::change(shared, |state, _| {
         let lease = state.lease.clone().filter(|lease| {
             (lease.datacenter.cast_signed(), lease.worker.cast_signed()) == (datacenter_id, worker_id)
-                && Some(lease.token) == token
+                && token.is_some()
+                && (Some(lease.token) == token || state.claim == token)
         })?;
         state.give_up();
         // Should this transaction be rolled back, the row is ours still.
-        state.claim = Some(lease.token);
+        state.claim = token;
         Some(lease)
     })?;
     let Some(lease) = lease else { return Ok(None) };

@@ -56,7 +56,7 @@ BEGIN
     -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
-        free_from := clock_timestamp() + current_setting('snowflake_ids.max_drift')::interval
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
                      + current_setting('snowflake_ids.max_clock_skew')::interval;
     END IF;
     UPDATE snowflake_ids.worker AS w

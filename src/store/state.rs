@@ -39,7 +39,7 @@ pub fn read() -> Result<Option<State>, Unreadable> {
     match fs::read(FILE) {
         Ok(text) => State::from_text(&text).map(Some).map_err(Unreadable::Distrusted),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            if is_witnessed() {
+            if is_witnessed().map_err(Unreadable::Io)? {
                 Err(Unreadable::Distrusted(Distrust::Missing))
             } else {
                 Ok(None)
@@ -54,25 +54,36 @@ pub fn read() -> Result<Option<State>, Unreadable> {
 /// # Errors
 /// The system's, and the old state is still there, or already the new one: as after a crash.
 pub fn write(state: &State) -> io::Result<()> {
-    if !is_witnessed() {
+    write_synced(NEW, &state.to_text()?)?;
+    fs::rename(NEW, FILE)?;
+    sync_folder(".")?;
+    // Only now: a witness of a state that was never written would stand in the way of a fresh server.
+    if !is_witnessed()? {
         write_synced(WITNESS, TESTIMONY)?;
         sync_folder(WITNESS_FOLDER)?;
     }
-    write_synced(NEW, &state.to_text()?)?;
-    fs::rename(NEW, FILE)?;
-    sync_folder(".")
+    Ok(())
 }
 
-/// Takes a state that can't be trusted out of the way.
-pub fn set_aside() -> io::Result<()> {
-    match fs::rename(FILE, REJECTED) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        renamed => renamed,
+/// Keeps a copy of a state that can't be trusted, for people, beside those of before.
+pub fn keep_rejected() -> io::Result<()> {
+    let names = (1..).map(|number| match number {
+        1 => REJECTED.to_owned(),
+        _ => format!("{REJECTED}.{number}"),
+    });
+    for name in names {
+        if !Path::new(&name).try_exists()? {
+            return match fs::copy(FILE, name) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                copied => copied.map(drop),
+            };
+        }
     }
+    Ok(())
 }
 
-fn is_witnessed() -> bool {
-    Path::new(WITNESS).exists()
+fn is_witnessed() -> io::Result<bool> {
+    Path::new(WITNESS).try_exists()
 }
 
 fn write_synced(path: &str, text: &str) -> io::Result<()> {

@@ -38,7 +38,7 @@ pub fn lock(shared: &Shared) -> Keeping<'_> {
         if let Some(keeping) = shared.keeper.try_write() {
             return keeping;
         }
-        wait::until_woken(Event::State, RETRY);
+        wait::pause(Event::State, RETRY);
     }
 }
 

@@ -6,39 +6,36 @@ use super::{By, Hindrance, advance};
 use crate::pg::shmem::generator::Shared;
 use crate::store::state as file;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::state::{Here, State};
+use snowflake_ids_core::state::State;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Begins a new state in place of one that can't be trusted. Every node begins above `above`: who gives it says that no
 /// later id was kept of those from before the server's start. By default, above all that is known or could have been
-/// issued up to now.
+/// issued up to now. Gives the instant up to which ids may have been issued, if that is later.
 ///
 /// # Errors
 /// [`Hindrance`].
-pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<(), Hindrance> {
+pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<Option<UnixMicros>, Hindrance> {
     let mut keeper = lock(shared);
     let here = here(shared, &keeper)?;
     // Before anything can fail: a generator that is closed has no node.
     if keeper.node.take().is_some() {
         shared.generator.close();
     }
-    let above = above.map_or_else(|| highest(shared, &here), |above| shared.layout.position_after(above));
-    // Sessions may hold ids of the tenure that has just ended, whatever an operator knows of them.
-    let above = above.max(shared.generator.next());
-    file::set_aside().map_err(Hindrance::Unwritable)?;
-    let mut state = State::anew(&here, above);
+    let former = file::read().ok().flatten();
+    let known = former.as_ref().map_or(0, |former| former.highest_mark(&here));
+    let now = UnixMicros(believed_now(shared).0.saturating_add_unsigned(here.max_drift));
+    let position = shared.layout.position_after(above.unwrap_or(now));
+    let position = if above.is_some() { position } else { position.max(known) };
+    // Sessions may hold ids of tenures since the server's start, whatever an operator knows of them.
+    let position = position.max(shared.generator.furthest());
+    file::keep_rejected().map_err(Hindrance::Unwritable)?;
+    let mut state = State::anew(&here, position, former.as_ref());
     believe(shared, &mut state);
     write(shared, &state)?;
     *keeper = Keeper { opened: true, ..Keeper::default() };
     publish(shared, &state);
-    Ok(())
-}
-
-/// The position above all that may have been issued here, by the clock and by the stored state as far as it can be read.
-fn highest(shared: &Shared, here: &Here) -> u64 {
-    let now = UnixMicros(believed_now(shared).0.saturating_add_unsigned(here.max_drift));
-    let stored = file::read().ok().flatten().map_or(0, |stored| stored.highest_mark(here));
-    shared.layout.position_after(now).max(stored)
+    Ok((known > position).then(|| shared.layout.instant_of(known)))
 }
 
 /// Goes on in a copied data directory with the worker id of the one that it was copied from, which is gone for good.

@@ -79,7 +79,11 @@ fn serve(shared: &Shared, leases: &Leases) {
         };
         last_work = uptime();
         match look_after(shared, leases) {
-            Outcome::Done(outcome) => lease::answer(leases, ticket, outcome),
+            Outcome::Done(outcome) => {
+                // Whether there was another worker id or not: who asks again says so.
+                leases.behind.store(0, Relaxed);
+                lease::answer(leases, ticket, outcome);
+            }
             Outcome::Elsewhere => return,
             Outcome::NoRegistry => return report(leases, None),
         }

@@ -104,7 +104,7 @@ impl Plan {
             policy,
             own,
             except: &self.except,
-            preferred: above.map_or(self.preferred, |worker| Preferred { worker, share: 1 }),
+            preferred: above.map_or(self.preferred, |worker| Preferred { worker, share: 1, only: false }),
             capacity,
             now: entry.now,
         };
@@ -134,6 +134,14 @@ impl Plan {
         let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
         let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
                         choose a snowflake_ids.layout with more worker bits.";
+        if self.preferred.only {
+            let Preferred { worker, share, .. } = self.preferred;
+            let first = worker - worker % share;
+            detail = format!(
+                "{detail} This server, whose registry is its own, may use {first} to {}.",
+                first + share - 1
+            );
+        }
         if settings::worker_id_policy() == Policy::Disposable {
             detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that anybody had.");
             hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \
@@ -157,10 +165,13 @@ impl Plan {
 pub fn preferred(state: &State, here: &Here) -> Preferred {
     let capacity = capacity(&here.layout);
     let home = &here.home.identity;
-    match state.copy_of {
-        Some(_) => Preferred::of_copy(home, capacity),
-        None => Preferred::alone(here.system_identifier, here.timeline, home, capacity),
+    if state.copy_of.is_some() {
+        return Preferred::of_copy(home, capacity);
     }
+    let preferred = Preferred::alone(here.system_identifier, here.timeline, home, capacity);
+    // Numbers that are used up have to last.
+    let only = preferred.only && settings::worker_id_policy() != Policy::Disposable;
+    Preferred { only, ..preferred }
 }
 
 /// How many worker ids there are.

@@ -102,8 +102,7 @@ fn renew(shared: &Shared, era: u64) -> bool {
 
 #[cold]
 fn wait_and_refill(shared: &Shared) -> Result<i64, Failure> {
-    let era = shared.generator.era();
-    wait_and_take(shared, settings::cache()).map(|taken| keep(shared, taken, era))
+    wait_and_take(shared, settings::cache()).map(|(taken, era)| keep(shared, taken, era))
 }
 
 /// Keeps all of what was taken but its first position, which is handed out.
@@ -130,15 +129,15 @@ fn take(shared: &Shared, clock: &impl Clock, want: NonZeroU32) -> Result<Taken, 
 }
 
 /// Takes ids by the clock that can be believed, until there are some: has the mark raised, a worker id leased, or waits
-/// for the clock.
+/// for the clock. Gives the era, too, that was before they were taken.
 #[cold]
-fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<Taken, Failure> {
+fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<(Taken, u64), Failure> {
     let started = Instant::now();
     let (mut provided, mut switched) = (0, 0);
     loop {
         let era = shared.generator.era();
         let refusal = match take(shared, shared, want) {
-            Ok(taken) => return Ok(taken),
+            Ok(taken) => return Ok((taken, era)),
             Err(refusal) => refusal,
         };
         match refusal {
@@ -242,7 +241,8 @@ impl Several {
     }
 
     fn taken(&self, want: NonZeroU32) -> Result<Taken, Failure> {
-        let taken = take(self.shared, &SystemClock, want).or_else(|_| wait_and_take(self.shared, want))?;
+        let taken = take(self.shared, &SystemClock, want)
+            .or_else(|_| wait_and_take(self.shared, want).map(|(taken, _)| taken))?;
         // Whatever the block still has was refused, and is older than this.
         BLOCK.clear();
         Ok(taken)

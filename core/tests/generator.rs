@@ -301,22 +301,23 @@ fn a_clock_beyond_the_mark_leaves_no_trace() {
 fn a_tenure_ends_exactly_where_its_last_id_was() {
     let bench = default(SECOND);
     bench.take(100, 10).unwrap();
-    assert_eq!(bench.generator.close(), 100 << 12 | 10);
+    assert_eq!(bench.generator.close(), (100 << 12) + 10);
     assert_eq!(bench.take(100, 1), Err(Refusal::Unreserved));
     assert_eq!(bench.take(200, 1), Err(Refusal::Unreserved));
-    assert_eq!(bench.generator.close(), 100 << 12 | 10, "closed twice, it still knows");
-    assert_eq!(bench.generator.next(), 100 << 12 | 10);
+    assert_eq!(bench.generator.close(), (100 << 12) + 10, "closed twice, it still knows");
+    assert_eq!(bench.generator.next(), (100 << 12) + 10);
 }
 
 #[test]
 fn ids_carry_the_bits_of_the_tenure_they_were_taken_in() {
     let bench = default(SECOND);
     let take = |tick| bench.generator.take(&bench.layout, &bench.rules, &bench.at(tick), NonZeroU32::MIN);
-    bench.generator.begin(0b01 << 12, 500 << 12, 600 << 12);
-    assert_eq!(take(500).unwrap().placed, 0b01 << 12);
-    bench.generator.begin(0b10 << 12, 400 << 12, 450 << 12);
+    let [one, other] = [1_u64, 2].map(|worker| worker << 12);
+    bench.generator.begin(one, 500 << 12, 600 << 12);
+    assert_eq!(take(500).unwrap().placed, one);
+    bench.generator.begin(other, 400 << 12, 450 << 12);
     let taken = take(400).unwrap();
-    assert_eq!((taken.placed, taken.stretch.from), (0b10 << 12, 400 << 12), "another node has its own mark");
+    assert_eq!((taken.placed, taken.stretch.from), (other, 400 << 12), "another node has its own mark");
     assert_eq!(bench.generator.snapshot().last, Some(400 << 12));
 }
 

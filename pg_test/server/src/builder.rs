@@ -13,12 +13,19 @@ use std::collections::BTreeMap;
 pub struct Builder {
     settings: BTreeMap<String, String>,
     faketime: bool,
+    checksums: bool,
 }
 
 impl Default for Builder {
     fn default() -> Self {
-        let settings = [("shared_preload_libraries", "snowflake_ids"), ("snowflake_ids.worker_id", "1")];
-        Self { settings: settings.map(|(name, value)| (name.into(), value.into())).into(), faketime: false }
+        let settings = [
+            ("shared_preload_libraries", "snowflake_ids"),
+            ("snowflake_ids.worker_id", "1"),
+            // A call that never ends fails its test instead of holding it up.
+            ("statement_timeout", "2min"),
+        ];
+        let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
+        Self { settings, faketime: false, checksums: false }
     }
 }
 
@@ -45,9 +52,20 @@ impl Builder {
         self.set("shared_buffers", "32MB").set("fsync", "off").set("max_wal_size", "256MB")
     }
 
+    /// Keeps what `pg_rewind` needs to make a standby of a former primary.
+    pub fn rewindable(self) -> Self {
+        self.set("wal_log_hints", "on").set("wal_keep_size", "256MB")
+    }
+
     /// Gives the server a clock that [`Server::set_clock`] steps.
     pub fn faketime(mut self) -> Self {
         self.faketime = true;
+        self
+    }
+
+    /// Has checksums on the pages of its data.
+    pub fn checksums(mut self) -> Self {
+        self.checksums = true;
         self
     }
 
@@ -61,6 +79,9 @@ impl Builder {
         let mut initdb = home.command("initdb");
         // Neither the server's speed nor its safety depends on a sync of the empty cluster.
         initdb.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]);
+        if self.checksums {
+            initdb.arg("--data-checksums");
+        }
         programs::output(initdb.arg("--pgdata").arg(home.data()))?;
         let environment = if self.faketime { clock::environment(&home)? } else { Vec::new() };
         let mut server = Server::new(home, environment)?;

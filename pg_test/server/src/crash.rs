@@ -39,6 +39,18 @@ impl Server {
         Ok(kill(self.child(process)?, Signal::SIGKILL)?)
     }
 
+    /// Kills one of the server's processes and waits until the server has ended all the others.
+    ///
+    /// # Errors
+    /// It is none of the server's, or the server goes on.
+    pub fn crash_by(&self, process: i32) -> Result<()> {
+        const RESTART: &str = "all server processes terminated; reinitializing";
+        let before = self.logged(RESTART);
+        self.kill9_process(process)?;
+        let restarts = || Ok((self.logged(RESTART) > before).then_some(()));
+        wait::until(Duration::from_secs(20), "the server to end its processes", restarts)
+    }
+
     /// Stops one of the server's processes wherever it is and lets it go on after a while.
     ///
     /// # Errors

@@ -5,26 +5,34 @@
 //! | --- | --- |
 //! | [`builder`] | what a server is started with |
 //! | [`server`] | a running server: sessions, stop, start, removal |
-//! | `clock`, `crash`, `standby` | what else a server can do: step its clock, die, be copied |
+//! | `clock`, `crash`, `standby`, `copies` | what else a server can do: step its clock, die, be promoted, be copied |
+//! | [`state_file`] | the file that reserves ids, and what can happen to it |
+//! | [`load`] | sessions that take ids without a pause and note each one down |
 //! | [`sql`] | short forms for queries and for the errors they should give |
 //! | [`ids`] | what every list of ids must be |
-//! | [`segments`] | what tests of segments ask again and again |
+//! | [`snowflakes`], [`segments`] | what tests of either kind of ids ask again and again |
+//! | [`registry`] | the table that leases worker ids |
 //! | [`sessions`] | many sessions at once |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
 //! | [`wait`] | waiting with an end |
 
 pub mod builder;
 mod clock;
+mod copies;
 mod crash;
 pub mod ids;
+pub mod load;
 pub mod owner;
 pub mod port;
 pub mod programs;
+pub mod registry;
 pub mod segments;
 pub mod server;
 pub mod sessions;
+pub mod snowflakes;
 pub mod sql;
 mod standby;
+pub mod state_file;
 pub mod wait;
 
 pub use builder::Builder;

@@ -65,6 +65,8 @@ impl Home {
 /// The ways to stop a server, as `pg_ctl` calls them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
+    /// Sessions are waited for, a checkpoint is written.
+    Smart,
     /// Sessions are ended, a checkpoint is written.
     Fast,
     /// Nothing is written; the next start recovers.
@@ -74,6 +76,7 @@ pub enum Shutdown {
 impl Shutdown {
     const fn signal(self) -> Signal {
         match self {
+            Self::Smart => Signal::SIGTERM,
             Self::Fast => Signal::SIGINT,
             Self::Immediate => Signal::SIGQUIT,
         }
@@ -86,7 +89,7 @@ pub struct Server {
     pub(crate) home: Home,
     pub(crate) postmaster: Option<Child>,
     port: u16,
-    environment: Vec<(String, String)>,
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Server {
@@ -98,10 +101,18 @@ impl Server {
     /// A stopped server on a cluster that exists in `home`.
     pub(crate) fn new(home: Home, environment: Vec<(String, String)>) -> Result<Self> {
         let server = Self { port: port::free()?, home, postmaster: None, environment };
-        server.set("port", &server.port.to_string())?;
-        server.set("listen_addresses", "127.0.0.1")?;
-        server.set("unix_socket_directories", &server.home.path().to_string_lossy())?;
+        server.set_address()?;
         Ok(server)
+    }
+
+    /// Says in `postgresql.conf` where it listens.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_address(&self) -> Result<()> {
+        self.set("port", &self.port.to_string())?;
+        self.set("listen_addresses", "127.0.0.1")?;
+        self.set("unix_socket_directories", &self.home.path().to_string_lossy())
     }
 
     /// Adds a line to `postgresql.conf`; it counts from the next start or reload.
@@ -134,6 +145,20 @@ impl Server {
         fs::read(self.home.log())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
+    }
+
+    /// How many lines of its log hold these words.
+    pub fn logged(&self, words: &str) -> usize {
+        self.log().lines().filter(|line| line.contains(words)).count()
+    }
+
+    /// Sets a line of `postgresql.conf` and lets the running server read it.
+    ///
+    /// # Errors
+    /// The file cannot be written, or the server does not run.
+    pub fn reload(&self, name: &str, value: &str) -> Result<()> {
+        self.set(name, value)?;
+        Ok(self.connect("postgres")?.batch_execute("select pg_reload_conf()")?)
     }
 
     /// Starts it on its folder and port, and waits until it takes sessions.
@@ -170,11 +195,23 @@ impl Server {
     /// # Errors
     /// It is not running, or does not stop.
     pub fn stop(&mut self, how: Shutdown) -> Result<()> {
-        kill(self.pid()?, how.signal())?;
+        self.ask_to_stop(how)?;
         self.wait_for_exit()
     }
 
-    pub(crate) fn wait_for_exit(&mut self) -> Result<()> {
+    /// Asks it to stop without waiting until it has.
+    ///
+    /// # Errors
+    /// It is not running.
+    pub fn ask_to_stop(&self, how: Shutdown) -> Result<()> {
+        Ok(kill(self.pid()?, how.signal())?)
+    }
+
+    /// Waits until it has stopped.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn wait_for_exit(&mut self) -> Result<()> {
         wait::until(PATIENCE, "the server to stop", || Ok(self.exited()?.then_some(())))?;
         self.postmaster = None;
         Ok(())

@@ -1,8 +1,8 @@
 //! Short forms for queries, and for the errors they should give.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
-use postgres::error::DbError;
+use postgres::error::{DbError, SqlState};
 use postgres::types::FromSqlOwned;
 
 /// The one value of a query.
@@ -35,4 +35,14 @@ pub fn error(client: &mut Client, query: &str) -> Result<DbError> {
             None => Err(error).with_context(|| query.to_owned()),
         },
     }
+}
+
+/// It is the error that was meant, and has both a DETAIL and a HINT.
+///
+/// # Errors
+/// It is another one, or explains nothing.
+pub fn explains(error: &DbError, code: &SqlState, message: &str) -> Result<()> {
+    ensure!(error.code() == code && error.message() == message, "not {code:?} \"{message}\": {error:?}");
+    ensure!(error.detail().is_some() && error.hint().is_some(), "no DETAIL or no HINT: {error:?}");
+    Ok(())
 }

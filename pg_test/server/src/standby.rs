@@ -1,29 +1,86 @@
-//! A streaming standby.
+//! Streaming standbys, their promotion, and a former primary that becomes one.
 
 use crate::programs;
-use crate::server::{Home, Server};
+use crate::server::{Server, Shutdown};
 use crate::sql;
 use crate::wait;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::time::Duration;
 
+const PATIENCE: Duration = Duration::from_secs(20);
+
 impl Server {
-    /// A standby of this server, with the same settings, that streams from it.
+    /// A standby of this server, with the same settings, that streams from it. It has a clock of its own to
+    /// step if this server has.
     ///
     /// # Errors
     /// The copy fails, or does not start, or does not connect.
     pub fn standby(&self) -> Result<Self> {
-        let home = Home::new(self.home.programs.clone(), self.home.owner)?;
-        let mut copy = self.command("pg_basebackup");
-        copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--pgdata"]).arg(home.data());
-        programs::output(&mut copy)?;
-        let mut standby = Self::new(home, Vec::new())?;
+        let mut standby = self.backup(&["--write-recovery-conf"])?;
         standby.start_again()?;
-        let mut client = standby.connect("postgres")?;
-        wait::until(Duration::from_secs(20), "the standby to stream", || {
-            let streams: bool = sql::one(&mut client, "select count(*) > 0 from pg_stat_wal_receiver")?;
-            Ok(streams.then_some(()))
-        })?;
+        standby.wait_for_stream()?;
         Ok(standby)
     }
+
+    /// Ends its recovery and waits until it has ended.
+    ///
+    /// # Errors
+    /// It is no standby, or does not get there.
+    pub fn promote(&self) -> Result<()> {
+        ensure!(sql::one::<bool>(&mut self.connect("postgres")?, "select pg_promote()")?, "not promoted");
+        Ok(())
+    }
+
+    /// Waits until it has replayed all that its primary has written by now.
+    ///
+    /// # Errors
+    /// It does not get there.
+    pub fn catch_up(&self, primary: &Self) -> Result<()> {
+        let written: String =
+            sql::one(&mut primary.connect("postgres")?, "select pg_current_wal_flush_lsn()::text")?;
+        let replayed = format!("select pg_last_wal_replay_lsn() >= '{written}'");
+        let mut client = self.connect("postgres")?;
+        wait::until(PATIENCE, "the replay", || Ok(sql::one::<bool>(&mut client, &replayed)?.then_some(())))
+    }
+
+    /// Lets a standby receive no more.
+    ///
+    /// # Errors
+    /// It goes on receiving.
+    pub fn cut_off(&self) -> Result<()> {
+        let mut client = self.connect("postgres")?;
+        client.batch_execute("alter system set primary_conninfo = ''")?;
+        client.batch_execute("select pg_reload_conf()")?;
+        wait::until(PATIENCE, "the stream to end", || Ok((!streams(self)?).then_some(())))
+    }
+
+    /// Stops this former primary, which is [rewindable](crate::Builder::rewindable), makes it a standby of the one promoted in its stead, and starts it.
+    ///
+    /// # Errors
+    /// `pg_rewind` fails, or the server does not stream.
+    pub fn rewind(&mut self, primary: &Self) -> Result<()> {
+        self.stop(Shutdown::Fast)?;
+        // It reads the other's timeline from its control file, which a promotion does not write at once.
+        primary.connect("postgres")?.batch_execute("checkpoint")?;
+        let source = format!(
+            "host={} port={} user=postgres dbname=postgres",
+            primary.socket_folder().display(),
+            primary.port()
+        );
+        let mut rewind = self.home.command("pg_rewind");
+        rewind.args(["--no-sync", "--write-recovery-conf", "--source-server", &source]);
+        programs::output(rewind.arg("--target-pgdata").arg(self.data()))?;
+        // The primary's own came with its files.
+        self.set_address()?;
+        self.start_again()?;
+        self.wait_for_stream()
+    }
+
+    fn wait_for_stream(&self) -> Result<()> {
+        wait::until(PATIENCE, "the standby to stream", || Ok(streams(self)?.then_some(())))
+    }
+}
+
+fn streams(standby: &Server) -> Result<bool> {
+    sql::one(&mut standby.connect("postgres")?, "select count(*) > 0 from pg_stat_wal_receiver")
 }

@@ -34,6 +34,58 @@ fn a_standby_has_what_its_primary_had() -> Result<()> {
 }
 
 #[test]
+fn copies_and_moved_servers_run_beside_each_other() -> Result<()> {
+    let mut server = plain().start()?;
+    server.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
+    let mut backup = server.base_backup()?;
+    backup.start_again()?;
+    server.stop(Shutdown::Fast)?;
+    let mut copy = server.copy()?;
+    copy.start_again()?;
+    let mut moved = server.moved()?;
+    moved.start_again()?;
+    for server in [&backup, &copy, &moved] {
+        let mut client = server.connect("postgres")?;
+        assert_eq!(sql::one::<i32>(&mut client, "select a from t")?, 1);
+        assert!(!sql::one::<bool>(&mut client, "select pg_is_in_recovery()")?);
+        client.batch_execute("drop table t")?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_former_primary_follows_the_one_promoted_in_its_stead() -> Result<()> {
+    let mut first = plain().rewindable().start()?;
+    first.connect("postgres")?.batch_execute("create table t as select 1 as a")?;
+    let second = first.standby()?;
+    second.promote()?;
+    first.connect("postgres")?.batch_execute("update t set a = 2")?;
+    first.rewind(&second)?;
+    second.connect("postgres")?.batch_execute("update t set a = 3")?;
+    first.catch_up(&second)?;
+    assert_eq!(sql::one::<i32>(&mut first.connect("postgres")?, "select a from t")?, 3);
+    first.cut_off()?;
+    second.connect("postgres")?.batch_execute("update t set a = 4")?;
+    first.promote()?;
+    assert_eq!(sql::one::<i32>(&mut first.connect("postgres")?, "select a from t")?, 3);
+    Ok(())
+}
+
+#[test]
+fn a_standby_has_a_clock_of_its_own() -> Result<()> {
+    let server = plain().faketime().start()?;
+    let standby = server.standby()?;
+    standby.set_clock("-1h")?;
+    let mut shown = [0.0_f64; 2];
+    for (shown, server) in shown.iter_mut().zip([&server, &standby]) {
+        let now = "select extract(epoch from clock_timestamp())::float8";
+        *shown = sql::one(&mut server.connect("postgres")?, now)?;
+    }
+    assert!((shown[0] - shown[1] - 3600.0).abs() < 5.0, "{shown:?}");
+    Ok(())
+}
+
+#[test]
 fn a_stepped_clock_is_seen_by_a_running_session() -> Result<()> {
     let server = plain().faketime().start()?;
     let mut client = server.connect("postgres")?;

@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 
 /// Values that may not be set, each with words that the refusal must say.
-const WRONG: [(&str, &str, &str); 34] = [
+const WRONG: [(&str, &str, &str); 42] = [
     ("datacenter_id", "-1", "outside the valid range"),
     ("datacenter_id", "32", "datacenter"),
     ("datacenter_id", "north", "invalid value"),
@@ -15,12 +15,20 @@ const WRONG: [(&str, &str, &str); 34] = [
     ("worker_id", "2147483648", "worker id"),
     ("worker_id", "1.5", "worker id"),
     ("worker_id", "first", "worker id"),
-    ("worker_id", "auto", "not part of this version"),
+    ("worker_id", "", "worker id"),
+    ("worker_id_policy", "recycle", "Available values"),
     ("max_drift", "-1", "outside the valid range"),
     ("max_drift", "1 parsec", "Valid units"),
     ("max_wait", "-1", "outside the valid range"),
     ("max_wait", "long", "invalid value"),
-    ("clock_rollback", "switch", "not part of this version"),
+    ("max_clock_jump", "-1", "outside the valid range"),
+    ("max_clock_jump", "far", "invalid value"),
+    ("reserve", "99ms", "outside the valid range"),
+    ("reserve", "61min", "outside the valid range"),
+    ("lease_horizon", "59s", "outside the valid range"),
+    ("lease_horizon", "soon", "invalid value"),
+    ("max_clock_skew", "-1", "outside the valid range"),
+    ("max_clock_skew", "much", "invalid value"),
     ("clock_rollback", "ignore", "Available values"),
     ("sequence_start", "one", "Available values"),
     ("cache", "0", "outside the valid range"),
@@ -71,8 +79,10 @@ fn right_value(setting: &str) -> &'static str {
     match setting {
         "layout" => "twitter",
         "clock_rollback" => "wait",
+        "worker_id_policy" => "reuse",
+        "lease_horizon" => "1h",
         "sequence_start" => "zero",
-        "max_drift" | "max_wait" => "1s",
+        "reserve" | "max_clock_jump" | "max_clock_skew" | "max_drift" | "max_wait" => "1s",
         _ => "1",
     }
 }
@@ -114,31 +124,16 @@ fn an_ordinary_user_may_tune_only_what_harms_nobody_else() -> Result<()> {
     client.batch_execute("create role app; set role app")?;
     client.batch_execute("set snowflake_ids.cache = 100; set snowflake_ids.max_wait = '5s'")?;
     sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
-    for setting in ["max_drift = '1h'", "clock_rollback = error", "sequence_start = random"] {
+    for setting in ["max_drift = '1h'", "clock_rollback = switch", "sequence_start = random"] {
         let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
         assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{setting}");
     }
-    for setting in ["worker_id = 2", "datacenter_id = 2", "layout = twitter"] {
+    for setting in
+        ["worker_id = 2", "datacenter_id = 2", "layout = twitter", "reserve = '1s'", "max_clock_jump = '1s'"]
+    {
         let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
         assert_eq!(error.code(), &SqlState::CANT_CHANGE_RUNTIME_PARAM, "{setting}");
     }
-    Ok(())
-}
-
-#[test]
-fn a_server_without_a_worker_id_decodes_and_does_not_generate() -> Result<()> {
-    let server = Server::builder().small().without("snowflake_ids.worker_id").start()?;
-    let mut client = server.session()?;
-    for call in ["select snowflake_nextval()", "select snowflake_nextvals(3)"] {
-        let error = sql::error(&mut client, call)?;
-        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
-        assert!(error.message().contains("snowflake_ids.worker_id"), "{error:?}");
-        assert!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.worker_id")), "{error:?}");
-    }
-    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(7::bigint << 12)")?, 7);
-    let unknown: bool =
-        sql::one(&mut client, "select worker_id is null and last_id is null from snowflake_ids.status")?;
-    assert!(unknown, "the status shows no worker id and no last id");
     Ok(())
 }
 
@@ -152,12 +147,13 @@ const LAYOUTS: [(&str, i32, i32, i64, i64); 4] = [
 
 #[test]
 fn a_server_generates_ids_of_the_layout_it_was_given() -> Result<()> {
-    let mut server = Server::builder().small().start()?;
     for (layout, datacenter, worker, mask, bits) in LAYOUTS {
-        server.set("snowflake_ids.layout", layout)?;
-        server.set("snowflake_ids.datacenter_id", &datacenter.to_string())?;
-        server.set("snowflake_ids.worker_id", &worker.to_string())?;
-        server.restart()?;
+        let server = Server::builder()
+            .small()
+            .set("snowflake_ids.layout", layout)
+            .set("snowflake_ids.datacenter_id", &datacenter.to_string())
+            .set("snowflake_ids.worker_id", &worker.to_string())
+            .start()?;
         let mut client = server.session()?;
         let taken: Vec<i64> =
             sql::column(&mut client, "select snowflake_nextval() from generate_series(1, 2000)")?;

@@ -1,0 +1,59 @@
+//! Servers on copies of another one's data directory.
+
+use crate::clock;
+use crate::programs;
+use crate::server::{Home, Server};
+use anyhow::{Result, ensure};
+use std::fs;
+use std::process::Command;
+
+impl Server {
+    /// A stopped server on a copy of this stopped one's files, as `cp -a` makes it.
+    ///
+    /// # Errors
+    /// This one runs, or the copy fails.
+    pub fn copy(&self) -> Result<Self> {
+        ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
+        let home = self.new_home()?;
+        programs::output(Command::new("cp").arg("-a").args([self.data(), home.data()]))?;
+        self.on(home)
+    }
+
+    /// A stopped server on a base backup of this running one; nothing makes it a standby.
+    ///
+    /// # Errors
+    /// The backup fails.
+    pub fn base_backup(&self) -> Result<Self> {
+        self.backup(&[])
+    }
+
+    /// This stopped server, its data directory moved elsewhere within the file system.
+    ///
+    /// # Errors
+    /// It runs, or the folder does not move.
+    pub fn moved(self) -> Result<Self> {
+        ensure!(self.postmaster.is_none(), "the folder of a running server is none to move");
+        let home = self.new_home()?;
+        fs::rename(self.data(), home.data())?;
+        self.on(home)
+    }
+
+    /// A stopped server on what `pg_basebackup` makes of this one.
+    pub(crate) fn backup(&self, options: &[&str]) -> Result<Self> {
+        let home = self.new_home()?;
+        let mut backup = self.command("pg_basebackup");
+        backup.args(["--checkpoint=fast", "--no-sync"]).args(options).arg("--pgdata").arg(home.data());
+        programs::output(&mut backup)?;
+        self.on(home)
+    }
+
+    fn new_home(&self) -> Result<Home> {
+        Home::new(self.home.programs.clone(), self.home.owner)
+    }
+
+    /// A stopped server on the cluster in `home`. It has a false clock of its own if this one has one.
+    fn on(&self, home: Home) -> Result<Self> {
+        let environment = if self.environment.is_empty() { Vec::new() } else { clock::environment(&home)? };
+        Self::new(home, environment)
+    }
+}

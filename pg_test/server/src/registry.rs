@@ -1,0 +1,55 @@
+//! The table that leases worker ids, as tests look at it and as they fill it by hand.
+
+use crate::server::Server;
+use crate::snowflakes::next;
+use crate::wait;
+use crate::{Builder, sql};
+use anyhow::{Context, Result};
+use postgres::Client;
+use std::time::Duration;
+
+/// A server that leases its worker id.
+pub fn auto() -> Builder {
+    Server::builder().small().set("snowflake_ids.worker_id", "auto")
+}
+
+/// Notes down that another server holds a worker id of datacenter 0. `ahead` is how far its clock and its last id
+/// were from this server's clock, `horizon` how far its horizon is from it, both as intervals.
+///
+/// # Errors
+/// There is no such table, or the id has a row.
+pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, horizon: &str) -> Result<()> {
+    Ok(client.batch_execute(&format!(
+        "insert into snowflake_ids.worker
+           (datacenter_id, worker_id, system_identifier, timeline, host, port, data_directory, token, horizon,
+            clock, last_time, leased_at, renewed_at, layout)
+         select 0, {worker}, 4711 + {worker}, 1, 'elsewhere{worker}', 6000 + {worker}, '/elsewhere', 1,
+           now() + interval '{horizon}', now() + interval '{ahead}', now() + interval '{ahead}', now(), now(),
+           layout
+         from snowflake_ids.status"
+    ))?)
+}
+
+/// The worker ids that this server holds in the registry of the session's database.
+///
+/// # Errors
+/// There is no registry.
+pub fn held(client: &mut Client) -> Result<Vec<i32>> {
+    sql::column(
+        client,
+        "select worker_id from snowflake_ids.worker, pg_control_system() c
+         where worker.system_identifier = c.system_identifier and released_at is null",
+    )
+}
+
+/// Waits until the server gives an id.
+///
+/// # Errors
+/// It does not, for a while.
+pub fn wait_for_id(client: &mut Client) -> Result<i64> {
+    let mut refusal = None;
+    let id = wait::until(Duration::from_secs(30), "an id", || {
+        Ok(next(client).map_err(|error| refusal = Some(format!("{error:#}"))).ok())
+    });
+    id.with_context(|| refusal.unwrap_or_default())
+}

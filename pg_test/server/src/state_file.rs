@@ -1,0 +1,85 @@
+//! The file in which a server reserves its ids.
+
+use crate::server::Server;
+use anyhow::Result;
+use std::fs::{self, DirEntry};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+impl Server {
+    /// The state file.
+    pub fn state_file(&self) -> PathBuf {
+        self.data().join("snowflake_ids.state.json")
+    }
+
+    /// What the state file is written as before it is renamed.
+    pub fn new_state_file(&self) -> PathBuf {
+        self.data().join("snowflake_ids.state.json.new")
+    }
+
+    /// What the state files held that were put aside.
+    ///
+    /// # Errors
+    /// One can't be read.
+    pub fn rejected_state_files(&self) -> Result<Vec<Vec<u8>>> {
+        let files = fs::read_dir(self.data())?.flatten();
+        let rejected = |entry: &DirEntry| {
+            entry.file_name().to_string_lossy().starts_with("snowflake_ids.state.json.rejected")
+        };
+        files.filter(rejected).map(|entry| Ok(fs::read(entry.path())?)).collect()
+    }
+
+    /// Writes into the state file that there is; it keeps its owner.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn damage_state_file(&self, damage: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<()> {
+        let path = self.state_file();
+        let damaged = damage(fs::read(&path)?);
+        Ok(fs::write(path, damaged)?)
+    }
+
+    /// Makes it impossible to write the state file, until the obstacle is [removed](Obstacle::remove).
+    ///
+    /// # Errors
+    /// The obstacle cannot be made.
+    pub fn obstruct_state_file(&self, what: Fault) -> Result<Obstacle> {
+        let path = self.new_state_file();
+        match what {
+            Fault::Unwritable => fs::create_dir(&path)?,
+            Fault::DiskFull => symlink("/dev/full", &path)?,
+        }
+        Ok(Obstacle { path, what })
+    }
+}
+
+/// Why a file can't be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Something is in its way.
+    Unwritable,
+    /// The disk is full.
+    DiskFull,
+}
+
+/// What keeps a server from writing its state file.
+#[derive(Debug)]
+#[must_use]
+pub struct Obstacle {
+    path: PathBuf,
+    what: Fault,
+}
+
+impl Obstacle {
+    /// Takes it away.
+    ///
+    /// # Errors
+    /// The server did so itself.
+    pub fn remove(self) -> Result<()> {
+        match self.what {
+            Fault::Unwritable => fs::remove_dir(self.path)?,
+            Fault::DiskFull => fs::remove_file(self.path)?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! A clock that is set far ahead by mistake: its ids would take the server hostage until that time comes. So it is
+//! not followed, unless somebody says that it is right.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::snowflakes::{next, now, refused, seconds, status, take, time};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, wait};
+use std::thread::sleep;
+use std::time::Duration;
+
+const YEAR: f64 = 365.0 * 86_400.0;
+const NOT_FOLLOWED: &str = "and is not followed";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn builder() -> Builder {
+    Server::builder().small().faketime()
+}
+
+/// The server issues ids of the true time now.
+fn issues_true_time(client: &mut Client, taken: &mut Vec<i64>) -> Result<()> {
+    for id in take(client, 100)? {
+        taken.push(id);
+        let off = time(client, id)? - now()?;
+        assert!((-2.0..2.0).contains(&off), "an id of {off} s from now");
+    }
+    Ok(())
+}
+
+/// The supervisor has noticed so many jumps, and said so as often.
+fn warned(server: &Server, times: usize) -> Result<()> {
+    wait::until(PATIENCE, "the warning", || Ok((server.logged(NOT_FOLLOWED) >= times).then_some(())))?;
+    sleep(Duration::from_millis(300));
+    assert_eq!(server.logged(NOT_FOLLOWED), times, "{}", server.log());
+    Ok(())
+}
+
+#[test]
+fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Result<()> {
+    let server = builder().set("snowflake_ids.reserve", "300ms").start()?;
+    let mut client = server.session()?;
+    let load = server.load(6)?;
+    load.goes_on()?;
+    server.set_clock("+10y")?;
+    load.run(Duration::from_secs(1));
+    load.goes_on()?;
+    let mut taken = Vec::new();
+    issues_true_time(&mut client, &mut taken)?;
+    let ahead = wait::until(PATIENCE, "the jump to be noticed", || {
+        Ok(Some(seconds(&mut client, "clock_ahead")?).filter(|ahead| *ahead > 0.0))
+    })?;
+    assert!((9.9 * YEAR..10.1 * YEAR).contains(&ahead), "clock ahead by {ahead} s");
+    assert_eq!(status::<i64>(&mut client, "steps_forward")?, 0, "it was not followed");
+    warned(&server, 1)?;
+
+    server.set_clock("+0")?;
+    load.goes_on()?;
+    load.run(Duration::from_millis(300));
+    let load = load.end();
+    assert!(load.refusals.is_empty(), "{:?}", load.refusals);
+    wait::until(PATIENCE, "the return to be noticed", || {
+        Ok((seconds(&mut client, "clock_ahead")? == 0.0).then_some(()))
+    })?;
+    issues_true_time(&mut client, &mut taken)?;
+    taken.extend(load.ids);
+    ids::unique(taken)?;
+    warned(&server, 1)
+}
+
+#[test]
+fn a_jump_while_nobody_asks_is_not_followed() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    server.set_clock("+10y")?;
+    sleep(Duration::from_secs(1));
+    issues_true_time(&mut client, &mut taken)?;
+    // Nor is a second one from there, even beyond the end of the layout, nor a shorter one after a long way back.
+    for clock in ["+30y", "+90y", "+2h"] {
+        server.set_clock(clock)?;
+        issues_true_time(&mut client, &mut taken)?;
+        client.batch_execute("select * from snowflake_ids.status")?;
+    }
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_jump_before_the_first_id_is_not_followed() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    server.set_clock("+10y")?;
+    issues_true_time(&mut client, &mut Vec::new())
+}
+
+#[test]
+fn a_jump_across_a_restart_is_not_followed() -> Result<()> {
+    let mut server = builder().start()?;
+    let mut taken = vec![next(&mut server.session()?)?];
+    for (stop, clock) in [(Shutdown::Fast, "+10y"), (Shutdown::Immediate, "+11y"), (Shutdown::Fast, "+11y")] {
+        server.stop(stop)?;
+        server.set_clock(clock)?;
+        server.start_again()?;
+        issues_near_true_time(&server, &mut taken)?;
+    }
+    server.stop(Shutdown::Fast)?;
+    server.set_clock("+0")?;
+    server.start_again()?;
+    issues_near_true_time(&server, &mut taken)?;
+    ids::growing(&taken)
+}
+
+/// After a crash up to `reserve` ahead.
+fn issues_near_true_time(server: &Server, taken: &mut Vec<i64>) -> Result<()> {
+    let mut client = server.session()?;
+    let id = next(&mut client)?;
+    let off = time(&mut client, id)? - now()?;
+    assert!((-2.0..5.0).contains(&off), "an id of {off} s from now");
+    taken.push(id);
+    Ok(())
+}
+
+#[test]
+fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    server.set_clock("+10y")?;
+    issues_true_time(&mut client, &mut taken)?;
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    taken.push(next(&mut client)?);
+    let off = time(&mut client, taken[taken.len() - 1])? - now()?;
+    assert!((0.0..70.0).contains(&off), "an id of {off} s from now");
+    ids::growing(&taken)
+}
+
+#[test]
+fn an_accepted_clock_is_followed() -> Result<()> {
+    let server = builder().set("snowflake_ids.max_wait", "0").start()?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    server.set_clock("+2y")?;
+    issues_true_time(&mut client, &mut taken)?;
+    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    let id = next(&mut client)?;
+    let off = time(&mut client, id)? - now()? - 2.0 * YEAR;
+    assert!((-2.0..2.0).contains(&off), "{off} s from the accepted time");
+    assert!(seconds(&mut client, "clock_ahead")?.abs() < 0.001);
+    taken.push(id);
+    taken.extend(take(&mut server.session()?, 100)?);
+    ids::growing(&taken)?;
+    // From here the true time is a step back like any other.
+    server.set_clock("+0")?;
+    assert_eq!(refused(&mut client)?.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    Ok(())
+}
+
+#[test]
+fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
+    let mut server = builder().start()?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    server.set_clock("+2y")?;
+    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    taken.push(next(&mut client)?);
+    // The supervisor may have noticed the jump before.
+    sleep(Duration::from_millis(200));
+    let warned = server.logged(NOT_FOLLOWED);
+    for stop in [Shutdown::Fast, Shutdown::Immediate] {
+        server.stop(stop)?;
+        server.start_again()?;
+        taken.push(next(&mut server.session()?)?);
+    }
+    ids::growing(&taken)?;
+    assert_eq!(server.logged(NOT_FOLLOWED), warned, "{}", server.log());
+    Ok(())
+}
+
+#[test]
+fn a_jump_within_max_clock_jump_is_followed_and_counted() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let before = next(&mut client)?;
+    server.set_clock("+30m")?;
+    let id = next(&mut client)?;
+    let off = time(&mut client, id)? - now()? - 1800.0;
+    assert!((-2.0..2.0).contains(&off), "{off} s from the clock");
+    ids::growing(&[before, id])?;
+    assert_eq!(server.logged(NOT_FOLLOWED), 0, "{}", server.log());
+    wait::until(PATIENCE, "the count", || {
+        Ok((status::<i64>(&mut client, "steps_forward")? == 1).then_some(()))
+    })
+}
+
+#[test]
+fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    server.reload("snowflake_ids.max_clock_jump", "10min")?;
+    wait::until(PATIENCE, "the setting", || {
+        let now: String =
+            snowflake_ids_server_tests::sql::one(&mut client, "show snowflake_ids.max_clock_jump")?;
+        Ok((now == "10min").then_some(()))
+    })?;
+    sleep(Duration::from_millis(200));
+    server.set_clock("+30m")?;
+    issues_true_time(&mut client, &mut taken)
+}

@@ -1,0 +1,96 @@
+//! A clock that steps back and forward again and again.
+
+use anyhow::{Result, bail};
+use snowflake_ids_server_tests::snowflakes::{BEHIND, next, now, seconds, status, take, time};
+use snowflake_ids_server_tests::{Server, full, ids, wait};
+use std::thread::sleep;
+use std::time::Duration;
+
+const STEPPED_BACK: &str = "the clock was stepped back";
+/// Where the clock stands, one after the other: seconds, hours, years from the true time. Five are steps back of what
+/// ids follow; the ten years are not followed.
+const CLOCKS: [&str; 11] = ["-5", "+0", "-30", "+0", "-2h", "+0", "-3y", "+10y", "+0", "+20m", "+0"];
+
+#[test]
+fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> {
+    let server = Server::builder().small().faketime().set("snowflake_ids.max_wait", "50ms").start()?;
+    let mut client = server.session()?;
+    let (load, pause) = (server.load(6)?, Duration::from_millis(if full() { 5000 } else { 300 }));
+    load.goes_on()?;
+    for clock in CLOCKS {
+        server.set_clock(clock)?;
+        load.run(pause);
+    }
+    // That the 20 minutes which were followed pass is not waited for.
+    let taken = load.end();
+    if let Some(other) = taken.other_than(BEHIND) {
+        bail!("{other:?}");
+    }
+    let steps = usize::try_from(status::<i64>(&mut client, "steps_back")?)?;
+    // That the ten years end may look like one of a millisecond.
+    assert!((5..=6).contains(&steps), "{steps} steps back");
+    let largest = seconds(&mut client, "largest_step_back")?;
+    assert!(largest > 7000.0, "largest step back {largest}");
+    // The log may sum up steps that follow each other within seconds; it does not repeat itself.
+    wait::until(Duration::from_secs(10), "the warning", || {
+        Ok((server.logged(STEPPED_BACK) > 0).then_some(()))
+    })?;
+    assert!(server.logged(STEPPED_BACK) <= steps, "{}", server.log());
+    taken.unique()
+}
+
+/// Each step is noticed by the supervisor even where no call meets it, or by the next call, and is told of once.
+#[test]
+fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
+    let server = Server::builder().small().faketime().set("snowflake_ids.max_wait", "0").start()?;
+    let mut client = server.session()?;
+    next(&mut client)?;
+    server.set_clock("-2h")?;
+    let load = server.load(4)?;
+    load.run(Duration::from_millis(500));
+    let taken = load.end();
+    assert!(taken.ids.is_empty() && taken.other_than(BEHIND).is_none(), "{taken:?}");
+    let line = wait::until(Duration::from_secs(10), "the warning", || {
+        Ok(server.log().lines().find(|line| line.contains(STEPPED_BACK)).map(str::to_owned))
+    })?;
+    assert!(
+        line.contains("WARNING") && ["2 h", "120 min", "119.9"].iter().any(|by| line.contains(by)),
+        "{line}"
+    );
+    sleep(Duration::from_millis(500));
+    assert_eq!(server.logged(STEPPED_BACK), 1, "{}", server.log());
+    assert_eq!(status::<i64>(&mut client, "steps_back")?, 1);
+    server.set_clock("+0")?;
+    next(&mut client).map(drop)
+}
+
+/// Fails when a clock that was set right is taken for one that jumped ahead, because a step back was followed.
+fn follows_a_clock_that_was_set_right(back: &[&str]) -> Result<()> {
+    let server = Server::builder().small().faketime().set("snowflake_ids.max_wait", "0").start()?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 100)?;
+    for clock in back {
+        server.set_clock(clock)?;
+        // Somebody looks at the clock at each step.
+        let _ = next(&mut client);
+        sleep(Duration::from_millis(200));
+        let _ = next(&mut client);
+    }
+    server.set_clock("+0")?;
+    let id = wait::until(Duration::from_secs(5), "the clock to be followed", || Ok(next(&mut client).ok()))?;
+    let off = time(&mut client, id)? - now()?;
+    assert!((-2.0..8.0).contains(&off), "an id of {off} s from now");
+    taken.push(id);
+    assert!(seconds(&mut client, "clock_ahead")?.abs() < 0.001);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_clock_set_back_by_an_hour_and_right_again_is_followed() -> Result<()> {
+    follows_a_clock_that_was_set_right(&["-1h"])
+}
+
+#[test]
+fn a_clock_set_back_in_three_steps_and_right_in_one_is_followed() -> Result<()> {
+    follows_a_clock_that_was_set_right(&["-50m", "-100m", "-150m"])
+}

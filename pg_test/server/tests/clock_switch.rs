@@ -1,0 +1,149 @@
+//! `clock_rollback = switch`: a clock that is far behind is met with rollback bits, or with a worker id, whose ids
+//! end below it.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::snowflakes::{
+    BEHIND, next, now, refused, rollback, seconds, status, take, time, worker,
+};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql};
+use std::time::Duration;
+
+/// Two rollback bits: four values.
+fn builder() -> Builder {
+    switching(Server::builder().small().set("snowflake_ids.layout", "41/5/3/2r/12"))
+}
+
+fn switching(builder: Builder) -> Builder {
+    builder.faketime().set("snowflake_ids.clock_rollback", "switch").set("snowflake_ids.max_wait", "100ms")
+}
+
+/// Takes ids that must be of the stepped clock.
+fn take_near(client: &mut Client, offset: f64, taken: &mut Vec<i64>) -> Result<i64> {
+    let batch = take(client, 1000)?;
+    let off = time(client, batch[0])? - now()? - offset;
+    assert!((-2.0..2.0).contains(&off), "an id {off} s from the clock");
+    taken.extend(&batch);
+    Ok(batch[0])
+}
+
+#[test]
+fn each_step_back_takes_the_next_rollback_value_until_none_is_free() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 1000)?;
+    for (value, (clock, offset)) in (1..).zip([("-1h", -3600.0), ("-2h", -7200.0), ("-3h", -10_800.0)]) {
+        server.set_clock(clock)?;
+        let id = take_near(&mut client, offset, &mut taken)?;
+        assert_eq!(rollback(&mut client, id)?, value);
+        assert_eq!(worker(&mut client, id)?, 1);
+        assert_eq!(status::<i64>(&mut client, "switches")?, i64::from(value));
+        assert_eq!(status::<i32>(&mut client, "rollback")?, value);
+        assert!(seconds(&mut client, "drift")? < 1.0);
+    }
+    server.set_clock("-4h")?;
+    sql::explains(&refused(&mut client)?, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, BEHIND)?;
+
+    server.set_clock("+0")?;
+    take_near(&mut client, 0.0, &mut taken)?;
+    ids::unique(taken)
+}
+
+#[test]
+fn a_step_within_max_drift_switches_nothing() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 1000)?;
+    server.set_clock("-20")?;
+    taken.extend(take(&mut client, 1000)?);
+    assert_eq!(status::<i64>(&mut client, "switches")?, 0);
+    ids::growing(&taken)
+}
+
+/// Fails when a session may go on handing out what it took before the switch as if it came after.
+#[test]
+fn switches_under_load_bring_no_id_back() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let load = server.load(8)?;
+    for clock in ["+0", "-1h", "-2h", "+0", "-1h", "+0"] {
+        server.set_clock(clock)?;
+        load.run(Duration::from_millis(300));
+    }
+    load.goes_on()?;
+    let taken = load.end();
+    assert!(status::<i64>(&mut client, "switches")? >= 2);
+    if let Some(other) = taken.other_than(BEHIND) {
+        anyhow::bail!("{other:?}");
+    }
+    taken.unique()
+}
+
+#[test]
+fn a_switch_outlives_restarts() -> Result<()> {
+    let mut server = builder().start()?;
+    let mut taken = take(&mut server.session()?, 1000)?;
+    server.set_clock("-1h")?;
+    take_near(&mut server.session()?, -3600.0, &mut taken)?;
+    server.restart()?;
+    let id = take_near(&mut server.session()?, -3600.0, &mut taken)?;
+    assert_eq!(rollback(&mut server.session()?, id)?, 1);
+    server.kill9()?;
+    server.set_clock("-2h")?;
+    server.start_again()?;
+    let id = take_near(&mut server.session()?, -7200.0, &mut taken)?;
+    assert_eq!(rollback(&mut server.session()?, id)?, 2);
+    server.kill9()?;
+    server.set_clock("+0")?;
+    server.start_again()?;
+    taken.extend(take(&mut server.session()?, 1000)?);
+    ids::unique(taken)
+}
+
+#[test]
+fn without_rollback_bits_a_leased_worker_id_is_exchanged_for_another() -> Result<()> {
+    let server = switching(auto()).start()?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 1000)?;
+    let (first, second) = (taken[0], {
+        server.set_clock("-1h")?;
+        client.batch_execute("set snowflake_ids.max_wait = '10s'")?;
+        take_near(&mut client, -3600.0, &mut taken)?
+    });
+    assert_ne!(worker(&mut client, first)?, worker(&mut client, second)?);
+    assert_eq!(status::<i64>(&mut client, "switches")?, 1);
+    assert_eq!(status::<i32>(&mut client, "worker_id")?, worker(&mut client, second)?);
+    server.set_clock("+0")?;
+    take_near(&mut client, 0.0, &mut taken)?;
+    ids::unique(taken)
+}
+
+#[test]
+fn without_rollback_bits_a_worker_id_that_was_set_waits_for_the_clock() -> Result<()> {
+    let server = switching(Server::builder().small()).start()?;
+    let mut client = server.session()?;
+    let before = next(&mut client)?;
+    server.set_clock("-1h")?;
+    sql::explains(&refused(&mut client)?, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, BEHIND)?;
+    server.set_clock("+0")?;
+    ids::growing(&[before, next(&mut client)?])
+}
+
+/// A reset forgets no rollback value's ids either.
+#[test]
+fn a_reset_after_a_switch_repeats_nothing() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    let before = take(&mut client, 1000)?;
+    server.set_clock("-1h")?;
+    let mut after = Vec::new();
+    take_near(&mut client, -3600.0, &mut after)?;
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    if let Ok(id) = next(&mut client) {
+        let former = if rollback(&mut client, id)? == 0 { &before } else { &after };
+        ids::growing(&[former[999], id])?;
+    }
+    Ok(())
+}

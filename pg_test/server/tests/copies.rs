@@ -1,0 +1,188 @@
+//! Copies of a data directory: two servers must not issue as one, whoever made the copy and however.
+
+use anyhow::Result;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs};
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+const COPY: &str = "this data directory is a copy";
+
+fn fixed() -> Builder {
+    Server::builder().small()
+}
+
+/// A server that has issued ids, stopped.
+fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
+    let mut server = builder.start()?;
+    let taken = take(&mut server.session()?, 1000)?;
+    server.stop(Shutdown::Fast)?;
+    Ok((server, taken))
+}
+
+fn refuses_as_a_copy(copy: &Server) -> Result<()> {
+    let error = refused(&mut copy.connect("postgres")?)?;
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert!(error.message().starts_with(COPY) && error.detail().is_some(), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("state_adopt")), "{error:?}");
+    Ok(())
+}
+
+/// All of them under load at once.
+fn share_no_id(servers: &[&Server], mut taken: Taken) -> Result<()> {
+    let mut loads = Vec::new();
+    for server in servers {
+        wait_for_id(&mut server.connect("postgres")?).map(|id| taken.ids.push(id))?;
+        loads.push(server.load(3)?);
+    }
+    for load in &loads {
+        load.goes_on()?;
+        load.run(Duration::from_millis(300));
+    }
+    for load in loads {
+        taken.add(load.end());
+    }
+    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+    taken.unique()
+}
+
+#[test]
+fn a_copy_with_a_set_worker_id_refuses_until_it_is_adopted() -> Result<()> {
+    let (mut original, mut taken) = used(fixed())?;
+    let mut copy = original.copy()?;
+    original.start_again()?;
+    copy.start_again()?;
+    refuses_as_a_copy(&copy)?;
+    assert!(status::<String>(&mut copy.connect("postgres")?, "state")?.starts_with(COPY));
+    copy.restart()?;
+    refuses_as_a_copy(&copy)?;
+    taken.extend(take(&mut original.connect("postgres")?, 1000)?);
+    original.stop(Shutdown::Fast)?;
+
+    let mut client = copy.connect("postgres")?;
+    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    taken.extend(take(&mut client, 1000)?);
+    copy.restart()?;
+    taken.extend(take(&mut copy.connect("postgres")?, 1000)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_copy_with_another_worker_id_needs_nothing_else() -> Result<()> {
+    let (mut original, taken) = used(fixed())?;
+    let mut copy = original.copy()?;
+    copy.set("snowflake_ids.worker_id", "2")?;
+    original.start_again()?;
+    copy.start_again()?;
+    share_no_id(&[&original, &copy], Taken { ids: taken, ..Taken::default() })?;
+    // Its former number stays the other's, until that one is gone.
+    copy.set("snowflake_ids.worker_id", "1")?;
+    copy.restart()?;
+    refuses_as_a_copy(&copy)?;
+    let mut newest = take(&mut original.connect("postgres")?, 1000)?;
+    original.stop(Shutdown::Fast)?;
+    let mut client = copy.connect("postgres")?;
+    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    newest.extend(take(&mut client, 1000)?);
+    ids::growing(&newest)
+}
+
+#[test]
+fn a_base_backup_with_a_set_worker_id_refuses() -> Result<()> {
+    let original = fixed().start()?;
+    take(&mut original.session()?, 1000)?;
+    let mut copy = original.base_backup()?;
+    copy.start_again()?;
+    refuses_as_a_copy(&copy)?;
+    next(&mut original.connect("postgres")?).map(drop)
+}
+
+/// Postgres takes a file whose name it does not know for one of a table's in some folders.
+#[test]
+fn a_server_with_checksums_can_be_backed_up_and_checked() -> Result<()> {
+    let mut original = fixed().checksums().start()?;
+    take(&mut original.session()?, 1000)?;
+    let mut copy = original.base_backup()?;
+    copy.start_again()?;
+    refuses_as_a_copy(&copy)?;
+    original.stop(Shutdown::Fast)?;
+    programs::output(original.command("pg_checksums").arg("--check").arg("--pgdata").arg(original.data()))?;
+    Ok(())
+}
+
+#[test]
+fn a_base_backup_under_auto_leases_another_id() -> Result<()> {
+    let original = auto().start()?;
+    let taken = take(&mut original.session()?, 1000)?;
+    let mut copy = original.base_backup()?;
+    copy.start_again()?;
+    share_no_id(&[&original, &copy], Taken { ids: taken, ..Taken::default() })
+}
+
+/// Copies of one directory know the same; they must still not come to the same worker id.
+#[test]
+fn two_copies_under_auto_lease_an_id_each() -> Result<()> {
+    let (mut original, taken) = used(auto())?;
+    let mut copies = [original.copy()?, original.copy()?];
+    original.start_again()?;
+    for copy in &mut copies {
+        copy.start_again()?;
+    }
+    let servers = [&original, &copies[0], &copies[1]];
+    share_no_id(&servers, Taken { ids: taken, ..Taken::default() })?;
+    let of = |server: &&Server| status::<i32>(&mut server.connect("postgres")?, "worker_id");
+    let workers = servers.iter().map(of).collect::<Result<BTreeSet<_>>>()?;
+    assert_eq!(workers.len(), 3, "{workers:?}");
+    Ok(())
+}
+
+#[test]
+fn a_copy_of_a_copy_is_a_copy() -> Result<()> {
+    let (mut original, taken) = used(auto())?;
+    let mut copy = original.copy()?;
+    copy.start_again()?;
+    let of_copy = take(&mut copy.connect("postgres")?, 1000)?;
+    copy.stop(Shutdown::Fast)?;
+    let mut second = copy.copy()?;
+    for server in [&mut original, &mut copy, &mut second] {
+        server.start_again()?;
+    }
+    share_no_id(&[&original, &copy, &second], Taken { ids: [taken, of_copy].concat(), ..Taken::default() })
+}
+
+#[test]
+fn a_directory_put_back_from_a_copy_is_a_copy() -> Result<()> {
+    let (mut original, mut taken) = used(fixed())?;
+    let old = original.copy()?;
+    original.start_again()?;
+    taken.extend(take(&mut original.connect("postgres")?, 1000)?);
+    original.stop(Shutdown::Fast)?;
+    fs::remove_dir_all(original.data())?;
+    fs::rename(old.data(), original.data())?;
+    // The copy's own address came with it.
+    original.set_address()?;
+    original.start_again()?;
+    refuses_as_a_copy(&original)?;
+    let mut client = original.connect("postgres")?;
+    client.batch_execute("select snowflake_ids.state_adopt()")?;
+    taken.extend(take(&mut client, 1000)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_moved_directory_is_no_copy() -> Result<()> {
+    for builder in [fixed(), auto()] {
+        let (original, mut taken) = used(builder)?;
+        let mut moved = original.moved()?;
+        moved.start_again()?;
+        let mut client = moved.connect("postgres")?;
+        taken.extend(take(&mut client, 1000)?);
+        assert_eq!(worker(&mut client, taken[0])?, worker(&mut client, taken[1999])?);
+        ids::growing(&taken)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! Failover under load: a standby is promoted while its clock is behind and the old primary goes on writing.
+
+use anyhow::{Result, bail};
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::snowflakes::{next, refused, status, take};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, segments, sql};
+use std::time::Duration;
+
+const SESSIONS: usize = 8;
+/// Leaving a promoted server, or one whose clock is behind, without ids for a while is no fault; these say why.
+const EXPECTED: [&str; 3] = ["this server has no worker id yet", "the clock is behind", "during recovery"];
+
+fn auto_with_clock() -> Builder {
+    auto().faketime().set("snowflake_ids.max_clock_skew", "2h").set("snowflake_ids.max_wait", "100ms")
+}
+
+fn expected(taken: &Taken) -> Result<()> {
+    let other = taken
+        .refusals
+        .iter()
+        .find(|refusal| !EXPECTED.iter().any(|expected| refusal.message().contains(expected)));
+    match other {
+        Some(other) => bail!("{other:?}"),
+        None => Ok(()),
+    }
+}
+
+/// A standby with this clock is promoted while both it and its primary are under load.
+fn promoted_under_load(clock: &str) -> Result<()> {
+    let primary = auto_with_clock().start()?;
+    primary.session()?;
+    let old = primary.load(SESSIONS)?;
+    old.goes_on()?;
+    let standby = primary.standby()?;
+    standby.set_clock(clock)?;
+    let new = standby.load(SESSIONS)?;
+    old.run(Duration::from_millis(300));
+    standby.promote()?;
+    new.goes_on()?;
+    new.run(Duration::from_millis(500));
+    old.goes_on()?;
+    let (mut taken, new) = (old.end(), new.end());
+    expected(&taken)?;
+    expected(&new)?;
+    let of = |server: &Server| status::<i32>(&mut server.connect("postgres")?, "worker_id");
+    assert_ne!(of(&primary)?, of(&standby)?);
+    taken.add(new);
+    taken.unique()
+}
+
+#[test]
+fn a_promoted_standby_whose_clock_is_30_s_behind_shares_no_id() -> Result<()> {
+    promoted_under_load("-30")
+}
+
+#[test]
+fn a_promoted_standby_whose_clock_is_an_hour_behind_shares_no_id() -> Result<()> {
+    promoted_under_load("-1h")
+}
+
+/// A worker id that was set is the promoted server's from then on; its old primary is gone. 16 ids a tick: those of
+/// the primary ran ahead of its clock by a while, and some were never replayed.
+fn fixed_goes_on_above(clock: &str, served: bool) -> Result<()> {
+    let builder = Server::builder().small().faketime().set("snowflake_ids.layout", "41/5/5/4");
+    let mut primary = builder.set("snowflake_ids.max_wait", "0").start()?;
+    primary.session()?.batch_execute("create table t (id bigint primary key default snowflake_nextval())")?;
+    let standby = primary.standby()?;
+    standby.set_clock(clock)?;
+    let load = primary.load(SESSIONS)?;
+    load.goes_on()?;
+    let rows = "insert into t select from generate_series(1, 16 * 5000) returning id";
+    let mut taken: Vec<i64> = sql::column(&mut primary.connect("postgres")?, rows)?;
+    standby.catch_up(&primary)?;
+    standby.cut_off()?;
+    load.run(Duration::from_millis(300));
+    primary.kill9()?;
+    taken.extend(load.end().ids);
+    standby.promote()?;
+    let mut client = standby.connect("postgres")?;
+    if !served {
+        let error = refused(&mut client)?;
+        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+        standby.set_clock("+0")?;
+    }
+    let newest = taken.iter().max().copied().unwrap_or(0);
+    let after = take(&mut client, 1000)?;
+    ids::growing(&[newest, after[0]])?;
+    taken.extend(after);
+    ids::unique(taken)
+}
+
+#[test]
+fn a_set_worker_id_goes_on_above_its_primary() -> Result<()> {
+    fixed_goes_on_above("+0", true)
+}
+
+#[test]
+fn a_set_worker_id_goes_on_above_its_primary_once_the_clock_is_right() -> Result<()> {
+    fixed_goes_on_above("-1h", false)
+}
+
+/// Nothing was replayed since the standby's start, so its own clock is all that it could ask.
+#[test]
+fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> Result<()> {
+    let builder = Server::builder().small().faketime().set("snowflake_ids.layout", "41/5/5/4");
+    let primary = builder.set("snowflake_ids.max_wait", "0").start()?;
+    let mut of_primary = primary.session()?;
+    next(&mut of_primary)?;
+    let mut standby = primary.standby()?;
+    // Ten seconds' worth.
+    let rows = "create table t as select snowflake_nextvals(160000) as id";
+    of_primary.batch_execute(rows)?;
+    let newest: i64 = sql::one(&mut of_primary, "select max(id) from t")?;
+    of_primary.batch_execute("checkpoint")?;
+    standby.catch_up(&primary)?;
+    standby.connect("postgres")?.batch_execute("checkpoint")?;
+    drop((of_primary, primary));
+    standby.set_clock("-1h")?;
+    standby.restart()?;
+    standby.promote()?;
+    let mut client = standby.connect("postgres")?;
+    if let Ok(id) = next(&mut client) {
+        ids::growing(&[newest, id])?;
+    }
+    standby.set_clock("+0")?;
+    ids::growing(&[newest, next(&mut client)?])
+}
+
+#[test]
+fn a_rewound_primary_is_a_standby_and_is_promoted_as_one() -> Result<()> {
+    let mut first = auto().rewindable().start()?;
+    let mut taken = Taken { ids: take(&mut first.session()?, 1000)?, ..Taken::default() };
+    let mut second = first.standby()?;
+    let (of_first, of_second) = (first.load(4)?, {
+        second.promote()?;
+        wait_for_id(&mut second.connect("postgres")?)?;
+        second.load(4)?
+    });
+    // The former primary writes what the other never sees.
+    first.connect("postgres")?.batch_execute("create table lost as select snowflake_nextval()")?;
+    of_first.goes_on()?;
+    of_second.goes_on()?;
+    taken.add(of_first.end());
+    taken.add(of_second.end());
+
+    first.rewind(&second)?;
+    let error = refused(&mut first.connect("postgres")?)?;
+    assert_eq!(error.code(), &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+    let load = second.load(4)?;
+    load.goes_on()?;
+    first.catch_up(&second)?;
+    second.stop(Shutdown::Immediate)?;
+    taken.add(load.end());
+    first.promote()?;
+    taken.ids.push(wait_for_id(&mut first.connect("postgres")?)?);
+    taken.ids.extend(take(&mut first.connect("postgres")?, 10_000)?);
+    taken.unique()
+}
+
+#[test]
+fn two_promotions_in_a_row_repeat_nothing() -> Result<()> {
+    let mut taken: Vec<i64> = Vec::new();
+    let mut primary = Server::builder().small().set("snowflake_ids.layout", "41/5/5/4").start()?;
+    primary.session()?;
+    // Ten seconds' worth: the primary runs ahead of the clock.
+    taken.extend(sql::column::<i64>(&mut primary.connect("postgres")?, "select snowflake_nextvals(160000)")?);
+    for _ in 0..2 {
+        let standby = primary.standby()?;
+        taken.extend(take(&mut primary.connect("postgres")?, 1000)?);
+        standby.catch_up(&primary)?;
+        drop(primary);
+        standby.promote()?;
+        primary = standby;
+    }
+    taken.extend(take(&mut primary.connect("postgres")?, 1000)?);
+    ids::growing(&taken)
+}
+
+/// What an asynchronous standby never saw of a tag is skipped.
+#[test]
+fn segments_skip_what_a_cut_off_standby_has_not_seen() -> Result<()> {
+    let primary = auto().start()?;
+    let mut of_primary = primary.session()?;
+    create(&mut of_primary, "t", "step => 10, max_step => 100")?;
+    let mut taken = segments::take(&mut of_primary, "t", 50)?;
+    let standby = primary.standby()?;
+    standby.catch_up(&primary)?;
+    standby.cut_off()?;
+    taken.extend(segments::take(&mut of_primary, "t", 150)?);
+    drop((of_primary, primary));
+    standby.promote()?;
+    let mut client = standby.connect("postgres")?;
+    let after = segments::take(&mut client, "t", 300)?;
+    assert!(after[0] - taken[taken.len() - 1] <= 300, "{} after {}", after[0], taken[taken.len() - 1]);
+    taken.extend(&after);
+    ids::growing(&taken)?;
+    // Once a promotion, not once a start.
+    let mut standby = standby;
+    drop(client);
+    standby.restart()?;
+    assert_eq!(segments::next(&mut standby.connect("postgres")?, "t")?, after[299] + 1);
+    Ok(())
+}

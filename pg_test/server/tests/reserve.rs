@@ -1,0 +1,185 @@
+//! The high-water mark: moved once a `reserve`, ahead of need, by the supervisor; by callers where it is late.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::segments::{SUPERVISOR, process};
+use snowflake_ids_server_tests::snowflakes::{next, status, take};
+use snowflake_ids_server_tests::{Server, full, ids, sql, wait};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn server(reserve: &str) -> Result<Server> {
+    Server::builder().small().set("snowflake_ids.reserve", reserve).start()
+}
+
+/// Marks written since the start, and those of them that a call had to write.
+fn reservations(client: &mut Client) -> Result<(i64, i64)> {
+    Ok((status(client, "reservations")?, status(client, "reserved_by_callers")?))
+}
+
+/// Waits for a reservation and until it is written: for a while the supervisor holds nothing that a call needs.
+fn await_reservation(client: &mut Client) -> Result<()> {
+    let marks = reservations(client)?.0;
+    wait::until(PATIENCE, "a reservation", || Ok((reservations(client)?.0 > marks).then_some(())))?;
+    sleep(Duration::from_millis(50));
+    Ok(())
+}
+
+fn whole_seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[test]
+fn ids_at_full_speed_cost_one_reservation_a_second() -> Result<()> {
+    let server = server("1s")?;
+    let mut client = server.session()?;
+    let (load, start) = (server.load(4)?, Instant::now());
+    load.run(Duration::from_secs(if full() { 60 } else { 3 }));
+    let taken = load.end();
+    let (marks, by_callers) = reservations(&mut client)?;
+    let limit = whole_seconds(start.elapsed()) + 2;
+    assert!(marks >= limit / 2, "{marks} reservations: what is counted is not what is written");
+    assert!(marks <= limit, "{marks} reservations where {limit} do");
+    assert!(by_callers <= 1, "{by_callers} of {marks} reservations by calls");
+    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+    taken.unique()
+}
+
+#[test]
+fn no_call_of_a_slow_session_writes_but_the_first() -> Result<()> {
+    let server = server("500ms")?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    let (_, first) = reservations(&mut client)?;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(if full() { 60 } else { 3 }) {
+        sleep(Duration::from_millis(50));
+        taken.push(next(&mut client)?);
+    }
+    let (marks, by_callers) = reservations(&mut client)?;
+    assert_eq!(by_callers, first, "of {marks} reservations for {} calls", taken.len());
+    assert!(marks <= 2 * whole_seconds(start.elapsed()) + 4, "{marks} reservations");
+    ids::growing(&taken)
+}
+
+/// Who calls once in a while finds the mark moved, up to ten minutes after the last call.
+#[test]
+fn a_pause_does_not_make_the_next_call_write() -> Result<()> {
+    let server = server("200ms")?;
+    let mut client = server.session()?;
+    let mut taken = vec![next(&mut client)?];
+    let (_, first) = reservations(&mut client)?;
+    for _ in 0..2 {
+        sleep(Duration::from_millis(1100));
+        taken.push(next(&mut client)?);
+    }
+    assert_eq!(reservations(&mut client)?.1, first);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_server_that_is_never_asked_reserves_nothing() -> Result<()> {
+    let server = server("100ms")?;
+    let mut client = server.session()?;
+    sleep(Duration::from_secs(2));
+    assert_eq!(reservations(&mut client)?.0, 0);
+    Ok(())
+}
+
+#[test]
+fn an_idle_server_reserves_once_a_reserve_and_nothing_after_ten_minutes() -> Result<()> {
+    let server = server("1s")?;
+    let mut client = server.session()?;
+    next(&mut client)?;
+    let (before, start) = (reservations(&mut client)?.0, Instant::now());
+    sleep(Duration::from_secs(3));
+    let marks = reservations(&mut client)?.0 - before;
+    assert!(marks <= whole_seconds(start.elapsed()) + 1, "{marks} reservations in {:?}", start.elapsed());
+    if full() {
+        sleep(Duration::from_secs(610));
+        let idle = reservations(&mut client)?;
+        sleep(Duration::from_secs(20));
+        assert_eq!(reservations(&mut client)?, idle);
+        next(&mut client)?;
+    }
+    Ok(())
+}
+
+/// Fails when calls can only wait for the supervisor.
+#[test]
+fn calls_reserve_for_themselves_while_the_supervisor_is_held_up() -> Result<()> {
+    let server = server("300ms")?;
+    let mut client = server.session()?;
+    next(&mut client)?;
+    let supervisor = process(&mut client, SUPERVISOR)?;
+    let load = server.load(4)?;
+    load.goes_on()?;
+    await_reservation(&mut client)?;
+    let before = reservations(&mut client)?.1;
+    thread::scope(|scope| {
+        let held = scope.spawn(|| server.hold_up(supervisor, Duration::from_secs(2)));
+        sleep(Duration::from_millis(1500));
+        let during = reservations(&mut client)?.1;
+        assert!(during >= before + 3, "{during} reservations by calls, {before} before");
+        load.goes_on()?;
+        held.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    let taken = load.end();
+    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+    taken.unique()
+}
+
+#[test]
+fn the_supervisors_end_is_no_end_of_ids() -> Result<()> {
+    let server = server("100ms")?;
+    let mut client = server.session()?;
+    let load = server.load(4)?;
+    for _ in 0..3 {
+        load.goes_on()?;
+        let pid = process(&mut client, SUPERVISOR)?;
+        sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({pid})"))?;
+        load.run(Duration::from_millis(300));
+    }
+    load.goes_on()?;
+    let taken = load.end();
+    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+    taken.unique()
+}
+
+/// With the supervisor held up every reservation is a call's; a hail of cancels and ends meets many of them.
+#[test]
+fn calls_cancelled_and_sessions_ended_while_the_mark_moves_do_no_harm() -> Result<()> {
+    let server = server("200ms")?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 100)?;
+    let supervisor = process(&mut client, SUPERVISOR)?;
+    let others = "from pg_stat_activity where query like '%snowflake_nextval%' and pid <> pg_backend_pid()";
+    await_reservation(&mut client)?;
+    let under_hail = thread::scope(|scope| -> Result<Taken> {
+        let held = scope.spawn(|| server.hold_up(supervisor, Duration::from_secs(3)));
+        let mut all = Taken::default();
+        for _ in 0..2 {
+            let load = server.load(6)?;
+            for _ in 0..200 {
+                client.execute(&format!("select pg_cancel_backend(pid) {others}"), &[])?;
+                sleep(Duration::from_millis(3));
+            }
+            load.goes_on()?;
+            client.execute(&format!("select pg_terminate_backend(pid) {others}"), &[])?;
+            all.add(load.end());
+        }
+        held.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(all)
+    })?;
+    let cancelled =
+        under_hail.refusals.iter().filter(|error| error.code() == &SqlState::QUERY_CANCELED).count();
+    assert_eq!(cancelled, under_hail.refusals.len(), "{:?}", under_hail.refusals.first());
+    assert!(cancelled > 5, "{cancelled} calls cancelled");
+    taken.extend(under_hail.ids);
+    taken.extend(take(&mut client, 100)?);
+    ids::unique(taken)
+}

@@ -1,0 +1,176 @@
+//! The state file: what can't be trusted stops the ids until somebody says how to go on.
+
+use anyhow::{Context, Result};
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+const DAMAGED: &str = "the state file of snowflake_ids is damaged";
+const MISSING: &str = "the state file of snowflake_ids is missing";
+const FUNCTIONS: [&str; 4] = ["state_reset()", "state_adopt()", "clock_accept()", "worker_release(1)"];
+
+fn server() -> Result<Server> {
+    Server::builder().small().set("snowflake_ids.reserve", "1s").start()
+}
+
+/// A server that has issued ids is stopped and started again, with `harm` done to its state file in between: it
+/// refuses with this message and leaves the file alone; then `state_reset()` is enough.
+fn stops_until_reset(
+    server: &mut Server,
+    message: &str,
+    harm: impl FnOnce(&Server) -> Result<()>,
+) -> Result<()> {
+    let mut taken = take(&mut server.session()?, 100)?;
+    server.stop(Shutdown::Fast)?;
+    harm(server).with_context(|| message.to_owned())?;
+    let harmed = fs::read(server.state_file()).ok();
+    server.start_again()?;
+    let mut client = server.session()?;
+    for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
+        let error = sql::error(&mut client, call)?;
+        sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
+        assert!(error.hint().is_some_and(|hint| hint.contains("state_reset")), "{error:?}");
+    }
+    assert_eq!(status::<String>(&mut client, "state")?, message);
+    assert_eq!(fs::read(server.state_file()).ok(), harmed, "the file was replaced unasked");
+
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    taken.extend(take(&mut client, 100)?);
+    assert_eq!(status::<String>(&mut client, "state")?, "ready");
+    if let Some(harmed) = harmed {
+        assert!(server.rejected_state_files()?.contains(&harmed), "the file was not put aside");
+    }
+    server.restart()?;
+    taken.extend(take(&mut server.session()?, 100)?);
+    ids::growing(&taken).with_context(|| message.to_owned())
+}
+
+type Damage = fn(Vec<u8>) -> Vec<u8>;
+
+#[test]
+fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
+    let mut server = server()?;
+    let damages: [(&str, Damage); 5] = [
+        ("empty", |_| Vec::new()),
+        ("half", |bytes| bytes[..bytes.len() / 2].to_vec()),
+        ("one bit", |mut bytes| {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            bytes
+        }),
+        ("zeros", |bytes| vec![0; bytes.len()]),
+        ("other text", |_| b"{}\n".to_vec()),
+    ];
+    for (damage, harm) in damages {
+        stops_until_reset(&mut server, DAMAGED, |server| server.damage_state_file(harm)).context(damage)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_missing_file_stops_ids_until_it_is_reset() -> Result<()> {
+    stops_until_reset(&mut server()?, MISSING, |server| Ok(fs::remove_file(server.state_file())?))
+}
+
+#[test]
+fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
+    let mut other = server()?;
+    next(&mut other.session()?)?;
+    other.stop(Shutdown::Fast)?;
+    let foreign = fs::read(other.state_file())?;
+    let message = "the state file of snowflake_ids belongs to another cluster";
+    stops_until_reset(&mut server()?, message, |server| server.damage_state_file(|_| foreign))
+}
+
+/// What is known and can be trusted stays known: a reset is no way to issue ids again.
+#[test]
+fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
+    let mut server = Server::builder().small().faketime().set("snowflake_ids.max_wait", "0").start()?;
+    let mut taken = take(&mut server.session()?, 100)?;
+    server.stop(Shutdown::Fast)?;
+    server.set_clock("-20m")?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    taken.extend(next(&mut client).ok());
+    server.set_clock("+0")?;
+    taken.push(next(&mut client)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_reset_begins_above_the_instant_it_is_given() -> Result<()> {
+    let mut server = server()?;
+    next(&mut server.session()?)?;
+    server.stop(Shutdown::Fast)?;
+    server.damage_state_file(|_| Vec::new())?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    let above: f64 = sql::one(&mut client, "select extract(epoch from now() + interval '20s')::float8")?;
+    client.batch_execute(&format!("select snowflake_ids.state_reset(to_timestamp({above}))"))?;
+    let id = next(&mut client)?;
+    let begun = time(&mut client, id)?;
+    assert!(begun >= above && begun < above + 1.0, "{begun} after a reset above {above}");
+    Ok(())
+}
+
+#[test]
+fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
+    let mut server = server()?;
+    let mut taken = take(&mut server.session()?, 100)?;
+    server.set("snowflake_ids.layout", "twitter")?;
+    server.restart()?;
+    let mut client = server.session()?;
+    let message = "the state file of snowflake_ids was written for another layout";
+    let error = refused(&mut client)?;
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    let detail = error.detail().unwrap_or_default();
+    assert!(detail.contains("2010-11-04") && detail.contains("2020-01-01"), "which layouts? {error:?}");
+
+    server.set("snowflake_ids.layout", "41/5/5/12 epoch=2020-01-01")?;
+    server.restart()?;
+    taken.extend(take(&mut server.session()?, 100)?);
+    ids::growing(&taken)?;
+
+    server.set("snowflake_ids.layout", "twitter")?;
+    server.restart()?;
+    let mut client = server.session()?;
+    client.batch_execute("select snowflake_ids.state_reset(now())")?;
+    let id = next(&mut client)?;
+    assert!(id > taken[199], "an id of Twitter's epoch is larger");
+    Ok(())
+}
+
+/// What was put aside is what was damaged, not what the server knew; put back as it was, it serves again.
+#[test]
+fn a_file_that_is_put_back_serves_again() -> Result<()> {
+    let mut server = server()?;
+    let mut taken = take(&mut server.session()?, 100)?;
+    server.stop(Shutdown::Fast)?;
+    let right = fs::read(server.state_file())?;
+    server.damage_state_file(|_| Vec::new())?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    assert_eq!(refused(&mut client)?.message(), DAMAGED);
+    server.damage_state_file(|_| right)?;
+    taken.extend(take(&mut client, 100)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn only_its_owner_can_read_the_file_and_only_the_extensions_may_act_on_it() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    next(&mut client)?;
+    assert_eq!(fs::metadata(server.state_file())?.permissions().mode() & 0o777, 0o600);
+    client.batch_execute("create role app; set role app")?;
+    for function in FUNCTIONS {
+        let error = sql::error(&mut client, &format!("select snowflake_ids.{function}"))?;
+        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{function}: {error:?}");
+    }
+    let error = sql::error(&mut client, "select * from snowflake_ids.worker")?;
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The state file under a running server: what can't be written, or read, or is gone, stops the ids when what is
+//! reserved is used up; most of it ends by itself.
+
+use anyhow::{Result, bail};
+use postgres::Client;
+use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::snowflakes::{next, refused, take};
+use snowflake_ids_server_tests::state_file::Fault;
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const DAMAGED: &str = "the state file of snowflake_ids is damaged";
+const MISSING: &str = "the state file of snowflake_ids is missing";
+
+fn server() -> Result<Server> {
+    Server::builder().small().set("snowflake_ids.reserve", "1s").start()
+}
+
+/// Takes ids until one is refused, within the time that is reserved at most.
+fn take_until_refused(client: &mut Client, taken: &mut Vec<i64>) -> Result<DbError> {
+    wait::until(PATIENCE, "a refusal", || match sql::column::<i64>(client, "select snowflake_nextvals(3)") {
+        Ok(ids) => {
+            taken.extend(ids);
+            Ok(None)
+        }
+        Err(error) => match error.downcast::<postgres::Error>()?.as_db_error() {
+            Some(error) => Ok(Some(error.clone())),
+            None => bail!("the session was lost"),
+        },
+    })
+}
+
+/// What is reserved already flows; then calls say why; once the fault is mended ids go on, without a restart.
+fn goes_on_once_mended(fault: Fault, code: &SqlState, reason: &str) -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 100)?;
+    let obstacle = server.obstruct_state_file(fault)?;
+    let error = take_until_refused(&mut client, &mut taken)?;
+    assert!(taken.len() > 100, "what was reserved before the fault was refused");
+    sql::explains(&error, code, "snowflake_ids could not write its state file")?;
+    assert!(error.detail().is_some_and(|detail| detail.contains(reason)), "{error:?}");
+    assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1, "the session lives on");
+
+    obstacle.remove()?;
+    taken.push(wait::until(PATIENCE, "an id after the fault", || Ok(next(&mut client).ok()))?);
+    taken.extend(take(&mut client, 100)?);
+    assert!(server.logged("snowflake_ids could not write its state file") < 50, "{}", server.log());
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_file_that_cannot_be_written_stops_ids_until_it_can() -> Result<()> {
+    goes_on_once_mended(Fault::Unwritable, &SqlState::IO_ERROR, "directory")
+}
+
+#[test]
+fn a_file_that_cannot_be_read_stops_ids_until_it_can() -> Result<()> {
+    let mut server = server()?;
+    let mut taken = take(&mut server.session()?, 100)?;
+    server.stop(Shutdown::Fast)?;
+    fs::set_permissions(server.state_file(), Permissions::from_mode(0o000))?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    let error = refused(&mut client)?;
+    sql::explains(&error, &SqlState::IO_ERROR, "snowflake_ids could not read its state file")?;
+    fs::set_permissions(server.state_file(), Permissions::from_mode(0o600))?;
+    taken.extend(take(&mut client, 100)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_full_disk_stops_ids_until_there_is_room() -> Result<()> {
+    goes_on_once_mended(Fault::DiskFull, &SqlState::DISK_FULL, "No space left on device")
+}
+
+/// A running server does not replace it unasked either: somebody may be looking for what it said.
+#[test]
+fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 100)?;
+    for (harm, message) in [(None, MISSING), (Some("nonsense"), DAMAGED)] {
+        match harm {
+            None => fs::remove_file(server.state_file())?,
+            Some(text) => server.damage_state_file(|_| text.into())?,
+        }
+        let error = take_until_refused(&mut client, &mut taken)?;
+        sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
+        // What this server has issued since its start counts even where nobody says so.
+        client.batch_execute("select snowflake_ids.state_reset(now() - interval '1 day')")?;
+        taken.extend(take(&mut client, 100)?);
+    }
+    ids::growing(&taken)
+}

@@ -1,0 +1,96 @@
+//! Leases of worker ids through crashes at any moment: while one is taken, renewed, given up.
+
+use anyhow::Result;
+use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::snowflakes::status;
+use snowflake_ids_server_tests::{Builder, Server, full, sql, wait};
+use std::thread::sleep;
+use std::time::Duration;
+
+const REGISTRAR: &str = "select pid from pg_stat_activity where backend_type = 'snowflake_ids registrar'";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn rounds() -> u64 {
+    if full() { 60 } else { 6 }
+}
+
+/// With ids enough for all that are lost to crashes until their horizon has passed.
+fn builder() -> Builder {
+    auto().set("snowflake_ids.layout", "41/0/10/12")
+}
+
+/// Kills a server under load a little later each round, while its lease is on the move.
+fn killed_at_any_moment(move_lease: impl Fn(&Server, u64) -> Result<()>) -> Result<()> {
+    let mut server = builder().start()?;
+    server.session()?;
+    let mut taken = Taken::default();
+    for round in 1..=rounds() {
+        let load = server.load(4)?;
+        move_lease(&server, round)?;
+        sleep(Duration::from_millis(round * 37 % 150));
+        server.kill9()?;
+        taken.add(load.end());
+        server.start_again()?;
+        taken.ids.push(wait_for_id(&mut server.connect("postgres")?)?);
+    }
+    taken.unique()
+}
+
+#[test]
+fn a_kill_while_a_lease_is_renewed_repeats_nothing() -> Result<()> {
+    killed_at_any_moment(|server, round| {
+        server.reload("snowflake_ids.lease_horizon", if round % 2 == 0 { "2h" } else { "3h" })
+    })
+}
+
+#[test]
+fn a_kill_while_a_lease_is_given_up_and_another_taken_repeats_nothing() -> Result<()> {
+    killed_at_any_moment(|server, _| {
+        let mut client = server.connect("postgres")?;
+        wait_for_id(&mut client)?;
+        let own: i32 = status(&mut client, "worker_id")?;
+        Ok(client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?)
+    })
+}
+
+/// The server restarts all its processes by itself.
+#[test]
+fn a_registrar_killed_at_work_repeats_nothing() -> Result<()> {
+    let server = builder().start()?;
+    let mut taken = Taken::default();
+    let mut client = server.session()?;
+    for _ in 0..rounds() / 2 {
+        taken.ids.push(wait_for_id(&mut client)?);
+        let load = server.load(3)?;
+        let own: i32 = status(&mut client, "worker_id")?;
+        client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
+        let registrar = wait::until(PATIENCE, "the registrar", || {
+            Ok(sql::column::<i32>(&mut client, REGISTRAR)?.first().copied())
+        })?;
+        server.crash_by(registrar)?;
+        taken.add(load.end());
+        client = wait::until(PATIENCE, "sessions again", || Ok(server.connect("postgres").ok()))?;
+    }
+    taken.ids.push(wait_for_id(&mut client)?);
+    taken.unique()
+}
+
+/// What operators may call, all of it, again and again, under load.
+#[test]
+fn operators_at_work_under_load_repeat_nothing() -> Result<()> {
+    let server = builder().start()?;
+    let mut client = server.session()?;
+    wait_for_id(&mut client)?;
+    let load = server.load(4)?;
+    for _ in 0..rounds() {
+        for call in ["state_adopt()", "clock_accept()", "state_reset(now() - interval '1 day')"] {
+            client.batch_execute(&format!("select snowflake_ids.{call}"))?;
+        }
+        wait_for_id(&mut client)?;
+        let own: i32 = status(&mut client, "worker_id")?;
+        client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
+        load.goes_on()?;
+    }
+    load.end().unique()
+}

@@ -1,0 +1,167 @@
+//! Which worker id a server gets: policies, ids that are used up, ids that are given back.
+
+use anyhow::Result;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, wait_for_id};
+use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time, worker};
+use snowflake_ids_server_tests::{Builder, Server, ids, sql};
+use std::collections::BTreeSet;
+use std::thread::sleep;
+use std::time::Duration;
+
+const NONE_FREE: &str = "no worker id is free";
+
+/// So many worker bits, and clocks that agree to a second.
+fn narrow(bits: u32) -> Builder {
+    auto()
+        .set("snowflake_ids.layout", &format!("41/5/{bits}/12"))
+        .set("snowflake_ids.max_drift", "1s")
+        .set("snowflake_ids.max_clock_skew", "1s")
+}
+
+/// A server that leases its id from a registry filled by `fill`.
+fn on_registry(builder: Builder, fill: &str) -> Result<Server> {
+    let mut server = builder.set("snowflake_ids.worker_id", "0").start()?;
+    let mut client = server.session()?;
+    for worker in fill.split_whitespace() {
+        lease_to_another(&mut client, worker.parse()?, "-1min", "1h")?;
+    }
+    server.set("snowflake_ids.worker_id", "auto")?;
+    server.restart()?;
+    Ok(server)
+}
+
+#[test]
+fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
+    let server = on_registry(narrow(1), "0 1")?;
+    let error = refused(&mut server.session()?)?;
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    let detail = error.detail().unwrap_or_default();
+    for holder in ["elsewhere0", "elsewhere1"] {
+        assert!(detail.contains(holder), "{error:?}");
+    }
+    assert!(error.hint().is_some_and(|hint| hint.contains("worker_release")), "{error:?}");
+    Ok(())
+}
+
+#[test]
+fn an_id_whose_holder_is_down_is_free_soon_and_begins_above_it() -> Result<()> {
+    let server = on_registry(narrow(1), "0 1")?;
+    let mut client = server.session()?;
+    assert_eq!(refused(&mut client)?.message(), NONE_FREE);
+    // Its holder may be alive: the id is free when its horizon has passed.
+    client.batch_execute("select snowflake_ids.worker_release(0, datacenter_id => 0)")?;
+    assert_eq!(refused(&mut client)?.message(), NONE_FREE);
+    let released: f64 = sql::one(&mut client, "select extract(epoch from now())::float8")?;
+    client.batch_execute("select snowflake_ids.worker_release(1, holder_is_down => true)")?;
+    let id = wait_for_id(&mut client)?;
+    assert_eq!(worker(&mut client, id)?, 1);
+    let begun = time(&mut client, id)?;
+    assert!(begun >= released + 1.9, "{begun} where the former holder may have issued until {released} + 2");
+    Ok(())
+}
+
+#[test]
+fn an_id_whose_horizon_has_passed_is_taken_over_and_no_other() -> Result<()> {
+    let server = on_registry(narrow(1), "0 1")?;
+    let mut client = server.session()?;
+    refused(&mut client)?;
+    client.batch_execute("update snowflake_ids.worker set horizon = now() where worker_id = 1")?;
+    let id = wait_for_id(&mut client)?;
+    assert_eq!(worker(&mut client, id)?, 1);
+    let holders: Vec<i64> =
+        sql::column(&mut client, "select system_identifier from snowflake_ids.worker order by worker_id")?;
+    assert_eq!(holders[0], 4711);
+    assert_ne!(holders[1], 4712);
+    Ok(())
+}
+
+#[test]
+fn a_clock_far_ahead_frees_no_id() -> Result<()> {
+    let server = on_registry(narrow(1).faketime(), "0 1")?;
+    let mut client = server.session()?;
+    assert_eq!(refused(&mut client)?.message(), NONE_FREE);
+    server.set_clock("+10y")?;
+    for _ in 0..20 {
+        refused(&mut client)?;
+        sleep(Duration::from_millis(100));
+    }
+    let holders = "select system_identifier from snowflake_ids.worker order by worker_id";
+    assert_eq!(sql::column::<i64>(&mut client, holders)?, [4711, 4712]);
+    Ok(())
+}
+
+#[test]
+fn an_own_id_given_up_under_load_is_leased_anew_above_what_was_issued() -> Result<()> {
+    let server = narrow(1).start()?;
+    let mut client = server.session()?;
+    next(&mut client)?;
+    let load = server.load(4)?;
+    for _ in 0..3 {
+        load.goes_on()?;
+        let own: i32 = status(&mut client, "worker_id")?;
+        client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
+        wait_for_id(&mut client)?;
+        assert_eq!(held(&mut client)?.len(), 1);
+    }
+    load.goes_on()?;
+    load.end().unique()
+}
+
+#[test]
+fn to_release_what_nobody_holds_is_an_error() -> Result<()> {
+    let server = auto().start()?;
+    let mut client = server.session()?;
+    next(&mut client)?;
+    for worker in ["-1", "32", "100000"] {
+        let error = sql::error(&mut client, &format!("select snowflake_ids.worker_release({worker})"))?;
+        assert!(error.code().code().starts_with("22") || error.code().code().starts_with("42"), "{error:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_disposable_id_is_never_used_again() -> Result<()> {
+    let mut server = narrow(2).set("snowflake_ids.worker_id_policy", "disposable").start()?;
+    let (mut taken, mut workers) = (Vec::new(), BTreeSet::new());
+    for _ in 0..4 {
+        let mut client = server.session()?;
+        taken.extend(take(&mut client, 100)?);
+        workers.insert(status::<i32>(&mut client, "worker_id")?);
+        server.restart()?;
+    }
+    assert_eq!(workers.len(), 4, "{workers:?}");
+    let error = refused(&mut server.session()?)?;
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    ids::unique(taken)
+}
+
+#[test]
+fn queue_takes_the_id_that_was_free_the_longest() -> Result<()> {
+    let builder = narrow(2).set("snowflake_ids.worker_id_policy", "queue");
+    let mut server = on_registry(builder, "0 1 2 3")?;
+    let mut client = server.session()?;
+    assert_eq!(refused(&mut client)?.message(), NONE_FREE);
+    client
+        .batch_execute(
+            "update snowflake_ids.worker w
+         set horizon = now() - free.since, released_at = now() - free.since, token = null
+         from (values (0, interval '1min'), (1, '3min'), (2, '5min'), (3, '2min')) free(worker, since)
+         where worker_id = worker",
+        )
+        .or_else(|_| {
+            // A token that must not be null: the row is free all the same.
+            client.batch_execute(
+            "update snowflake_ids.worker w set horizon = now() - free.since, released_at = now() - free.since
+             from (values (0, interval '1min'), (1, '3min'), (2, '5min'), (3, '2min')) free(worker, since)
+             where worker_id = worker",
+        )
+        })?;
+    let id = wait_for_id(&mut client)?;
+    assert_eq!(worker(&mut client, id)?, 2);
+    server.restart()?;
+    let mut client = server.session()?;
+    let id = next(&mut client)?;
+    assert_eq!(worker(&mut client, id)?, 2, "a server that comes back has its own id");
+    Ok(())
+}

@@ -114,7 +114,10 @@ static RENEW: Statement = Statement::new(
 );
 
 static TAKE_OVER: Statement = Statement::new(
-    put_over_sql!(", leased_at = EXCLUDED.leased_at", "w.token IS NOT DISTINCT FROM $13 AND w.horizon = $14"),
+    put_over_sql!(
+        ", leased_at = greatest(EXCLUDED.leased_at, w.horizon)",
+        "w.token IS NOT DISTINCT FROM $13 AND w.horizon = $14"
+    ),
     &[
         INT4OID,
         INT4OID,

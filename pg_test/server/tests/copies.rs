@@ -24,6 +24,11 @@ fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
     Ok((server, taken))
 }
 
+/// So many worker ids that copies, which choose among all but their original's, hardly choose the same.
+fn many_ids() -> Builder {
+    auto().set("snowflake_ids.layout", "41/0/20/2 epoch=2020-01-01")
+}
+
 fn refuses_as_a_copy(copy: &Server) -> Result<()> {
     let error = refused(&mut copy.connect("postgres")?)?;
     assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
@@ -126,7 +131,7 @@ fn a_base_backup_under_auto_leases_another_id() -> Result<()> {
 /// Copies of one directory know the same; they must still not come to the same worker id.
 #[test]
 fn two_copies_under_auto_lease_an_id_each() -> Result<()> {
-    let (mut original, taken) = used(auto())?;
+    let (mut original, taken) = used(many_ids())?;
     let mut copies = [original.copy()?, original.copy()?];
     original.start_again()?;
     for copy in &mut copies {
@@ -142,7 +147,7 @@ fn two_copies_under_auto_lease_an_id_each() -> Result<()> {
 
 #[test]
 fn a_copy_of_a_copy_is_a_copy() -> Result<()> {
-    let (mut original, taken) = used(auto())?;
+    let (mut original, taken) = used(many_ids())?;
     let mut copy = original.copy()?;
     copy.start_again()?;
     let of_copy = take(&mut copy.connect("postgres")?, 1000)?;

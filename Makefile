@@ -88,8 +88,8 @@ deny: ## licenses, bans and sources of the dependencies
 	cargo deny --locked check licenses bans sources
 
 test-core: ## the algorithms, without PostgreSQL
-	@echo '== core: unit, property and thread tests'
-	cargo test -p snowflake_ids_core
+	@echo '== core: unit, property and thread tests, and the simulation'
+	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 cargo test -p snowflake_ids_core
 
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'

@@ -1,0 +1,58 @@
+//! Servers, clocks, crashes, copies and a registry, with the protocol of the server around the core's own code.
+//!
+//! Deterministic: what happens follows from the seed. Every id that was ever issued is checked against all others,
+//! and at the end of each run, when all faults are over, every server has to issue ids again.
+//!
+//! `SNOWFLAKE_IDS_SEEDS` says how many runs there are, `SNOWFLAKE_IDS_FULL=1` makes it 10,000, `SNOWFLAKE_IDS_SEED` runs
+//! one seed and shows what happened.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "simulation/chance.rs"]
+mod chance;
+#[path = "simulation/faults.rs"]
+mod faults;
+#[path = "simulation/file.rs"]
+mod file;
+#[path = "simulation/guards.rs"]
+mod guards;
+#[path = "simulation/ledger.rs"]
+mod ledger;
+#[path = "simulation/registrar.rs"]
+mod registrar;
+#[path = "simulation/registry.rs"]
+mod registry;
+#[path = "simulation/removal.rs"]
+mod removal;
+#[path = "simulation/run.rs"]
+mod run;
+#[path = "simulation/server.rs"]
+mod server;
+#[path = "simulation/sessions.rs"]
+mod sessions;
+#[path = "simulation/world.rs"]
+mod world;
+
+use guards::Guards;
+use run::{Run, Total};
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|value| value.parse().ok())
+}
+
+#[test]
+fn no_id_is_issued_twice_and_service_resumes() {
+    if let Some(seed) = setting("SNOWFLAKE_IDS_SEED") {
+        let run = Run::traced(seed, Guards::default());
+        println!("{}", run.story());
+        return assert!(run.is_good(), "seed {seed}");
+    }
+    let full = setting("SNOWFLAKE_IDS_FULL") == Some(1);
+    let seeds = setting("SNOWFLAKE_IDS_SEEDS").unwrap_or(if full { 10_000 } else { 1_000 });
+    let total = Total::of(0..seeds, Guards::default());
+    println!("{total}");
+    if let Some(seed) = total.first_bad {
+        println!("{}", Run::traced(seed, Guards::default()).story());
+        panic!("{} of {seeds} runs are bad; the first has seed {seed}", total.bad);
+    }
+}

@@ -1,0 +1,39 @@
+//! Every id that was ever issued, and whether it was issued before.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// All ids of a run. A *scope* is what ids are unique in: servers with one registry, or of one origin.
+#[derive(Default)]
+pub struct Ledger {
+    ids: FxHashSet<(u32, u64)>,
+    /// Of servers that may be succeeded under their own number: what they issued when, until it is replicated.
+    recent: FxHashMap<usize, Vec<(i64, u64)>>,
+    pub issued: u64,
+    pub twice: u64,
+    pub first_twice: Option<String>,
+}
+
+impl Ledger {
+    /// Notes an id; `what` describes it if it was issued before.
+    pub fn issue(&mut self, scope: u32, id: u64, what: impl FnOnce() -> String) {
+        self.issued += 1;
+        if !self.ids.insert((scope, id)) {
+            self.twice += 1;
+            self.first_twice.get_or_insert_with(what);
+        }
+    }
+
+    /// Notes that an id may be lost with its server.
+    pub fn not_yet_replicated(&mut self, server: usize, at: i64, id: u64) {
+        self.recent.entry(server).or_default().push((at, id));
+    }
+
+    /// Moves what a server issued after an instant into a scope of its own: its successor never saw it.
+    pub fn split(&mut self, server: usize, after: i64, scope: u32, own: u32) {
+        for (at, id) in self.recent.remove(&server).unwrap_or_default() {
+            if at > after && self.ids.remove(&(scope, id)) {
+                self.ids.insert((own, id));
+            }
+        }
+    }
+}

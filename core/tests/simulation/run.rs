@@ -1,0 +1,187 @@
+//! Runs: one a seed, and many of them on all cores.
+
+use super::faults::{FAULTS, Faults};
+use super::guards::Guards;
+use super::server::{HORIZON, SECOND};
+use super::world::{BEGIN, Cost, Event, Scope, World};
+use snowflake_ids_core::Layout;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// What came of one seed.
+pub struct Run {
+    world: World,
+    silent: Vec<usize>,
+}
+
+impl Run {
+    pub fn new(seed: u64, guards: Guards) -> Self {
+        Self::of(set_up(seed, guards))
+    }
+
+    pub fn traced(seed: u64, guards: Guards) -> Self {
+        let mut world = set_up(seed, guards);
+        world.trace = Some(Vec::new());
+        Self::of(world)
+    }
+
+    fn of(mut world: World) -> Self {
+        let many = world.servers.len() > 100;
+        let faulty = if many { 100 * SECOND } else { world.chance.between(120, 900) * SECOND };
+        for server in 0..world.servers.len() {
+            world.start(server);
+        }
+        for _ in 0..world.servers.len().div_ceil(6) {
+            world.after(1, Event::Fault);
+        }
+        world.after(20 * SECOND, Event::Operator);
+        world.run_until(BEGIN + faulty);
+        world.heal();
+        // Who waits for somebody else's horizon to pass needs that, and a renewal, and an operator.
+        world.run_until(BEGIN + faulty + if many { 2 * HORIZON } else { 4 * HORIZON });
+        if !world.silent().is_empty() {
+            // Or for the clock to pass ids that were issued while it was ahead.
+            world.run_until(world.now + 14 * HORIZON);
+        }
+        let silent = world.silent();
+        Self { world, silent }
+    }
+
+    pub fn twice(&self) -> u64 {
+        self.world.ledger.twice
+    }
+
+    pub fn issues_twice(&self) -> bool {
+        self.twice() > 0
+    }
+
+    pub fn is_good(&self) -> bool {
+        self.twice() == 0 && self.silent.is_empty()
+    }
+
+    pub fn cost(&self) -> Cost {
+        self.world.cost
+    }
+
+    /// What happened, for people.
+    pub fn story(&self) -> String {
+        let trace = self.world.trace.as_ref().map_or(String::new(), |trace| trace.join("\n"));
+        let servers: Vec<String> = self.silent.iter().map(|server| self.world.describe(*server)).collect();
+        let first = self.world.ledger.first_twice.as_deref().unwrap_or("none");
+        format!(
+            "{trace}\nscope {:?}\nissued twice: {first}\nsilent at the end: {servers:#?}",
+            self.world.scope
+        )
+    }
+}
+
+/// The scopes of seeds 0 to 4, and so on.
+pub const SCOPES: [Scope; 5] = [Scope::Shared, Scope::Tight, Scope::Alone, Scope::Numbers, Scope::Succession];
+
+/// The world of a seed, before anything happens.
+fn set_up(seed: u64, guards: Guards) -> World {
+    let many = seed % 1_000 == 999;
+    let scope = SCOPES[usize::try_from(seed % 5).unwrap()];
+    let scope = if many { Scope::Shared } else { scope };
+    let layout = match (many, scope, seed / 5 % 2) {
+        (true, ..) => "34/0/11/1r/6 unit=1s epoch=2020-01-01",
+        (_, Scope::Numbers | Scope::Succession, 0) => "34/0/10/6 unit=1s epoch=2020-01-01",
+        (_, Scope::Numbers | Scope::Succession, _) => "34/0/10/2r/6 unit=1s epoch=2020-01-01",
+        (_, Scope::Tight, 0) => "34/0/2/6 unit=1s epoch=2020-01-01",
+        (_, Scope::Tight, _) => "34/0/2/1r/6 unit=1s epoch=2020-01-01",
+        (.., 0) => "34/0/5/6 unit=1s epoch=2020-01-01",
+        _ => "34/0/5/1r/6 unit=1s epoch=2020-01-01",
+    };
+    let layout: Layout = layout.parse().unwrap();
+    let pace = if many { 8 * SECOND } else { 2 * SECOND };
+    let mut world = World::new(seed, guards, scope, layout, pace);
+    let servers = match scope {
+        _ if many => 1_024,
+        Scope::Tight => {
+            if seed / 5 % 4 < 2 {
+                3
+            } else {
+                4
+            }
+        }
+        _ => 1 + world.chance.below(6),
+    };
+    for _ in 0..servers {
+        world.add_server();
+    }
+    world
+}
+
+/// What came of many.
+#[derive(Default)]
+pub struct Total {
+    pub runs: u64,
+    pub servers: u64,
+    pub ids: u64,
+    pub twice: u64,
+    pub silent: u64,
+    pub bad: u64,
+    pub first_bad: Option<u64>,
+    faults: Faults,
+}
+
+impl Total {
+    /// Runs these seeds on all cores.
+    pub fn of(seeds: Range<u64>, guards: Guards) -> Self {
+        let next = AtomicU64::new(seeds.start);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let work = || {
+            let mut total = Self::default();
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    return total;
+                }
+                total.add(seed, &Run::new(seed, guards));
+            }
+        };
+        let totals: Vec<Self> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        totals.iter().fold(Self::default(), Self::and)
+    }
+
+    fn add(&mut self, seed: u64, run: &Run) {
+        self.runs += 1;
+        self.servers += run.world.servers.len() as u64;
+        self.ids += run.world.ledger.issued;
+        self.twice += run.twice();
+        self.silent += run.silent.len() as u64;
+        self.faults.add(&run.world.faults);
+        if !run.is_good() {
+            self.bad += 1;
+            self.first_bad = Some(self.first_bad.map_or(seed, |first| first.min(seed)));
+        }
+    }
+
+    fn and(mut self, other: &Self) -> Self {
+        self.runs += other.runs;
+        self.servers += other.servers;
+        self.ids += other.ids;
+        self.twice += other.twice;
+        self.silent += other.silent;
+        self.bad += other.bad;
+        self.first_bad = self.first_bad.into_iter().chain(other.first_bad).min();
+        self.faults.add(&other.faults);
+        self
+    }
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs, servers, ids, twice, silent, .. } = self;
+        write!(
+            f,
+            "simulation: {runs} seeds, {servers} servers, {ids} ids, {twice} twice, {silent} servers silent at the end; faults:"
+        )?;
+        FAULTS.iter().zip(self.faults.0).try_for_each(|(fault, count)| write!(f, " {fault:?} {count}"))
+    }
+}

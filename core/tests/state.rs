@@ -1,0 +1,264 @@
+//! What a server keeps of itself: taking it up, reserving, switching, and its text.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+use snowflake_ids_core::anchor::Reading;
+use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::state::{Distrust, Here, Home, Identity, Mark, State};
+use snowflake_ids_core::{Explain, Kind, Layout, Node, UnixMicros};
+
+const SECOND: u64 = 1_000_000;
+/// Some instant of the layout, on the second.
+const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
+const FIXED: Identity = Identity::Fixed { datacenter: 0, worker: 3 };
+const LEASED: Identity = Identity::Leased { datacenter: 0 };
+
+fn layout() -> Layout {
+    "41/5/5/2r/10".parse().unwrap()
+}
+
+fn home(name: &str) -> Home {
+    Home { identity: name.into(), host: "h".into(), directory: "/data".into() }
+}
+
+fn here(identity: Identity) -> Here {
+    Here {
+        system_identifier: 7,
+        timeline: 1,
+        home: home("a"),
+        layout: layout(),
+        identity,
+        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000 * SECOND },
+        replayed: None,
+        max_drift: 60 * SECOND,
+        max_clock_jump: 3_600 * SECOND,
+        disposable: false,
+    }
+}
+
+fn node(worker: u32, rollback: u32) -> Node {
+    Node { datacenter: 0, worker, rollback }
+}
+
+fn lease(worker: u32) -> Lease {
+    let horizon = UnixMicros(NOW.0 + 100_000_000);
+    Lease { datacenter: 0, worker, token: 11, start: 0, horizon }
+}
+
+fn after(seconds: i64) -> u64 {
+    layout().position_after(UnixMicros(NOW.0 + seconds * SECOND.cast_signed()))
+}
+
+/// A state under a number, with something reserved.
+fn fixed() -> State {
+    let mut state = State::fresh(&here(FIXED));
+    state.reserve(&layout(), NOW, 0, 3 * SECOND);
+    state
+}
+
+/// A state under a lease, with something reserved.
+fn leased() -> State {
+    let mut state = State::fresh(&here(LEASED));
+    state.take_up(lease(3));
+    state.reserve(&layout(), NOW, 0, 3 * SECOND);
+    state
+}
+
+#[test]
+fn its_own_state_is_taken_up_as_it_is() {
+    for (identity, state) in [(FIXED, fixed()), (LEASED, leased())] {
+        assert_eq!(state.clone().open(&here(identity)), Ok(state));
+    }
+}
+
+#[test]
+fn states_of_others_are_refused() {
+    let foreign = Here { system_identifier: 8, ..here(FIXED) };
+    assert_eq!(fixed().open(&foreign), Err(Distrust::Foreign { stored: 7, ours: 8 }));
+    let other = Here { layout: "41/5/5/12".parse().unwrap(), ..here(FIXED) };
+    let refused = fixed().open(&other).unwrap_err();
+    assert!(matches!(refused, Distrust::Layout { .. }));
+    assert_eq!(refused.kind(), Kind::NotReady);
+    assert!(refused.detail().is_some() && refused.hint().is_some());
+}
+
+#[test]
+fn a_copy_with_a_number_is_refused_until_it_has_another_or_is_adopted() {
+    let copy = Here { home: home("copy"), ..here(FIXED) };
+    assert!(matches!(fixed().open(&copy), Err(Distrust::Copy { worker: 3, .. })));
+    let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..copy.clone() };
+    let parted = fixed().open(&renumbered).unwrap();
+    assert_eq!(parted.node, Some(node(4, 0)));
+    assert!(
+        matches!(parted.clone().open(&copy), Err(Distrust::Copy { .. })),
+        "nor may it go back to it later"
+    );
+    for state in [fixed(), parted] {
+        let adopted = state.adopt(&copy).unwrap();
+        assert!(adopted.mark(node(3, 0)) >= after(60), "above all that the other could issue up to now");
+        assert_eq!(adopted.clone().open(&copy), Ok(adopted));
+    }
+}
+
+#[test]
+fn a_copy_under_a_lease_forgets_it_and_never_uses_its_worker_id() {
+    let copy = Here { home: home("copy"), ..here(LEASED) };
+    let state = leased().open(&copy).unwrap();
+    assert_eq!((state.node, &state.lease, state.claim), (None, &None, None));
+    assert_eq!(state.blocked_workers(&layout(), 0, NOW), [3]);
+}
+
+#[test]
+fn a_moved_directory_is_no_copy() {
+    let moved = Here { home: Home { directory: "/other".into(), ..home("a") }, ..here(FIXED) };
+    assert_eq!(fixed().open(&moved).unwrap().node, Some(node(3, 0)));
+}
+
+#[test]
+fn a_promoted_server_begins_above_the_last_commit_and_forgets_the_lease() {
+    let replayed = Some(UnixMicros(NOW.0 + 5_000_000));
+    let promoted = |identity| Here { timeline: 2, home: home("standby"), replayed, ..here(identity) };
+    let state = fixed().open(&promoted(FIXED)).unwrap();
+    assert_eq!(state.mark(node(3, 0)), after(65));
+    assert_eq!(state.mark(node(3, 1)), after(65), "the former primary may have switched since");
+    let state = leased().open(&promoted(LEASED)).unwrap();
+    assert_eq!((state.node, state.lease), (None, None));
+    let fresh = State::fresh(&promoted(FIXED));
+    assert_eq!(fresh.mark(node(3, 0)), after(65), "copied before the primary had a file");
+}
+
+#[test]
+fn a_disposable_worker_id_is_not_used_after_a_restart() {
+    let state = leased().open(&Here { disposable: true, ..here(LEASED) }).unwrap();
+    assert_eq!((state.node, state.lease), (None, None));
+}
+
+#[test]
+fn a_lease_of_another_datacenter_or_beside_a_number_is_forgotten() {
+    let elsewhere = here(Identity::Leased { datacenter: 1 });
+    assert_eq!(leased().open(&elsewhere).unwrap().node, None);
+    let numbered = leased().open(&here(FIXED)).unwrap();
+    assert_eq!((numbered.node, &numbered.lease), (Some(node(3, 0)), &None));
+    assert_eq!(numbered.mark(node(3, 0)), leased().mark(node(3, 0)), "what was issued under it stays issued");
+}
+
+#[test]
+fn a_claim_outlives_a_restart() {
+    let claimed = State { claim: Some(5), ..State::fresh(&here(LEASED)) };
+    assert_eq!(claimed.open(&here(LEASED)).unwrap().claim, Some(5));
+}
+
+#[test]
+fn a_new_state_begins_every_node_where_it_is_told() {
+    let state = State::anew(&here(FIXED), after(60), None);
+    assert_eq!([node(3, 0), node(3, 1), node(9, 2)].map(|node| state.mark(node)), [after(60); 3]);
+}
+
+#[test]
+fn nothing_is_reserved_beyond_the_horizon_or_the_end() {
+    let mut state = leased();
+    let horizon = layout().position_at(lease(3).horizon);
+    assert_eq!(state.reserve(&layout(), NOW, 0, 500 * SECOND), Some(horizon));
+    let late = UnixMicros(NOW.0 + 200_000_000);
+    assert_eq!(state.reserve(&layout(), late, horizon, SECOND), Some(horizon), "not a position more");
+    let mut state = fixed();
+    assert_eq!(state.reserve(&layout(), layout().last_instant(), 0, SECOND), Some(layout().end_position()));
+    assert_eq!(State::fresh(&here(LEASED)).reserve(&layout(), NOW, 0, SECOND), None, "nobody issues");
+}
+
+#[test]
+fn a_lease_begins_where_the_one_before_it_ended() {
+    let mut state = State::fresh(&here(LEASED));
+    state.take_up(Lease { start: after(7), ..lease(3) });
+    assert_eq!([0, 1, 3].map(|rollback| state.mark(node(3, rollback))), [after(7); 3]);
+    state.give_up();
+    assert_eq!((state.node, &state.lease), (None, &None));
+}
+
+#[test]
+fn a_switch_takes_a_rollback_value_whose_mark_the_clock_has_passed() {
+    let mut state = fixed();
+    let ahead = Mark { node: node(3, 1), position: after(50) };
+    state.marks.push(ahead);
+    assert!(state.switch_rollback(&layout(), NOW));
+    assert_eq!(state.node, Some(node(3, 2)), "the next one is ahead of the clock, too");
+    state.marks.extend([2, 3].map(|rollback| Mark { node: node(3, rollback), position: after(50) }));
+    assert!(!state.switch_rollback(&layout(), NOW));
+    assert_eq!(state.node, Some(node(3, 2)));
+}
+
+#[test]
+fn an_end_is_noted_exactly() {
+    let mut state = fixed();
+    state.settle(node(3, 0), after(-1));
+    assert_eq!(state.mark(node(3, 0)), after(-1));
+}
+
+/// Any state: of any marks, with or without a lease.
+fn states() -> impl Strategy<Value = State> {
+    let marks = prop::collection::btree_map((0_u32..32, 0_u32..4), 0_u64..1 << 40, 0..300);
+    (marks, any::<bool>(), any::<Option<i64>>()).prop_map(|(marks, is_leased, claim)| {
+        let mut state = if is_leased { leased() } else { fixed() };
+        let marks =
+            marks.into_iter().map(|((worker, rollback), position)| (node(worker, rollback), position));
+        state.marks = marks.map(|(node, position)| Mark { node, position }).collect();
+        State { claim, ..state }
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_state_reads_back(state in states()) {
+        let text = state.to_text().unwrap();
+        prop_assert_eq!(State::from_text(text.as_bytes()), Ok(state));
+    }
+
+    /// A disk that changes a byte is noticed, unless what is read is the same.
+    #[test]
+    fn no_flipped_byte_goes_unnoticed(state in states(), at in any::<prop::sample::Index>(), flip in 1_u8..=255) {
+        let mut text = state.to_text().unwrap().into_bytes();
+        let at = at.index(text.len());
+        text[at] ^= flip;
+        match State::from_text(&text) {
+            Ok(read) => prop_assert_eq!(read, state),
+            Err(error) => prop_assert_eq!(error.kind(), Kind::Damaged),
+        }
+    }
+
+    #[test]
+    fn no_torn_file_goes_unnoticed(state in states(), at in any::<prop::sample::Index>()) {
+        let text = state.to_text().unwrap();
+        // Without its line end it is still whole.
+        let at = at.index(text.len() - 1);
+        let torn = State::from_text(&text.as_bytes()[..at]);
+        prop_assert_eq!(torn.unwrap_err().kind(), Kind::Damaged);
+    }
+
+    /// Whatever is reserved, and however many nodes there are: nobody begins lower than before.
+    #[test]
+    fn reserving_lowers_nobodys_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
+        let at = UnixMicros(NOW.0 + seconds * 1_000_000);
+        let mut raised = state.clone();
+        let limit = raised.reserve(&layout(), at, next, ahead).unwrap();
+        for (worker, rollback) in (0..32).flat_map(|worker| (0..4).map(move |rollback| (worker, rollback))) {
+            let node = node(worker, rollback);
+            prop_assert!(raised.mark(node) >= state.mark(node), "{node:?}");
+        }
+        prop_assert!(raised.mark(state.node.unwrap()) >= limit, "reserved before it is used");
+        prop_assert!(state.lease.is_none_or(|lease| limit <= layout().position_at(lease.horizon)));
+    }
+}
+
+#[test]
+fn marks_that_are_dropped_raise_the_floor_of_all_others() {
+    let wide: Layout = "41/5/10/6".parse().unwrap();
+    let mut state = State::fresh(&Here { layout: wide, ..here(FIXED) });
+    for worker in 0..600 {
+        state.settle(node(worker, 0), u64::from(worker) + 1);
+    }
+    assert!(state.marks.len() < 600);
+    for worker in 0..600 {
+        assert!(state.mark(node(worker, 0)) > u64::from(worker), "worker {worker}");
+    }
+}

@@ -10,7 +10,8 @@ mod tests {
     use crate::pg::shmem::generator;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
-    use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, Layout, Node, Refusal, SequenceStart};
+    use snowflake_ids_core::state::Identity;
+    use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, Layout, Refusal, SequenceStart};
     use std::collections::HashSet;
     use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ mod tests {
         let decoded = Layout::default().decode(id).unwrap();
         assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (3, 7, 0));
         let shared = generator::shared().unwrap();
-        assert_eq!(shared.node, Some(Node { datacenter: 3, worker: 7, rollback: 0 }));
+        assert_eq!(shared.identity, Identity::Fixed { datacenter: 3, worker: 7 });
     }
 
     #[pg_test]
@@ -138,7 +139,7 @@ mod tests {
         // Each call takes what is left of the present tick and throws it away.
         let failure = (0..10_000).find_map(|_| snowflake::several("test", 8192).unwrap().next().err());
         assert!(
-            matches!(failure, Some(Failure::Refused(Refusal::Drift(Drift { cause: Cause::Demand, .. })))),
+            matches!(failure, Some(Failure::Refused(Refusal::Drift(Drift { cause: Cause::Demand, .. }), _))),
             "{failure:?}"
         );
     }

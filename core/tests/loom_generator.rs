@@ -68,7 +68,7 @@ fn one_tick_is_shared_without_a_duplicate_or_a_gap() {
 
 #[test]
 fn clocks_that_jump_both_ways_give_no_duplicate() {
-    loom::model(|| {
+    model(|| {
         let (_, got) = run([&[5, 3], &[4, 6]], 1);
         assert_unique_and_growing(&got);
     });
@@ -193,8 +193,8 @@ fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> 
     taker.join().unwrap().into_iter().chain(mine).collect()
 }
 
-/// All interleavings with at most three switches of thread that nobody asked for: a change of tenure is too long
-/// for all of them.
+/// All interleavings with at most three switches of thread that nobody asked for: a change of tenure, and clocks that
+/// jump, are too long for all of them.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);

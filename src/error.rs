@@ -1,50 +1,10 @@
 //! Errors as Postgres reports them: the core's kinds get their SQLSTATEs here, and nowhere else.
 
-use crate::tenure::Hindrance;
-use crate::worker::lease::NoLease;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
-use snowflake_ids_core::{Explain, Kind, Refusal};
+use snowflake_ids_core::{Explain, Kind};
 use std::io::ErrorKind;
-
-/// Why a session got no id.
-#[derive(Debug)]
-pub enum Failure {
-    /// The server can't generate ids now; with the name of the function that was called.
-    Unready(Unready, &'static str),
-    /// The generator refused; with a way out that it does not know of.
-    Refused(Refusal, Option<String>),
-    /// Nothing could be reserved.
-    Hindered(Hindrance),
-    /// No worker id could be leased.
-    NoLease(NoLease),
-}
-
-impl From<Hindrance> for Failure {
-    fn from(hindrance: Hindrance) -> Self {
-        Self::Hindered(hindrance)
-    }
-}
-
-impl From<NoLease> for Failure {
-    fn from(none: NoLease) -> Self {
-        Self::NoLease(none)
-    }
-}
-
-impl From<Failure> for ErrorReport {
-    #[cold]
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Unready(unready, function) => unready.report(function),
-            Failure::Refused(refusal, None) => explained(&refusal),
-            Failure::Refused(refusal, Some(hint)) => explained(&refusal).set_hint(hint),
-            Failure::Hindered(hindrance) => hindrance.into(),
-            Failure::NoLease(none) => none.into(),
-        }
-    }
-}
 
 /// What keeps this server from generating ids, whatever the call.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,11 @@
 //! A process of the server serves one session at a time and has one thread, so plain statics hold it; they
 //! are atomics only so that this is safe code. Relaxed loads and stores cost what plain ones do.
 
-use crate::error::{Failure, Unready};
+mod failure;
+
+pub use failure::Failure;
+
+use crate::error::Unready;
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::{self, Shared};
 use crate::pg::{server, wait};

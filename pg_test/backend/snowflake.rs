@@ -5,9 +5,9 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod tests {
     use crate::backend_tests::{one, sqlstate};
-    use crate::error::Failure;
     use crate::pg::clock::SystemClock;
     use crate::pg::shmem::generator;
+    use crate::snowflake::Failure;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
     use snowflake_ids_core::state::Identity;

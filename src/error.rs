@@ -80,6 +80,12 @@ pub fn spi(error: &SpiError) -> ErrorReport {
     ErrorReport::new(code, format!("snowflake_ids could not run its SQL: {error}"), function_name!())
 }
 
+/// A message as the sentence that a DETAIL is.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// The five letters of an SQLSTATE, which the server packs six bits each.
 pub fn sqlstate(code: i32) -> String {
     (0..5).map(|index| char::from(b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])).collect()

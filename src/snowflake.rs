@@ -167,12 +167,12 @@ fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<(Taken, u64), Fail
 }
 
 fn refused(shared: &Shared, refusal: Refusal) -> Failure {
-    let ahead = SystemClock.now().0.saturating_sub(shared.now().0);
+    let ahead = SystemClock.now().since(shared.now());
     let hint = match refusal {
         _ if ahead > 0 => Some(format!(
             "The clock jumped ahead by {} and is not followed. If it is right, SELECT \
              snowflake_ids.clock_accept().",
-            human(ahead.unsigned_abs())
+            human(ahead)
         )),
         Refusal::Drift(drift) if may_switch(&drift) => Some(
             "Check the server's clock: ids go on by themselves once it has caught up. There is nobody else to issue \

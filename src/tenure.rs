@@ -20,9 +20,9 @@ pub use repair::{accept_clock, adopt, reset};
 use crate::pg::shmem::generator::Shared;
 use crate::settings;
 use crate::store::state as file;
-use keeper::{here, lock, open, publish, read, write};
+use keeper::{here, lock, open, publish, write};
+use snowflake_ids_core::Refusal;
 use snowflake_ids_core::state::{Here, State};
-use snowflake_ids_core::{Refusal, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -77,9 +77,9 @@ pub fn keep_ahead(shared: &Shared) -> Result<Option<Duration>, Hindrance> {
 /// The time until the mark has to be raised, if ids keep pace with the clock.
 fn until_due(shared: &Shared) -> Duration {
     let layout = &shared.layout;
-    let at = believed_now(shared).0.max(layout.instant_of(shared.generator.next()).0);
-    let until = layout.instant_of(reserved_until(shared)).0;
-    Duration::from_micros(until.saturating_sub(at).max(0).unsigned_abs().saturating_sub(LEAD))
+    let at = believed_now(shared).max(layout.instant_of(shared.generator.next()));
+    let left = layout.instant_of(reserved_until(shared)).since(at);
+    Duration::from_micros(left.saturating_sub(LEAD))
 }
 
 fn reserved_until(shared: &Shared) -> u64 {
@@ -109,7 +109,7 @@ pub fn stop(shared: &Shared) -> Result<(), Hindrance> {
     if keeper.node.is_none() {
         return Ok(());
     }
-    let mut state = read(shared, &keeper)?;
+    let mut state = open(shared, &mut keeper)?;
     end(shared, &mut keeper, &mut state);
     clock::believe(shared, &mut state);
     write(shared, &state)
@@ -202,7 +202,7 @@ fn advance(shared: &Shared, keeper: &mut Keeper, state: &mut State, by: By) -> R
     if !begun && next >= settings::rules().drift_end(&shared.layout, at) {
         // Nothing may be issued, so there is nothing to reserve.
         let by_itself = ahead + settings::rules().max_drift;
-        if shared.layout.instant_of(next) > UnixMicros(at.0.saturating_add_unsigned(by_itself)) {
+        if shared.layout.instant_of(next) > at.plus(by_itself) {
             shared.generator.blame_clock(next, &shared.layout);
         }
         shared.generator.begin(placed, next, next);

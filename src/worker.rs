@@ -11,8 +11,12 @@ pub mod refiller;
 pub mod registrar;
 pub mod supervisor;
 
+use crate::pg::clock::uptime;
 use crate::pg::shmem::segments::{Segments, segments};
+use crate::pg::wait::Event;
+use crate::pg::worker;
 use crate::segment::slot::Trouble;
+use std::time::Duration;
 
 /// Has the requests of a database looked at soon.
 pub fn call(database: u32) {
@@ -28,6 +32,20 @@ pub fn call_supervisor() {
     if let Some(segments) = segments() {
         segments.supervisor.wake();
     }
+}
+
+/// How long a worker stays in a database without work.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Sleeps where there is nothing to do since `last_work`, by uptime; whether the worker is to look again, or to leave.
+fn rest(last_work: Duration) -> bool {
+    let idle = uptime().saturating_sub(last_work);
+    let stays = idle < PATIENCE;
+    if stays {
+        worker::show_activity(None);
+        worker::sleep(Event::Worker, PATIENCE.saturating_sub(idle));
+    }
+    stays
 }
 
 /// What keeps requests from being served that no slot tells of.

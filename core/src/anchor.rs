@@ -49,7 +49,7 @@ impl Reading {
 
     /// What the wall clock shows so long after the boot if nobody steps it.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
-        expected(self.wall, self.since_boot, since_boot)
+        UnixMicros(self.wall.plus(since_boot).0.saturating_sub_unsigned(self.since_boot))
     }
 
     /// What to make of this reading, given the anchor and the largest step forward to be followed, in microseconds.
@@ -65,11 +65,6 @@ impl Reading {
             }
         }
     }
-}
-
-/// What the wall clock shows so long after the boot, if it showed `wall` at another time after it and nobody steps it.
-pub fn expected(wall: UnixMicros, then: u64, since_boot: u64) -> UnixMicros {
-    UnixMicros(wall.0.saturating_add_unsigned(since_boot).saturating_sub_unsigned(then))
 }
 
 #[cfg(test)]

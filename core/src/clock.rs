@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
+use std::time::Duration;
 
 /// Wall time that the caller supplies. The core asks for it at the moment it needs it and never reads a
 /// clock itself, so that tests, simulations and the model checker decide what time it is.
@@ -33,6 +34,18 @@ impl UnixMicros {
             None => None,
         }
     }
+
+    /// The instant so many microseconds later; the last one there is where that is beyond it.
+    #[must_use]
+    pub const fn plus(self, micros: u64) -> Self {
+        Self(self.0.saturating_add_unsigned(micros))
+    }
+
+    /// The microseconds that have passed since an earlier instant; 0 where it is not earlier.
+    pub const fn since(self, earlier: Self) -> u64 {
+        let passed = self.0.saturating_sub(earlier.0);
+        if passed > 0 { passed.unsigned_abs() } else { 0 }
+    }
 }
 
 /// ISO 8601 in UTC; the year alone where it has more than four digits.
@@ -57,6 +70,11 @@ impl<'de> Deserialize<'de> for UnixMicros {
         let at: Timestamp = text.parse().map_err(de::Error::custom)?;
         Ok(Self(at.as_microsecond()))
     }
+}
+
+/// A length of time in microseconds; the longest there is where it is longer.
+pub fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// A length of time for people: the largest units that say it without a page of digits.

@@ -230,7 +230,7 @@ pub fn check_clock(
     if by.unsigned_abs() > max {
         return Err(Skew::Registry { by, max });
     }
-    let behind = latest.map_or(0, |latest| latest.0.saturating_sub(local.0)).max(0).unsigned_abs();
+    let behind = latest.map_or(0, |latest| latest.since(local));
     if behind > max { Err(Skew::Peers { by: behind, max }) } else { Ok(()) }
 }
 

@@ -15,7 +15,7 @@ pub struct Rules {
 impl Rules {
     /// The position that an id issued at `at` must stay below, so as not to run too far ahead of the clock.
     pub fn drift_end(&self, layout: &Layout, at: UnixMicros) -> u64 {
-        layout.position_after(UnixMicros(at.0.saturating_add_unsigned(self.max_drift)))
+        layout.position_after(at.plus(self.max_drift))
     }
 }
 

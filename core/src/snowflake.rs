@@ -294,7 +294,7 @@ impl Generator {
         if from == CLOSED || from < rules.drift_end(layout, at) {
             return Refusal::Unreserved;
         }
-        let ahead = |tick| layout.instant(tick).0.saturating_sub(at.0).max(0).cast_unsigned();
+        let ahead = |tick| layout.instant(tick).since(at);
         let cause = if ahead(self.highest.load(Ordering::Relaxed)) > rules.max_drift {
             Cause::StepBack
         } else if from == self.first.load(Ordering::Relaxed) {

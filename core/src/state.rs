@@ -152,12 +152,7 @@ impl State {
     /// # Errors
     /// [`Distrust`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, Distrust> {
-        if self.system_identifier != here.system_identifier {
-            return Err(Distrust::Foreign { stored: self.system_identifier, ours: here.system_identifier });
-        }
-        if self.layout.parse().ok() != Some(here.layout) {
-            return Err(Distrust::Layout { stored: self.layout, ours: here.layout });
-        }
+        self.check_origin(here)?;
         if self.timeline != here.timeline {
             self.promote(here);
         } else if self.home.identity != here.home.identity {
@@ -170,6 +165,17 @@ impl State {
         }
         self.identify(here.identity);
         Ok(self)
+    }
+
+    /// Whether its positions mean anything here.
+    fn check_origin(&self, here: &Here) -> Result<(), Distrust> {
+        if self.system_identifier != here.system_identifier {
+            Err(Distrust::Foreign { stored: self.system_identifier, ours: here.system_identifier })
+        } else if self.layout.parse().ok() != Some(here.layout) {
+            Err(Distrust::Layout { stored: self.layout.clone(), ours: here.layout })
+        } else {
+            Ok(())
+        }
     }
 
     /// After a promotion the server that this state came from may still be running: its lease is not ours.
@@ -202,7 +208,7 @@ impl State {
 
     /// Has every node begin above what one that was ours until this instant may have issued.
     fn rise_above(&mut self, last: UnixMicros, here: &Here) {
-        let above = here.layout.position_after(UnixMicros(last.0.saturating_add_unsigned(here.max_drift)));
+        let above = here.layout.position_after(last.plus(here.max_drift));
         for mark in &mut self.marks {
             mark.position = mark.position.max(above);
         }
@@ -281,7 +287,7 @@ impl State {
 
     /// The highest mark that counts here; 0 where the state is another cluster's, or counts in another layout.
     pub fn highest_mark(&self, here: &Here) -> u64 {
-        if self.system_identifier != here.system_identifier || self.layout.parse().ok() != Some(here.layout) {
+        if self.check_origin(here).is_err() {
             return 0;
         }
         let marks = self.marks.iter().map(|mark| mark.position).filter(|position| *position != OF_ANOTHER);
@@ -345,8 +351,8 @@ impl State {
     /// `next` where the horizon or the layout's end is reached.
     pub fn reserve(&mut self, layout: &Layout, at: UnixMicros, next: u64, ahead: u64) -> Option<u64> {
         let node = self.node?;
-        let base = UnixMicros(at.0.max(layout.instant_of(next).0));
-        let wish = layout.position_after(UnixMicros(base.0.saturating_add_unsigned(ahead)));
+        let base = at.max(layout.instant_of(next));
+        let wish = layout.position_after(base.plus(ahead));
         let horizon = self.lease.as_ref().map_or(u64::MAX, |lease| layout.position_at(lease.horizon));
         let limit = wish.min(horizon).min(layout.end_position());
         self.set_mark(node, limit.max(self.mark(node)));

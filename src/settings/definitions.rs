@@ -6,6 +6,7 @@ use super::{
     SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, WORKER_ID,
     WORKER_ID_POLICY, parse_worker,
 };
+use crate::error::sentence;
 use crate::pg::guc::{self, About, Check, Problem};
 use pgrx::{GucContext, GucFlags};
 use snowflake_ids_core::{Explain, Layout};
@@ -215,10 +216,4 @@ impl<T> Check<T> for Any {
     fn check(_: T) -> Result<(), Problem> {
         Ok(())
     }
-}
-
-/// A message as the sentence that a DETAIL is.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -55,13 +55,13 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
+    use snowflake_ids_core::Clock;
+    use snowflake_ids_core::clock::micros;
     use snowflake_ids_core::directory::Tag;
     use snowflake_ids_core::segment::Shelf;
     use snowflake_ids_core::serial::{Format, Reset};
     use snowflake_ids_core::terms::{Terms, forecast};
-    use snowflake_ids_core::{Clock, UnixMicros};
     use std::sync::atomic::Ordering::Relaxed;
-    use std::time::Duration;
 
     type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
 
@@ -262,11 +262,7 @@ mod snowflake_ids_internal {
         let issued = issued(slot, left).unsigned_abs();
         let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
         let lasts = slot.supplies.age().and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
-        lasts.map(|lasts| time::to_sql(after(SystemClock.now(), lasts))).transpose()
-    }
-
-    fn after(now: UnixMicros, time: Duration) -> UnixMicros {
-        UnixMicros(now.0.saturating_add_unsigned(u64::try_from(time.as_micros()).unwrap_or(u64::MAX)))
+        lasts.map(|lasts| time::to_sql(SystemClock.now().plus(micros(lasts)))).transpose()
     }
 
     fn shown(trouble: Trouble) -> String {

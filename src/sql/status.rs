@@ -63,7 +63,7 @@ mod snowflake_ids {
         let now = SystemClock.now();
         let last = snapshot.last.map(|position| layout.id(position, snapshot.placed).cast_signed());
         let made = snapshot.last.map(|position| layout.instant(position >> layout.widths().sequence));
-        let drift = made.map_or(0, |made| made.0.saturating_sub(now.0).max(0).cast_unsigned());
+        let drift = made.map_or(0, |made| made.since(now));
         Ok(TableIterator::once((
             node.map(|node| node.datacenter.cast_signed()),
             node.map(|node| node.worker.cast_signed()),
@@ -119,7 +119,7 @@ mod snowflake_ids {
     /// To one digit; 0 when the layout's time is over.
     #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
     fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
-        let left = layout.last_instant().0.saturating_sub(now.0).max(0);
+        let left = layout.last_instant().since(now);
         (left as f64 / YEAR_MICROS as f64 * 10.0).floor() / 10.0
     }
 }

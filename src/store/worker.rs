@@ -76,64 +76,26 @@ macro_rules! put_over_sql {
     };
 }
 
-static ADD: Statement = Statement::new(
-    put_sql!("NOTHING"),
-    &[
-        INT4OID,
-        INT4OID,
-        INT8OID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        INT8OID,
-        INT4OID,
-        TEXTOID,
-        INT4OID,
-        TEXTOID,
-        TEXTOID,
-    ],
-);
+/// The types of [`Entry::arguments`], and of those that follow.
+macro_rules! entry_types {
+    ($($more:expr),*) => {
+        &[
+            INT4OID, INT4OID, INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID, TEXTOID,
+            INT4OID, TEXTOID, TEXTOID, $($more),*
+        ]
+    };
+}
 
-static RENEW: Statement = Statement::new(
-    put_over_sql!("", "w.token IN ($3, $13)"),
-    &[
-        INT4OID,
-        INT4OID,
-        INT8OID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        INT8OID,
-        INT4OID,
-        TEXTOID,
-        INT4OID,
-        TEXTOID,
-        TEXTOID,
-        INT8OID,
-    ],
-);
+static ADD: Statement = Statement::new(put_sql!("NOTHING"), entry_types!());
+
+static RENEW: Statement = Statement::new(put_over_sql!("", "w.token IN ($3, $13)"), entry_types!(INT8OID));
 
 static TAKE_OVER: Statement = Statement::new(
     put_over_sql!(
         ", leased_at = greatest(EXCLUDED.leased_at, w.horizon)",
         "w.token IS NOT DISTINCT FROM $13 AND w.horizon = $14"
     ),
-    &[
-        INT4OID,
-        INT4OID,
-        INT8OID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        INT8OID,
-        INT4OID,
-        TEXTOID,
-        INT4OID,
-        TEXTOID,
-        TEXTOID,
-        INT8OID,
-        TIMESTAMPTZOID,
-    ],
+    entry_types!(INT8OID, TIMESTAMPTZOID),
 );
 
 /// What there is to know before one is chosen: the highest id, and the latest time that another server told of whose

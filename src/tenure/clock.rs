@@ -19,8 +19,7 @@ pub fn believed_now(shared: &Shared) -> UnixMicros {
 /// Reads the clocks, and gives the time to reserve for. What is believed becomes the anchor, here and in the state.
 pub fn believe(shared: &Shared, state: &mut State) -> UnixMicros {
     let now = file::clocks();
-    let anchor = Reading { wall: shared.expected(now.since_boot), ..now.clone() };
-    let at = judge(shared, &now, &anchor);
+    let at = judge(shared, &now);
     state.seen = now.wall;
     state.clock = Reading { wall: shared.expected(now.since_boot), ..now };
     at
@@ -28,14 +27,14 @@ pub fn believe(shared: &Shared, state: &mut State) -> UnixMicros {
 
 /// Looks at the clock once in a while, so that many small corrections don't add up to a jump.
 pub fn watch(shared: &Shared) {
-    let now = file::clocks();
-    judge(shared, &now, &Reading { wall: shared.expected(now.since_boot), ..now.clone() });
+    judge(shared, &file::clocks());
 }
 
 /// The time to go by; counts steps forward, and makes a reading that is believed the anchor.
-fn judge(shared: &Shared, now: &Reading, anchor: &Reading) -> UnixMicros {
+fn judge(shared: &Shared, now: &Reading) -> UnixMicros {
     let counts = &shared.counts;
-    match now.judged_by(anchor, settings::max_clock_jump()) {
+    let anchor = Reading { wall: shared.expected(now.since_boot), ..now.clone() };
+    match now.judged_by(&anchor, settings::max_clock_jump()) {
         Verdict::Believed { step } => {
             if step >= NOTABLE {
                 counts.last_step_forward.store(step, Relaxed);

@@ -43,6 +43,40 @@ impl Hindrance {
             None => Self::NoWorkerId,
         }
     }
+
+    /// The report for the log.
+    #[cold]
+    pub fn report(self) -> ErrorReport {
+        let message = self.to_string();
+        let report = |code, detail: String, hint: &str| {
+            ErrorReport::new(code, message.clone(), function_name!()).set_detail(detail).set_hint(hint)
+        };
+        match self {
+            Self::Distrusted(distrust) => explained(&distrust),
+            Self::Misfit(error) => explained(&error),
+            Self::Unreadable(error) => report(
+                io(&error),
+                format!("\"{FILE}\" in the data directory: {error}."),
+                "Let the server's account read the file; ids go on by themselves then.",
+            ),
+            Self::Unwritable(error) => report(
+                io(&error),
+                format!("\"{FILE}\" in the data directory: {error}."),
+                "Make room, or let the server's account write there; ids go on by themselves then.",
+            ),
+            Self::NoWorkerId => report(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "It has to be leased from the registry.".into(),
+                "Try again, or set snowflake_ids.worker_id to a number that no other server has.",
+            ),
+            Self::LeaseEnded { horizon, .. } => report(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("It was leased until {horizon}, and the registry has not renewed it."),
+                "The server's log says why the registry does not; snowflake_ids.lease_horizon is how long it may \
+                 be away.",
+            ),
+        }
+    }
 }
 
 impl From<Unreadable> for Hindrance {
@@ -83,42 +117,5 @@ impl From<Hindrance> for ErrorReport {
             return report.set_detail("Its state was written in another data directory.");
         }
         report
-    }
-}
-
-impl Hindrance {
-    /// The report for the log.
-    #[cold]
-    pub fn report(self) -> ErrorReport {
-        let hindrance = self;
-        let message = hindrance.to_string();
-        let report = |code, detail: String, hint: &str| {
-            ErrorReport::new(code, message.clone(), function_name!()).set_detail(detail).set_hint(hint)
-        };
-        match hindrance {
-            Hindrance::Distrusted(distrust) => explained(&distrust),
-            Hindrance::Misfit(error) => explained(&error),
-            Hindrance::Unreadable(error) => report(
-                io(&error),
-                format!("\"{FILE}\" in the data directory: {error}."),
-                "Let the server's account read the file; ids go on by themselves then.",
-            ),
-            Hindrance::Unwritable(error) => report(
-                io(&error),
-                format!("\"{FILE}\" in the data directory: {error}."),
-                "Make room, or let the server's account write there; ids go on by themselves then.",
-            ),
-            Hindrance::NoWorkerId => report(
-                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "It has to be leased from the registry.".into(),
-                "Try again, or set snowflake_ids.worker_id to a number that no other server has.",
-            ),
-            Hindrance::LeaseEnded { horizon, .. } => report(
-                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("It was leased until {horizon}, and the registry has not renewed it."),
-                "The server's log says why the registry does not; snowflake_ids.lease_horizon is how long it may \
-                 be away.",
-            ),
-        }
     }
 }

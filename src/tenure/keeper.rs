@@ -61,11 +61,7 @@ pub fn open(shared: &Shared, keeper: &mut Keeper) -> Result<State, Hindrance> {
     Ok(state)
 }
 
-pub fn read(shared: &Shared, keeper: &Keeper) -> Result<State, Hindrance> {
-    let here = here(shared, keeper)?;
-    file::read()?.map_or_else(|| Ok(State::fresh(&here)), |stored| Ok(stored.open(&here)?))
-}
-
+/// Writes the state, durably.
 pub fn write(shared: &Shared, state: &State) -> Result<(), Hindrance> {
     shared.counts.reservations.fetch_add(1, Relaxed);
     let written = file::write(state);

@@ -24,7 +24,7 @@ pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<Option<UnixMi
     }
     let former = file::read().ok().flatten();
     let known = former.as_ref().map_or(0, |former| former.highest_mark(&here));
-    let now = UnixMicros(believed_now(shared).0.saturating_add_unsigned(here.max_drift));
+    let now = believed_now(shared).plus(here.max_drift);
     let position = shared.layout.position_after(above.unwrap_or(now));
     let position = if above.is_some() { position } else { position.max(known) };
     // Sessions may hold ids of tenures since the server's start, whatever an operator knows of them.

@@ -5,8 +5,10 @@ use crate::pg::shmem::leases::{Leases, leases};
 use crate::pg::shmem::segments::segments;
 use crate::pg::text::legible;
 use crate::pg::wait::Event;
+use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
+use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::request::Answer;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -102,6 +104,11 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
 /// Notes why there is no lease, for those who wait in vain.
 pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
     leases.trouble.write(&trouble.map(NoLease::to_text).unwrap_or_default());
+}
+
+/// The time until a lease has to be renewed: until a quarter of the time for which ids are leased is gone.
+pub fn until_renewal(horizon: UnixMicros, now: UnixMicros) -> Duration {
+    Duration::from_micros(horizon.since(now)).saturating_sub(settings::lease_horizon() / 4 * 3)
 }
 
 fn silence() -> NoLease {

@@ -2,7 +2,7 @@
 //! the database can be dropped, renamed and copied.
 
 use super::leftover::Leftovers;
-use super::pending;
+use super::{pending, rest};
 use crate::pg::catalog::Source;
 use crate::pg::clock::uptime;
 use crate::pg::shmem::segments::{Segments, segments};
@@ -23,8 +23,6 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
-/// How long it stays without work.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How soon it tries again where a row is locked, or a transaction failed.
 const RETRY: Duration = Duration::from_millis(20);
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
@@ -52,12 +50,9 @@ pub fn run(desk_number: u32, database: u32) {
     loop {
         let jobs = jobs(segments);
         if jobs.is_empty() {
-            let idle = uptime().saturating_sub(last_work);
-            if idle >= PATIENCE {
+            if !rest(last_work) {
                 return;
             }
-            worker::show_activity(None);
-            worker::sleep(Event::Worker, PATIENCE.saturating_sub(idle));
             continue;
         }
         last_work = uptime();

@@ -11,11 +11,11 @@ mod renew;
 pub use acquire::end_of;
 
 use super::lease::{self, NoLease};
+use super::rest;
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::uptime;
 use crate::pg::shmem::generator::{Shared, shared};
 use crate::pg::shmem::leases::{Leases, leases};
-use crate::pg::wait::Event;
 use crate::pg::worker::{Errand, Failed};
 use crate::pg::{database, guc, random, server, worker};
 use crate::store::worker::{Entry, Holder};
@@ -23,14 +23,12 @@ use crate::tenure::{self, Hindrance};
 use crate::{error, settings};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::clock::micros;
 use snowflake_ids_core::lease::Lease;
 use snowflake_ids_core::state::{Here, Identity, State};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::time::Duration;
 
-/// How long it stays without work.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// For how long it waits for a lock, and how often it tries again.
 const LOCK_TIMEOUT: &CStr = c"1s";
 const ATTEMPTS: usize = 4;
@@ -69,12 +67,9 @@ fn serve(shared: &Shared, leases: &Leases) {
     let mut last_work = uptime();
     loop {
         let Some(ticket) = leases.request.pending() else {
-            let idle = uptime().saturating_sub(last_work);
-            if idle >= PATIENCE {
+            if !rest(last_work) {
                 return;
             }
-            worker::show_activity(None);
-            worker::sleep(Event::Worker, PATIENCE.saturating_sub(idle));
             continue;
         };
         last_work = uptime();
@@ -183,7 +178,8 @@ impl Registry<'_> {
         let now = tenure::believed_now(self.shared);
         match state.lease.clone() {
             Some(lease) if !self.is_behind() => {
-                if !self.leases.renew.load(Acquire) && !is_due(&lease, now) {
+                let due = lease::until_renewal(lease.horizon, now).is_zero();
+                if !due && !self.leases.renew.load(Acquire) {
                     return Job::Nothing;
                 }
                 Job::Renew(lease, self.entry(state, here, datacenter, now))
@@ -208,12 +204,12 @@ impl Registry<'_> {
         let token = *state.claim.get_or_insert_with(random::token);
         let generator = &self.shared.generator;
         // Ids far ahead of the clock are no reason for others to doubt theirs.
-        let latest = UnixMicros(now.0.saturating_add_unsigned(here.max_drift));
+        let latest = now.plus(here.max_drift);
         let last = (generator.limit() > 0).then(|| here.layout.instant_of(generator.next()).min(latest));
         Entry {
             datacenter,
             token,
-            horizon: UnixMicros(now.0.saturating_add_unsigned(micros(settings::lease_horizon()))),
+            horizon: now.plus(micros(settings::lease_horizon())),
             now,
             last,
             holder: Holder {
@@ -226,16 +222,6 @@ impl Registry<'_> {
             },
         }
     }
-}
-
-/// Whether a quarter of the time for which it was leased is gone.
-fn is_due(lease: &Lease, now: UnixMicros) -> bool {
-    let left = lease.horizon.0.saturating_sub(now.0).max(0).unsigned_abs();
-    left < micros(settings::lease_horizon()) / 4 * 3
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Runs a transaction with the rights of the owner of the registry's table.

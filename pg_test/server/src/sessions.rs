@@ -1,4 +1,4 @@
-//! Many sessions at once.
+//! Many sessions at once, and those of parallel plans.
 
 use crate::server::Server;
 use anyhow::Result;
@@ -48,4 +48,19 @@ pub fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
     let start = Instant::now();
     let done = work()?;
     Ok((done, start.elapsed()))
+}
+
+/// A session whose plans go parallel wherever they may and whose leader leaves the work to the workers, with a table `t`
+/// of so many rows.
+///
+/// # Errors
+/// It can't connect, or the table can't be made.
+pub fn parallel(server: &Server, rows: impl std::fmt::Display) -> Result<Client> {
+    let mut client = server.session()?;
+    client.batch_execute(&format!(
+        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
+         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
+         create table t as select a from generate_series(1, {rows}) a; analyze t"
+    ))?;
+    Ok(client)
 }

@@ -2,20 +2,9 @@
 
 use anyhow::{Context, Result};
 use postgres::{Client, SimpleQueryMessage};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sessions, sql};
 
 const ROWS: i64 = 50_000;
-
-/// A session whose plans go parallel wherever they may, and whose leader leaves the work to the workers.
-fn session(server: &Server) -> Result<Client> {
-    let mut client = server.session()?;
-    client.batch_execute(&format!(
-        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
-         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
-         create table t as select a from generate_series(1, {ROWS}) a; analyze t"
-    ))?;
-    Ok(client)
-}
 
 /// Runs a query under EXPLAIN and gives its plan, a line each.
 fn explain(client: &mut Client, query: &str) -> Result<Vec<String>> {
@@ -41,7 +30,7 @@ fn of_workers(plan: &[String]) -> Result<String> {
 #[test]
 fn parallel_workers_generate_ids_and_none_twice() -> Result<()> {
     let server = Server::builder().small().start()?;
-    let mut client = session(&server)?;
+    let mut client = sessions::parallel(&server, ROWS)?;
     for cache in [1, 64] {
         client.batch_execute(&format!("set snowflake_ids.cache = {cache}; drop table if exists ids"))?;
         let plan = explain(&mut client, "create table ids as select a, snowflake_nextval() as id from t")?;
@@ -57,7 +46,7 @@ fn parallel_workers_generate_ids_and_none_twice() -> Result<()> {
 #[test]
 fn parallel_workers_decode_ids_in_a_filter() -> Result<()> {
     let server = Server::builder().small().set("snowflake_ids.worker_id", "9").start()?;
-    let mut client = session(&server)?;
+    let mut client = sessions::parallel(&server, ROWS)?;
     client.batch_execute("create table ids as select snowflake_nextval() as id from t; analyze ids")?;
     for (condition, expected) in [
         ("snowflake_worker_id(id) = 9", ROWS),

@@ -3,19 +3,14 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, ids, sessions, sql};
 
 const ROWS: usize = 50_000;
 
 /// A session whose plans go parallel wherever they may.
 fn session() -> Result<(Server, Client)> {
     let server = Server::builder().small().start()?;
-    let mut client = server.session()?;
-    client.batch_execute(&format!(
-        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
-         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
-         create table t as select a from generate_series(1, {ROWS}) a; analyze t"
-    ))?;
+    let client = sessions::parallel(&server, ROWS)?;
     Ok((server, client))
 }
 

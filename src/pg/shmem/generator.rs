@@ -50,7 +50,7 @@ pub fn shared() -> Option<&'static Shared> {
 impl Shared {
     /// The time by the anchor.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
-        UnixMicros(self.anchor.load(Ordering::Relaxed).saturating_add_unsigned(since_boot))
+        UnixMicros(self.anchor.load(Ordering::Relaxed)).plus(since_boot)
     }
 
     /// Makes a reading of the clocks the anchor.
@@ -83,8 +83,7 @@ impl Clock for Shared {
     fn now(&self) -> UnixMicros {
         let wall = SystemClock.now();
         let expected = self.expected(since_boot());
-        let ahead = wall.0.saturating_sub(expected.0);
-        if ahead > settings::max_clock_jump().cast_signed() { expected } else { wall }
+        if wall.since(expected) > settings::max_clock_jump() { expected } else { wall }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Taking a worker id.
 
 use super::{Registry, Step, Trouble, transaction};
+use crate::error::sentence;
 use crate::pg::server;
 use crate::settings;
 use crate::store::worker::{self as store, Entry};
@@ -82,7 +83,7 @@ impl Registry<'_> {
 pub fn end_of(state: &State, lease: &Lease, layout: &Layout) -> UnixMicros {
     let marks = state.marks.iter().filter(|mark| lease.is_of(mark.node));
     let end = marks.map(|mark| mark.position).fold(lease.start, u64::max);
-    UnixMicros(layout.instant_of(end).0.saturating_add_unsigned(layout.unit()))
+    layout.instant_of(end).plus(layout.unit())
 }
 
 impl Plan {
@@ -92,7 +93,7 @@ impl Plan {
         let (highest, latest) = store::overview(entry)?;
         if let Err(skew) = check_clock(entry.now, entry.now, latest, settings::max_clock_skew()) {
             let detail = format!("{skew}. {}", skew.detail().unwrap_or_default());
-            return Ok(Found::None(NoLease::yet(capitalized(&detail), skew.hint().unwrap_or_default())));
+            return Ok(Found::None(NoLease::yet(sentence(&detail), skew.hint().unwrap_or_default())));
         }
         let capacity = capacity(layout);
         let own = [self.lease.as_ref().map(|lease| lease.token), Some(entry.token)];
@@ -178,12 +179,4 @@ pub fn preferred(state: &State, here: &Here) -> Preferred {
 fn capacity(layout: &Layout) -> u32 {
     const MOST: u32 = i32::MAX.cast_unsigned();
     u32::try_from(layout.max(Field::Worker)).map_or(MOST, |last| last.min(MOST - 1) + 1)
-}
-
-fn capitalized(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
-        .unwrap_or_default()
 }

@@ -101,7 +101,7 @@ impl Marks {
             let ids =
                 if next > to { format!("Ids were issued or reserved up to {next}.") } else { String::new() };
             warn(
-                format!("the clock was stepped back by {}", between(to.0, from.0)),
+                format!("the clock was stepped back by {}", human(from.since(to))),
                 format!("It showed {from}, and then {to}{often}. {ids}").trim_end().to_owned(),
             );
         }
@@ -125,10 +125,6 @@ impl Marks {
         }
         self.ahead = ahead > 0;
     }
-}
-
-fn between(from: i64, to: i64) -> String {
-    human(to.saturating_sub(from).unsigned_abs())
 }
 
 fn warn(message: String, detail: String) {

@@ -8,7 +8,7 @@ use crate::{settings, tenure};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::clock::human;
+use snowflake_ids_core::clock::{human, micros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
@@ -36,12 +36,13 @@ impl Renewal {
     /// Asks for a renewal where one is due; gives the time until it should look again, None where there is no lease.
     pub fn round(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
         let horizon = shared.counts.horizon().filter(|_| shared.generator.limit() > 0)?;
-        let left = time_until(horizon, tenure::believed_now(shared));
+        let believed = tenure::believed_now(shared);
+        let left = Duration::from_micros(horizon.since(believed));
         let now = uptime();
         if self.asked.is_some() && !board.renew.load(Acquire) {
             (self.asked, self.told) = (None, None);
         }
-        let due = self.due(left, now);
+        let due = self.due(lease::until_renewal(horizon, believed), now);
         if self.asked.is_none() && !due.is_zero() {
             return Some(due);
         }
@@ -50,12 +51,11 @@ impl Renewal {
     }
 
     /// The time until the next renewal.
-    fn due(&mut self, left: Duration, now: Duration) -> Duration {
+    fn due(&mut self, quarter_gone: Duration, now: Duration) -> Duration {
         let asked_for = settings::lease_horizon();
         let (began, before) = *self.seen.get_or_insert((now, asked_for));
         self.seen = Some((began, asked_for));
         let at_start = (began + AFTER_START).saturating_sub(now);
-        let quarter_gone = left.saturating_sub(asked_for / 4 * 3);
         match (before == asked_for, self.after_start) {
             (false, _) => Duration::ZERO,
             (true, false) => at_start.min(quarter_gone),
@@ -88,7 +88,7 @@ impl Renewal {
         }
         self.told = Some(now);
         let why = lease::trouble().map(|none| format!(" {}", none.detail)).unwrap_or_default();
-        let left = human(u64::try_from(left.as_micros()).unwrap_or(u64::MAX));
+        let left = human(micros(left));
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_WARNING,
             format!(
@@ -99,8 +99,4 @@ impl Renewal {
         .set_detail(format!("Ids are issued until {horizon}.{why}"))
         .report(PgLogLevel::WARNING);
     }
-}
-
-fn time_until(horizon: UnixMicros, now: UnixMicros) -> Duration {
-    Duration::from_micros(horizon.0.saturating_sub(now.0).max(0).unsigned_abs())
 }

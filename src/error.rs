@@ -86,6 +86,14 @@ pub fn sentence(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// A sentence with its full stop, unless it has an end.
+pub fn ended(mut text: String) -> String {
+    if !text.ends_with(['.', '?', '!']) {
+        text.push('.');
+    }
+    text
+}
+
 /// The five letters of an SQLSTATE, which the server packs six bits each.
 pub fn sqlstate(code: i32) -> String {
     (0..5).map(|index| char::from(b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])).collect()

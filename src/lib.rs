@@ -5,6 +5,7 @@
 
 mod error;
 mod pg;
+mod registry;
 mod segment;
 mod settings;
 mod snowflake;

@@ -55,6 +55,7 @@ static WORKER_ID_POLICY: GucSetting<PolicyChoice> = GucSetting::<PolicyChoice>::
 static DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 static LEASE_HORIZON: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60);
 static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static REGISTRY_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(3_000);
 static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(60 * 60 * 1_000);
 static RESERVE: GucSetting<i32> = GucSetting::<i32>::new(3_000);
 static MAX_DRIFT: GucSetting<i32> = GucSetting::<i32>::new(60_000);
@@ -171,6 +172,11 @@ pub fn lease_horizon() -> Duration {
 /// How far the clock may differ from the registry's, in microseconds.
 pub fn max_clock_skew() -> u64 {
     u64::from(read(&MAX_CLOCK_SKEW).unsigned_abs()) * 1_000
+}
+
+/// The longest that the answer of a registry is waited for.
+pub fn registry_timeout() -> Duration {
+    Duration::from_millis(read(&REGISTRY_TIMEOUT).unsigned_abs().into())
 }
 
 /// The largest step forward of the clock that is followed, in microseconds.

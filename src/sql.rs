@@ -11,6 +11,7 @@ mod attach;
 mod decode;
 mod generate;
 mod layout;
+mod registry;
 mod segment;
 mod state;
 mod status;

@@ -15,7 +15,7 @@ pub use clock::{believed_now, watch};
 pub use counts::Counts;
 pub use hindrance::Hindrance;
 pub use keeper::Keeper;
-pub use repair::{accept_clock, adopt, reset};
+pub use repair::{accept_clock, adopt, compare, reset};
 
 use crate::pg::shmem::generator::Shared;
 use crate::settings;

@@ -58,15 +58,22 @@ impl fmt::Display for UnixMicros {
     }
 }
 
+/// ISO 8601; microseconds since 1970 where no calendar reaches.
 impl Serialize for UnixMicros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match Timestamp::from_microsecond(self.0) {
+            Ok(at) => serializer.collect_str(&at),
+            Err(_) => serializer.collect_str(&self.0),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for UnixMicros {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        if let Ok(micros) = text.parse() {
+            return Ok(Self(micros));
+        }
         let at: Timestamp = text.parse().map_err(de::Error::custom)?;
         Ok(Self(at.as_microsecond()))
     }

@@ -26,6 +26,35 @@ pub struct Lease {
     pub start: u64,
     /// Ids before this instant may be issued.
     pub horizon: UnixMicros,
+    /// Where it was leased from; None: the server's own registry.
+    #[serde(default)]
+    pub origin: Option<Origin>,
+}
+
+/// A registry that many servers share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Tells it from others.
+    pub identity: String,
+    /// What this server calls it.
+    pub server: String,
+}
+
+/// A server, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The cluster,
+    pub system_identifier: i64,
+    /// its timeline,
+    pub timeline: u32,
+    /// the machine,
+    pub host: String,
+    /// the port that it listens on,
+    pub port: Option<i32>,
+    /// the data directory,
+    pub directory: String,
+    /// and the layout of its ids.
+    pub layout: String,
 }
 
 impl Lease {
@@ -36,7 +65,7 @@ impl Lease {
 }
 
 /// Which worker id to take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
     /// The one that the server had, else the first that is free.
     #[default]
@@ -48,7 +77,7 @@ pub enum Policy {
 }
 
 /// A row of the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The worker id.
     pub worker: u32,
@@ -68,7 +97,7 @@ impl Row {
 }
 
 /// What to do about the registry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Choice {
     /// Renew the row that is ours.
     Own(Row),
@@ -157,7 +186,7 @@ fn row_of(worker: u32, rows: &[Row]) -> Option<Row> {
 }
 
 /// The worker ids that a server looks at first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preferred {
     /// The one to begin with.
     pub worker: u32,
@@ -186,6 +215,14 @@ impl Preferred {
             (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % u64::from(share);
         let worker = u32::try_from(which * u64::from(share) + within).unwrap_or(0);
         Self { worker, share, only: shares > 1 }
+    }
+
+    /// Where many servers share the registry: the lowest that is free. A promoted standby of the registry may not know what
+    /// its primary leased last, so on each of eight timelines in a row another share of the ids is leased first.
+    pub fn shared(timeline: u32, capacity: u32) -> Self {
+        let shares = if capacity < Self::FEW { 1 } else { Self::SHARES };
+        let share = (capacity / shares).max(1);
+        Self { worker: timeline.saturating_sub(1) % shares * share, share, only: false }
     }
 
     /// In a copied data directory, whose registry is a copy, too: any, as its home tells it apart from other copies.
@@ -242,11 +279,11 @@ impl Explain for Skew {
     fn detail(&self) -> Option<String> {
         let (by, what, max) = match self {
             Self::Registry { by, max } => {
-                (by.unsigned_abs(), if *by > 0 { "ahead of" } else { "behind" }, max)
+                (by.unsigned_abs(), if *by > 0 { "ahead of it" } else { "behind it" }, max)
             }
-            Self::Peers { by, max } => (*by, "behind", max),
+            Self::Peers { by, max } => (*by, "behind them", max),
         };
-        Some(format!("It is {} {what} them; snowflake_ids.max_clock_skew is {}.", human(by), human(*max)))
+        Some(format!("It is {} {what}; snowflake_ids.max_clock_skew is {}.", human(by), human(*max)))
     }
 
     fn hint(&self) -> Option<String> {

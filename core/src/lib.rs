@@ -17,7 +17,11 @@
 //! | [`lease`] | worker ids on lease |
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`encode`] | ids as text |
-//! | [`terms`] | what a tag's row says of its ids; reserving from it |
+//! | [`terms`] | what a tag's row says of its ids |
+//! | [`reservation`] | reserving the next ids of a tag |
+//! | [`wire`] | what servers and a registry say to each other |
+//! | [`roster`] | which of several registries to ask next |
+//! | [`hosts`] | lists of hosts, one host at a time |
 //! | [`segment`] | the two buffers of a tag |
 //! | [`step`] | how many ids to reserve next, and when |
 //! | [`request`] | asking for a refill, and being told |
@@ -35,10 +39,13 @@ pub mod directory;
 pub mod drift;
 pub mod encode;
 pub mod error;
+pub mod hosts;
 pub mod id;
 pub mod layout;
 pub mod lease;
 pub mod request;
+pub mod reservation;
+pub mod roster;
 pub mod rules;
 pub mod segment;
 pub mod serial;
@@ -47,6 +54,7 @@ pub mod state;
 pub mod step;
 mod sync;
 pub mod terms;
+pub mod wire;
 
 pub use block::Block;
 pub use clock::{Clock, UnixMicros};

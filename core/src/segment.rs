@@ -22,6 +22,7 @@
 use crate::clock::{Clock, UnixMicros};
 use crate::sync::{AtomicU64, Ordering};
 use crate::terms::Range;
+use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
 /// Two buffers of ids, and who owns them. Takers write to the first cache line only.
@@ -70,7 +71,7 @@ struct Buffer {
 const _: () = assert!(size_of::<Segment>() == 5 * 64 && align_of::<Segment>() == 64);
 
 /// The day, month or year in which a dated tag counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
     /// Its first day, in days since 1970-01-01.
     pub day: i32,
@@ -95,7 +96,7 @@ impl Period {
 }
 
 /// A range to be published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Supply {
     /// The ids.
     pub range: Range,

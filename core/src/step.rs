@@ -9,13 +9,14 @@
 //! of steps reserved at once, doubles with every segment, and the next one is fetched at once. Without hunger
 //! the depth goes back by halves; what the demand deserves is by then in the step.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How long a tag is hungry after a caller had to wait for it.
 pub const HUNGER: Duration = Duration::from_secs(5);
 
 /// The size that a tag's segments have come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
     /// Ids in a step; 0 before the first segment.
     pub step: u32,

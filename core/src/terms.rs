@@ -11,6 +11,7 @@ pub use error::{Exhausted, TagError, TermsError};
 
 use crate::clock::YEAR_MICROS;
 use crate::step::Bounds;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The largest step and the largest increment. A step fits the offset of a segment's cursor with room for
@@ -127,7 +128,7 @@ impl Terms {
 }
 
 /// Ids that belong to one segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The first id.
     pub first: i64,

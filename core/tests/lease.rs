@@ -119,3 +119,53 @@ fn a_clock_may_differ_up_to_the_limit() {
     assert_eq!(check(100, Some(106)), Err(Skew::Peers { by: 6, max: 5 }));
     assert_eq!(check(100, Some(i64::MIN)), Ok(()), "others may be behind");
 }
+
+/// The worker ids that come before all others, where many servers share a registry.
+fn shared(timeline: u32, capacity: u32) -> std::ops::Range<u32> {
+    let Preferred { worker, share, only } = Preferred::shared(timeline, capacity);
+    assert!(!only && share >= 1 && worker.is_multiple_of(share), "others may be had when these are taken");
+    worker..worker + share
+}
+
+#[test]
+fn a_shared_registry_begins_with_the_lowest() {
+    assert_eq!(shared(1, 1_024), 0..128);
+    assert_eq!(shared(2, 1_024), 128..256);
+    assert_eq!(shared(8, 1_024), 896..1_024);
+    assert_eq!(shared(9, 1_024), 0..128);
+    assert_eq!(shared(0, 1_024), 0..128, "there is no timeline 0");
+    assert_eq!([shared(1, 31), shared(2, 31)], [0..31, 0..31], "too few for shares");
+    assert_eq!([shared(1, 0), shared(5, 1)], [0..1, 0..1]);
+}
+
+/// A server that comes after a promotion gets a worker id that the standby need not have heard of.
+#[test]
+fn after_a_promotion_the_lowest_of_the_next_share_is_leased() {
+    let choose = |timeline, rows: &[Row]| {
+        let preferred = Preferred::shared(timeline, 1_024);
+        let (own, capacity) = ([None; 2], 1_024);
+        Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW }.choose(rows)
+    };
+    let held = |worker| Row { worker, token: Some(1), horizon: UnixMicros(90), leased: UnixMicros(0) };
+    assert_eq!(choose(1, &[held(0), held(1)]), Some(Choice::New { worker: 2 }));
+    assert_eq!(choose(2, &[held(0), held(1)]), Some(Choice::New { worker: 128 }));
+    let full: Vec<Row> = (128..1_024).map(held).collect();
+    assert_eq!(choose(2, &full), Some(Choice::New { worker: 0 }), "those of other shares come last");
+}
+
+proptest! {
+    /// Eight timelines in a row begin with ids that no other of them begins with.
+    #[test]
+    fn timelines_of_a_shared_registry_begin_apart(timeline in 1_u32..u32::MAX - 8, capacity in 32_u32..1 << 22) {
+        let shares: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity)).collect();
+        for (one, share) in shares.iter().enumerate() {
+            prop_assert!(share.end <= capacity);
+            prop_assert!(shares[..one].iter().all(|other| share.end <= other.start || other.end <= share.start));
+        }
+    }
+
+    #[test]
+    fn any_timeline_of_a_shared_registry_is_safe(timeline: u32, capacity: u32) {
+        prop_assert!(shared(timeline, capacity).end <= capacity.max(1));
+    }
+}

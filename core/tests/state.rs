@@ -43,7 +43,7 @@ fn node(worker: u32, rollback: u32) -> Node {
 
 fn lease(worker: u32) -> Lease {
     let horizon = UnixMicros(NOW.0 + 100_000_000);
-    Lease { datacenter: 0, worker, token: 11, start: 0, horizon }
+    Lease { datacenter: 0, worker, token: 11, start: 0, horizon, origin: None }
 }
 
 fn after(seconds: i64) -> u64 {

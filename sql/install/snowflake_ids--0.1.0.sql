@@ -313,36 +313,6 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
 /* </end connected objects> */
 
@@ -394,23 +364,29 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segme
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* i32 */
-	"worker_id" INT, /* i32 */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -454,29 +430,11 @@ AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal."segment_check"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -485,14 +443,6 @@ CREATE FUNCTION snowflake_ids_internal."segment_changed"()
 	RETURNS TRIGGER
 	LANGUAGE c
 	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal."segment_check"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -601,6 +551,21 @@ BEGIN
 END
 $$;
 
+/* Refuses where the tags are kept by registries on other servers. */
+CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    servers text := (SELECT string_agg(quote_ident(server), ', ' ORDER BY position) FROM snowflake_ids.registry);
+BEGIN
+    IF servers IS NOT NULL THEN
+        RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'Changes here would have no effect.',
+            HINT = 'Connect to the registry, and call the function there.';
+    END IF;
+END
+$$;
+
 CREATE FUNCTION snowflake_ids.segment_create(
     tag         text,
     start       numeric DEFAULT 1,
@@ -618,6 +583,7 @@ CREATE FUNCTION snowflake_ids.segment_create(
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
     VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,
@@ -645,6 +611,7 @@ CREATE FUNCTION snowflake_ids.segment_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     UPDATE snowflake_ids.segment AS s
     SET step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step),
@@ -667,6 +634,7 @@ COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what 
 CREATE FUNCTION snowflake_ids.segment_drop(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
@@ -687,6 +655,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -696,11 +665,13 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint) RETURNS void
+/* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. */
+CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint, exact boolean DEFAULT true) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
     SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
-        version = s.version + 1, timeline = snowflake_ids_internal.timeline(), update_time = clock_timestamp()
+        version = s.version + 1, update_time = clock_timestamp(),
+        timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END
     WHERE s.tag = segment_move.tag
 $$;
 
@@ -749,7 +720,7 @@ BEGIN
     IF value <= reserved THEN
         target := greatest(value, snowflake_ids_internal.segment_close(tag, reserved));
     END IF;
-    PERFORM snowflake_ids_internal.segment_move(tag, target);
+    PERFORM snowflake_ids_internal.segment_move(tag, target, exact => false);
     RETURN target;
 END
 $$;
@@ -760,14 +731,14 @@ CREATE VIEW snowflake_ids.segment_status AS
 WITH slots AS (
     SELECT d.datname, d.datname = current_database() AS here, slot.*
     FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
+), own AS (
+    SELECT * FROM slots WHERE here AND source = 'snowflake_ids.segment'::regclass
 )
-SELECT current_database() AS database, s.tag::text AS tag, slot.current_first, slot.current_last, slot.current_next,
-       slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
+SELECT current_database() AS database, coalesce(s.tag::text, slot.tag) AS tag, slot.current_first, slot.current_last,
+       slot.current_next, slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
        coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
        coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble
-FROM snowflake_ids.segment AS s
-     LEFT JOIN slots AS slot
-     ON slot.here AND slot.source = 'snowflake_ids.segment'::regclass AND slot.tag = s.tag
+FROM snowflake_ids.segment AS s FULL JOIN own AS slot ON slot.tag = s.tag
 UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble
@@ -1456,6 +1427,70 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* i32 */
+	"worker_id" INT, /* i32 */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
+CREATE  FUNCTION snowflake_ids_internal."registry_switch"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
+CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
+	"server" text /* Text < '_ > */
+) RETURNS TABLE (
+	"identity" TEXT,  /* String */
+	"timeline" INT  /* i32 */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   worker_check_registry
 --   worker_give_up
@@ -1534,14 +1569,243 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
+CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   registry_serve
+--   snowflake_ids_internal::registry_introduce
+--   snowflake_ids_internal::registry_hand_over
+--   snowflake_ids_internal::registry_switch
+--   snowflake_ids_internal::registry_is_busy
+--   snowflake_ids_internal::registry_health
+--   segments
+--   workers
+
+/* The registries on other servers that this database takes its ids from; none where it is its own. */
+CREATE TABLE snowflake_ids.registry (
+    position integer     PRIMARY KEY CHECK (position >= 0),
+    server   name        NOT NULL UNIQUE,
+    identity text        NOT NULL UNIQUE,
+    timeline integer     NOT NULL,
+    set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE snowflake_ids.registry IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
+COMMENT ON COLUMN snowflake_ids.registry.server IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.registry.identity IS 'tells it from other registries: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry.timeline IS 'the latest timeline that it was seen on';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry', '');
+
+/* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
+CREATE TABLE snowflake_ids.received (
+    identity    text        NOT NULL,
+    tag         text        COLLATE "C" NOT NULL,
+    period      date,
+    max_id      bigint      NOT NULL,
+    version     bigint,
+    received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (identity, tag)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
+
+/* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
+   ours, without the triggers that tell sessions, and both would give the same ids. */
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT a.backend_type LIKE 'logical replication%' FROM pg_stat_get_activity(pg_backend_pid()) AS a) THEN
+        RETURN NULL;
+    END IF;
+    RETURN coalesce(NEW, OLD);
+END
+$$;
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['segment', 'worker', 'registry', 'received'] LOOP
+        EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
+                        FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
+                       name || '_keep_from_replication', name);
+        EXECUTE format('ALTER TABLE snowflake_ids.%I ENABLE REPLICA TRIGGER %I', name, name || '_keep_from_replication');
+    END LOOP;
+END
+$$;
+
+/* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
+CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'Its ids come from the transaction''s own memory until that commits.',
+            HINT = 'Commit first.';
+    END IF;
+    LOCK TABLE snowflake_ids.registry, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
+END
+$$;
+
+/* How far each tag has come in this database, whether here or by what it received. */
+CREATE VIEW snowflake_ids_internal.registry_reached AS
+SELECT DISTINCT ON (tag) tag, period, max_id
+FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
+      UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
+ORDER BY tag, period DESC NULLS LAST, max_id DESC;
+
+/* A registry that is set back to before ids were handed over to it must be noticed, too. */
+CREATE FUNCTION snowflake_ids_internal.registry_note_handed_over() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
+    SELECT s.identity, k.tag, k.period, k.max_id
+    FROM snowflake_ids.registry AS s, snowflake_ids_internal.registry_reached AS k
+    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
+    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)
+$$;
+
+CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+        RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a foreign server.',
+            HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
+    ELSIF (SELECT count(DISTINCT s) <> count(*) OR count(*) = 0 FROM unnest(servers) AS s) THEN
+        RAISE EXCEPTION 'registries must be different ones' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
+    END IF;
+    PERFORM snowflake_ids_internal.registry_lock();
+    DELETE FROM snowflake_ids.registry;
+    FOR place IN 1 .. cardinality(servers) LOOP
+        INSERT INTO snowflake_ids.registry (position, server, identity, timeline)
+        SELECT place - 1, servers[place], r.identity, r.timeline
+        FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r
+        ON CONFLICT (identity) DO NOTHING;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'registry "%" is the same as another one', servers[place] USING
+                ERRCODE = 'invalid_parameter_value',
+                DETAIL = 'Two foreign servers lead to one database.';
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.registry_hand_over();
+    PERFORM snowflake_ids_internal.registry_note_handed_over();
+    PERFORM snowflake_ids_internal.registry_switch();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.use_registry IS
+    'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
+
+CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made text;
+BEGIN
+    PERFORM snowflake_ids_internal.registry_lock();
+    IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        RAISE NOTICE 'this database is its own registry already';
+        RETURN;
+    END IF;
+    UPDATE snowflake_ids.segment AS s
+    SET max_id = k.max_id, period = k.period, version = s.version + 1, update_time = clock_timestamp()
+    FROM snowflake_ids_internal.registry_reached AS k
+    WHERE s.tag = k.tag AND (s.period, s.max_id) IS DISTINCT FROM (k.period, k.max_id);
+    WITH inserted AS (
+        INSERT INTO snowflake_ids.segment (tag, max_id, period)
+        SELECT tag, max_id, period FROM snowflake_ids_internal.registry_reached
+        ON CONFLICT (tag) DO NOTHING RETURNING tag
+    )
+    SELECT string_agg(tag, ', ') INTO made FROM inserted;
+    IF made IS NOT NULL THEN
+        RAISE NOTICE 'segment tags that were only in the registry have the defaults of segment_create here: %', made;
+    END IF;
+    DELETE FROM snowflake_ids.registry;
+    PERFORM snowflake_ids_internal.registry_switch();
+    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+        DETAIL = 'Other servers that use the registry may get the same ids from now on.',
+        HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.use_local_registry IS 'makes this database its own registry again';
+
+CREATE VIEW snowflake_ids.registry_status AS
+SELECT current_database() AS database, r.position, r.server,
+       CASE WHEN h.failures_in_a_row > 0 THEN 'failing' WHEN h.last_answer IS NULL THEN 'unused' ELSE 'up' END AS state,
+       r.identity, r.timeline, coalesce(h.calls, 0) AS calls, coalesce(h.failures, 0) AS failures,
+       coalesce(h.failures_in_a_row, 0) AS failures_in_a_row, h.last_answer, h.last_duration, h.last_failure, h.error,
+       h.retry_at
+FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
+COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
+GRANT SELECT ON snowflake_ids.registry_status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   attach_notices
+--   registries
 
 -- finalize
 /* Changing anything is for the extension's owner, who may pass it on; looking at the state is for everybody. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_ids.status(), snowflake_ids_internal.segment_slots(),
-    snowflake_ids_internal.timeline() TO PUBLIC;
+    snowflake_ids_internal.timeline(), snowflake_ids_internal.registry_health(integer) TO PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids_internal TO PUBLIC;
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';

@@ -67,6 +67,12 @@ impl Source {
         self.0.to_u32()
     }
 
+    /// Who owns it. Only within a transaction.
+    pub fn owner(self) -> pg_sys::Oid {
+        // SAFETY: as above; the table is open while its row is read.
+        unsafe { (*PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed()).rd_rel).relowner }
+    }
+
     /// Runs `work` with the rights of the table's owner, and no more: who may use a tag need not be allowed to
     /// see the table, and triggers of its owner must not run with a worker's. Names mean what they mean in
     /// `pg_catalog`, whatever the session's `search_path`: else its user could have functions of his own run.
@@ -76,11 +82,10 @@ impl Source {
         #[allow(clippy::cast_possible_wrap, reason = "two low bits")]
         let restricted =
             (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION) as i32;
+        let owner = self.owner();
         // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets
         // the user, as for every error within a function of another's rights.
         unsafe {
-            let table = PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed());
-            let owner = (*table.rd_rel).relowner;
             pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
             pg_sys::SetUserIdAndSecContext(owner, context | restricted);
         }

@@ -2,6 +2,7 @@
 
 pub mod generator;
 pub mod leases;
+pub mod registries;
 pub mod segments;
 
 use super::lock;
@@ -20,7 +21,7 @@ pub struct Block {
     attach: unsafe fn(*mut u8),
 }
 
-const BLOCKS: [Block; 3] = [generator::BLOCK, segments::BLOCK, leases::BLOCK];
+const BLOCKS: [Block; 4] = [generator::BLOCK, segments::BLOCK, leases::BLOCK, registries::BLOCK];
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 

@@ -9,6 +9,7 @@ use pgrx::nullable::Nullable;
 use pgrx::pg_sys;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use std::borrow::Cow;
+use std::ffi::{CStr, c_int};
 
 /// A text that is right in this database: where that is not in UTF-8, letters that are not ASCII become question marks.
 pub fn legible(text: &str) -> String {
@@ -16,6 +17,34 @@ pub fn legible(text: &str) -> String {
     let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
     text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
 }
+
+/// A text of this database, as UTF-8. Only within a transaction; letters that UTF-8 does not have are an SQL error.
+pub fn to_utf8(bytes: &[u8]) -> String {
+    // SAFETY: the bytes are the caller's; what comes back is a C string of the server's, or the bytes themselves.
+    let converted = unsafe {
+        let (text, length) = (bytes.as_ptr().cast(), c_int::try_from(bytes.len()).unwrap_or(c_int::MAX));
+        let converted = pg_sys::pg_server_to_any(text, length, UTF8);
+        if converted.cast_const() == text { bytes } else { CStr::from_ptr(converted).to_bytes() }
+    };
+    String::from_utf8_lossy(converted).into_owned()
+}
+
+/// The same, back: letters that this database's encoding does not have are an SQL error.
+pub fn from_utf8(text: &str) -> Vec<u8> {
+    let length = c_int::try_from(text.len()).unwrap_or(c_int::MAX);
+    // SAFETY: as above.
+    unsafe {
+        let bytes = text.as_ptr().cast();
+        let converted = pg_sys::pg_any_to_server(bytes, length, UTF8);
+        if converted.cast_const() == bytes {
+            text.as_bytes().to_vec()
+        } else {
+            CStr::from_ptr(converted).to_bytes().to_vec()
+        }
+    }
+}
+
+const UTF8: c_int = pg_sys::pg_enc::PG_UTF8.cast_signed();
 
 /// A text argument.
 pub struct Text<'a>(Cow<'a, str>);

@@ -7,6 +7,8 @@ use std::sync::Once;
 
 /// Who wants to know.
 pub struct Hooks {
+    /// For [`watch`].
+    pub watched: Once,
     /// The transaction is about to commit or to be prepared. May run SQL, and may fail.
     pub before_commit: fn(),
     /// The transaction has committed. Must not fail.
@@ -31,10 +33,9 @@ impl Subtransaction {
     }
 }
 
-/// Has the hooks called from now on, in this process. They stay for good: more calls change nothing.
+/// Has the hooks called from now on, in this process. They stay for good: more calls for the same change nothing.
 pub fn watch(hooks: &'static Hooks) {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    hooks.watched.call_once(|| {
         let argument: *mut c_void = std::ptr::from_ref(hooks).cast_mut().cast();
         // SAFETY: the argument is valid forever, and only read.
         unsafe {

@@ -1,6 +1,7 @@
 //! Sleeping so that cancel, `statement_timeout` and shutdown end it at once.
 
 use pgrx::{check_for_interrupts, pg_sys};
+use std::ffi::{c_int, c_long};
 use std::time::Duration;
 
 /// The longest sleep at a stretch: whoever waits for the clock looks at it this often.
@@ -21,6 +22,8 @@ pub enum Event {
     Worker,
     /// `SegmentSupervisorMain`: the supervisor waits for requests.
     Supervisor,
+    /// `SnowflakeRegistry`: another server is asked.
+    Registry,
 }
 
 impl Event {
@@ -28,7 +31,7 @@ impl Event {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     pub fn number(self) -> u32 {
         use std::sync::atomic::{AtomicU32, Ordering};
-        const EVENTS: usize = Event::Supervisor as usize + 1;
+        const EVENTS: usize = Event::Registry as usize + 1;
         static NUMBERS: [AtomicU32; EVENTS] = [const { AtomicU32::new(0) }; EVENTS];
         let name = match self {
             Self::Clock => c"SnowflakeClock",
@@ -37,6 +40,7 @@ impl Event {
             Self::Refill => c"SegmentRefill",
             Self::Worker => c"SegmentWorkerMain",
             Self::Supervisor => c"SegmentSupervisorMain",
+            Self::Registry => c"SnowflakeRegistry",
         };
         let number = &NUMBERS[self as usize];
         if number.load(Ordering::Relaxed) == 0 {
@@ -75,16 +79,36 @@ pub fn until_woken(event: Event, limit: Duration) {
     unsafe { pg_sys::ResetLatch(latch) };
 }
 
+/// Sleeps until this process is woken or the socket is ready, at most for the time given. Gives what happened, as bits.
+pub fn until_woken_or_ready(event: Event, socket: c_int, events: u32, limit: Duration) -> u32 {
+    let events = events | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    // SAFETY: this process's own latch, as above. The socket is the caller's; where there is none it isn't waited for.
+    unsafe {
+        let latch = pg_sys::MyLatch;
+        let happened =
+            pg_sys::WaitLatchOrSocket(latch, events.cast_signed(), socket, millis(limit), event.number())
+                .cast_unsigned();
+        if happened & pg_sys::WL_LATCH_SET != 0 {
+            pg_sys::ResetLatch(latch);
+        }
+        happened
+    }
+}
+
+/// Has this process's next sleep end at once.
+pub fn wake() {
+    // SAFETY: this process's own latch, as above.
+    unsafe { pg_sys::SetLatch(pg_sys::MyLatch) };
+}
+
 fn wait(latch: *mut pg_sys::Latch, events: u32, event: Event, limit: Duration) {
     let events = events | pg_sys::WL_EXIT_ON_PM_DEATH;
-    let millis = limit.as_micros().div_ceil(1_000).min(i32::MAX as u128);
     // SAFETY: the latch is this process's own, or null where it is not waited for.
-    unsafe {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_possible_wrap,
-            reason = "within i32, see above"
-        )]
-        pg_sys::WaitLatch(latch, events as i32, millis as _, event.number());
-    }
+    unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), millis(limit), event.number()) };
+}
+
+/// As the server takes it: whole milliseconds, rounded up.
+fn millis(limit: Duration) -> c_long {
+    let millis = limit.as_micros().div_ceil(1_000);
+    i32::try_from(millis).unwrap_or(i32::MAX).into()
 }

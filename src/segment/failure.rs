@@ -1,8 +1,11 @@
 //! Why a session got no id of a tag.
 
 use super::slot::{IDLE, Trouble, micros};
-use crate::error::{self, Unready, explained};
+use crate::error::{self, Unready, ended, explained};
+use crate::pg::server;
+use crate::pg::shmem::registries;
 use crate::pg::tag::TagText;
+use crate::pg::text::legible;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, function_name};
@@ -147,6 +150,10 @@ fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorRepor
             "Raise max_worker_processes and restart the server. Calls succeed as soon as a worker ends."
                 .to_owned(),
         ),
+        Some(Trouble::Registry) => registry_trouble().unwrap_or_else(|| {
+            ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
+        }),
+        None if let Some(trouble) = registry_trouble() => trouble,
         Some(Trouble::Failed(code)) => (
             format!("The background worker's last attempt failed with SQLSTATE {}.", error::sqlstate(code)),
             "The server's log has the error.".to_owned(),
@@ -160,6 +167,16 @@ fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorRepor
     };
     let message = format!("no ids for segment tag \"{tag}\" within {}", human(micros(limit)));
     report(Code::ERRCODE_INSUFFICIENT_RESOURCES, message, detail, hint)
+}
+
+/// What is wrong with the registries of this database, if anything, and what to do about it.
+fn registry_trouble() -> Option<(String, String)> {
+    let complaints = registries::complaints(server::database());
+    let each = complaints.iter().map(|(server, why, _)| ended(format!("Registry \"{server}\": {why}")));
+    let detail = each.collect::<Vec<_>>().join(" ");
+    let hint = complaints.into_iter().map(|(.., hint)| hint).find(|hint| !hint.is_empty());
+    let hint = hint.unwrap_or_else(|| "Look at snowflake_ids.registry_status.".to_owned());
+    (!detail.is_empty()).then(|| (legible(&detail), legible(&hint)))
 }
 
 fn report(code: Code, message: String, detail: String, hint: String) -> ErrorReport {

@@ -8,17 +8,20 @@
 use super::failure::TagFailure;
 use super::held;
 use super::place;
+use crate::error::{raise, spi};
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
 use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
-use crate::store::segment::{self as store, Row};
+use crate::store::{registry, segment as store};
 use pgrx::spi::SpiError;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Period, Taken};
 use std::cell::{Cell, RefCell};
+use std::sync::Once;
 
 /// What was done to a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,13 +62,14 @@ static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Takes note of a change. What workers and this module do to rows is none.
 pub fn note(source: Source, tag: &Tag, change: Change) {
     static HOOKS: Hooks = Hooks {
+        watched: Once::new(),
         before_commit: settle,
         committed: forget_floors,
         ended: forget,
         subtransaction_aborted: undo,
         subtransaction_committed: hand_up,
     };
-    if QUIET.get() {
+    if QUIET.get() || is_elsewhere(source) {
         return;
     }
     transaction::watch(&HOOKS);
@@ -75,6 +79,16 @@ pub fn note(source: Source, tag: &Tag, change: Change) {
     }
     let at = (Subtransaction::current(), change);
     OWN.borrow_mut().entry((source, *tag)).or_default().add(at);
+}
+
+/// Whether ids come from a registry that is another server: then these rows say nothing.
+fn is_elsewhere(source: Source) -> bool {
+    source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
+}
+
+/// Whether the transaction has changed no tag.
+pub fn is_empty() -> bool {
+    OWN.borrow().is_empty()
 }
 
 /// Changes of rows in this process are not the user's from now on.
@@ -215,7 +229,7 @@ fn settle() {
     });
     keep_quiet(false);
     if let Err(error) = settled {
-        crate::error::raise(crate::error::spi(&error));
+        raise(spi(&error));
     }
     OWN.replace(all);
 }

@@ -2,9 +2,9 @@
 
 use super::{
     CACHE, CLOCK_ROLLBACK, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_HORIZON, MAX_CACHE,
-    MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_SEGMENTS, MAX_WAIT, RESERVE, SEGMENT_AUTO_CREATE,
-    SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, WORKER_ID,
-    WORKER_ID_POLICY, parse_worker,
+    MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_SEGMENTS, MAX_WAIT, REGISTRY_TIMEOUT, RESERVE,
+    SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START,
+    WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
 use crate::error::sentence;
 use crate::pg::guc::{self, About, Check, Problem};
@@ -77,6 +77,13 @@ fn define_leases() {
         context: GucContext::Sighup,
     };
     guc::define_int(about, &MAX_CLOCK_SKEW, 0..=i32::MAX, GucFlags::UNIT_MS);
+    let about = About {
+        name: c"snowflake_ids.registry_timeout",
+        short: c"Sets the longest time that the answer of a registry on another server is waited for.",
+        long: c"Where there are several registries, another one is asked after a fifth of it.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &REGISTRY_TIMEOUT, 100..=3_600_000, GucFlags::UNIT_MS);
 }
 
 /// What users may tune.

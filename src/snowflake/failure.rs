@@ -2,9 +2,10 @@
 
 use crate::error::{Unready, explained};
 use crate::tenure::Hindrance;
-use crate::worker::lease::NoLease;
+use crate::worker::lease;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::Refusal;
+use snowflake_ids_core::wire::NoLease;
 
 /// Why a session got no id.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl From<Failure> for ErrorReport {
             Failure::Refused(refusal, None) => explained(&refusal),
             Failure::Refused(refusal, Some(hint)) => explained(&refusal).set_hint(hint),
             Failure::Hindered(hindrance) => hindrance.into(),
-            Failure::NoLease(none) => none.into(),
+            Failure::NoLease(none) => lease::report(none),
         }
     }
 }

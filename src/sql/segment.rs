@@ -269,6 +269,7 @@ mod snowflake_ids_internal {
         match trouble {
             Trouble::RowLocked => "row locked".into(),
             Trouble::NoWorker => "no worker".into(),
+            Trouble::Registry => "registry: see registry_status".into(),
             Trouble::Failed(code) => format!("failed: {}", crate::error::sqlstate(code)),
         }
     }

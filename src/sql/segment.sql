@@ -93,6 +93,21 @@ BEGIN
 END
 $$;
 
+/* Refuses where the tags are kept by registries on other servers. */
+CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    servers text := (SELECT string_agg(quote_ident(server), ', ' ORDER BY position) FROM snowflake_ids.registry);
+BEGIN
+    IF servers IS NOT NULL THEN
+        RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'Changes here would have no effect.',
+            HINT = 'Connect to the registry, and call the function there.';
+    END IF;
+END
+$$;
+
 CREATE FUNCTION snowflake_ids.segment_create(
     tag         text,
     start       numeric DEFAULT 1,
@@ -110,6 +125,7 @@ CREATE FUNCTION snowflake_ids.segment_create(
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
     VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,
@@ -137,6 +153,7 @@ CREATE FUNCTION snowflake_ids.segment_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     UPDATE snowflake_ids.segment AS s
     SET step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step),
@@ -159,6 +176,7 @@ COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what 
 CREATE FUNCTION snowflake_ids.segment_drop(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
@@ -179,6 +197,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -188,11 +207,13 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint) RETURNS void
+/* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. */
+CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint, exact boolean DEFAULT true) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
     SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
-        version = s.version + 1, timeline = snowflake_ids_internal.timeline(), update_time = clock_timestamp()
+        version = s.version + 1, update_time = clock_timestamp(),
+        timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END
     WHERE s.tag = segment_move.tag
 $$;
 
@@ -241,7 +262,7 @@ BEGIN
     IF value <= reserved THEN
         target := greatest(value, snowflake_ids_internal.segment_close(tag, reserved));
     END IF;
-    PERFORM snowflake_ids_internal.segment_move(tag, target);
+    PERFORM snowflake_ids_internal.segment_move(tag, target, exact => false);
     RETURN target;
 END
 $$;
@@ -252,14 +273,14 @@ CREATE VIEW snowflake_ids.segment_status AS
 WITH slots AS (
     SELECT d.datname, d.datname = current_database() AS here, slot.*
     FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
+), own AS (
+    SELECT * FROM slots WHERE here AND source = 'snowflake_ids.segment'::regclass
 )
-SELECT current_database() AS database, s.tag::text AS tag, slot.current_first, slot.current_last, slot.current_next,
-       slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
+SELECT current_database() AS database, coalesce(s.tag::text, slot.tag) AS tag, slot.current_first, slot.current_last,
+       slot.current_next, slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
        coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
        coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble
-FROM snowflake_ids.segment AS s
-     LEFT JOIN slots AS slot
-     ON slot.here AND slot.source = 'snowflake_ids.segment'::regclass AND slot.tag = s.tag
+FROM snowflake_ids.segment AS s FULL JOIN own AS slot ON slot.tag = s.tag
 UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble

@@ -61,6 +61,7 @@ mod snowflake_ids {
         let counts = &shared.counts;
         let count = |counter: &AtomicU64| counter.load(Relaxed).cast_signed();
         let now = SystemClock.now();
+        let origin = lease::origin().filter(|_| matches!(shared.identity, Identity::Leased { .. }));
         let last = snapshot.last.map(|position| layout.id(position, snapshot.placed).cast_signed());
         let made = snapshot.last.map(|position| layout.instant(position >> layout.widths().sequence));
         let drift = made.map_or(0, |made| made.since(now));
@@ -86,10 +87,11 @@ mod snowflake_ids {
             count(&counts.switches),
             match shared.identity {
                 Identity::Fixed { .. } => "configured",
+                Identity::Leased { .. } if origin.is_some() => "shared registry",
                 Identity::Leased { .. } => "this server only",
             },
             counts.horizon().map(time::to_sql).transpose()?,
-            counts.registry().and_then(database::name),
+            origin.or_else(|| counts.registry().and_then(database::name)),
             state(shared, &snapshot),
         )))
     }

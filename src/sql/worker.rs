@@ -1,10 +1,12 @@
 //! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
 //! concerns this server's own lease.
 
-use crate::error::Unready;
+use crate::error::{Unready, spi};
+use crate::pg::catalog::Source;
 use crate::pg::shmem::generator::{Shared, shared};
 use crate::pg::{database, server};
 use crate::sql::time;
+use crate::store::registry;
 use crate::worker::registrar::end_of;
 use crate::{settings, tenure};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -15,6 +17,11 @@ use pgrx::{PgSqlErrorCode, function_name};
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_check_registry() -> Result<(), ErrorReport> {
     let shared = ready()?;
+    if let Some(source) = Source::registry()
+        && let Some(site) = source.as_owner(registry::sites).map_err(|error| spi(&error))?.first()
+    {
+        return Err(at_registry(&site.server));
+    }
     let named = settings::database();
     let registry =
         if named.is_empty() { shared.counts.registry().and_then(database::name) } else { Some(named) };
@@ -58,6 +65,16 @@ fn ready() -> Result<&'static Shared, ErrorReport> {
         return Err(Unready::InRecovery.report(NAME));
     }
     shared().ok_or_else(|| Unready::NotPreloaded.report(NAME))
+}
+
+fn at_registry(server: &str) -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("worker ids are leased from registry \"{server}\""),
+        function_name!(),
+    )
+    .set_detail("Its table snowflake_ids.worker has the leases.")
+    .set_hint("Connect to the registry, and call the function there.")
 }
 
 fn elsewhere(registry: &str) -> ErrorReport {

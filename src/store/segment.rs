@@ -1,7 +1,6 @@
 //! The table of tags, through SQL. Only workers, and transactions that changed a tag themselves, come here:
 //! never a call that is served from the buffers.
 
-use super::leftover::Leftover;
 use crate::pg::cluster;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
@@ -9,24 +8,10 @@ use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::segment::{Period, Supply};
+use snowflake_ids_core::reservation::{Outcome, Reserved, Row, Share, Wish};
+use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::serial::{Format, Reset};
-use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::terms::{Exhausted, Range, Terms};
-use std::time::Duration;
-
-/// A tag's row.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// What it says of its ids, in the period that is now.
-    pub terms: Terms,
-    /// That period.
-    pub period: Period,
-    /// How numbers are written.
-    pub format: String,
-    /// Counts the reservations.
-    version: i64,
-}
+use snowflake_ids_core::terms::Terms;
 
 /// Reads the row and locks it. On a later timeline than it was last written on, it may lag behind what the former
 /// primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
@@ -83,87 +68,53 @@ static EXISTS: Statement =
     Statement::new("SELECT true FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
 
 static CREATE: Statement = Statement::new(
-    "INSERT INTO snowflake_ids.segment (tag) VALUES ($1) ON CONFLICT DO NOTHING",
-    &[PgBuiltInOids::TEXTOID],
+    "INSERT INTO snowflake_ids.segment (tag, increment, remainder) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
-
-/// What the next reservation follows from, beside the row.
-#[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
-    /// Ids that were left over when the server stopped: rather than new ones.
-    pub leftover: Option<&'a Leftover>,
-    /// The pace of the last reservation.
-    pub pace: Pace,
-    /// The time since then.
-    pub lasted: Option<Duration>,
-    /// How long a segment should last.
-    pub target: Duration,
-    /// Whether a caller had to wait of late.
-    pub hungry: bool,
-    /// The share of a segment, in percent, at which the next is fetched.
-    pub prefetch: u8,
-    /// The day and the id above which to begin, if the row does not know.
-    pub floor: Option<(i32, i64)>,
-}
-
-/// What came of one.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    /// Ids, which may be handed out when the transaction is durable.
-    Reserved(Reserved),
-    /// Another transaction has the row locked.
-    Locked,
-    /// There is no such tag.
-    Unknown,
-    /// There are no ids left.
-    Exhausted(Exhausted),
-}
-
-/// Ids that were reserved.
-#[derive(Clone, Debug)]
-pub struct Reserved {
-    /// The ids.
-    pub supply: Supply,
-    /// The pace that their number follows from.
-    pub pace: Pace,
-    /// How many the row has left.
-    pub left: u64,
-    /// The row's largest id.
-    pub max_value: i64,
-    /// The row's version since.
-    pub version: i64,
-    /// How numbers are written.
-    pub format: String,
-}
 
 /// Reserves the next ids of a tag. What to wish for is asked when the row is locked: what others do under that
 /// lock is then known.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn reserve<'a>(
+pub fn reserve(
     tag: &Tag,
-    create: bool,
+    create: Create,
     patience: Patience,
-    wish: impl FnOnce() -> Wish<'a>,
+    wish: impl FnOnce() -> Wish,
 ) -> Result<Outcome, SpiError> {
-    match read_or_create(tag, create, patience)? {
-        Some(row) => row.reserve(tag, &wish()),
-        None if exists(tag)? => Ok(Outcome::Locked),
-        None => Ok(Outcome::Unknown),
+    let Some(row) = read_or_create(tag, create, patience)? else {
+        return Ok(if exists(tag)? { Outcome::Locked } else { Outcome::Unknown });
+    };
+    let outcome = row.reserve(&wish());
+    if let Outcome::Reserved(reserved) = &outcome {
+        write(tag, reserved.supply.range.last(), row.period)?;
     }
+    Ok(outcome)
 }
 
-fn read_or_create(tag: &Tag, create: bool, patience: Patience) -> Result<Option<Row>, SpiError> {
+/// What to do where there is no such tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Create {
+    /// Nothing.
+    No,
+    /// To make it: for one of several registries, if it is one.
+    Yes(Option<Share>),
+}
+
+fn read_or_create(tag: &Tag, create: Create, patience: Patience) -> Result<Option<Row>, SpiError> {
     let row = match patience {
-        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into(), timeline().into()], Row::of)?,
+        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into(), timeline().into()], row_of)?,
         Patience::Some => read(tag)?,
     };
-    if row.is_some() || !create {
-        return Ok(row);
+    match create {
+        Create::Yes(share) if row.is_none() => {
+            let share = share.unwrap_or(Share { index: 0, of: 1 });
+            CREATE.run(&[TagText(*tag).into(), i64::from(share.of).into(), i64::from(share.index).into()])?;
+            read(tag)
+        }
+        _ => Ok(row),
     }
-    CREATE.run(&[TagText(*tag).into()])?;
-    read(tag)
 }
 
 /// Reads and locks a tag's row; None where there is none.
@@ -171,7 +122,7 @@ fn read_or_create(tag: &Tag, create: bool, patience: Patience) -> Result<Option<
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
-    READ.first(&[TagText(*tag).into(), timeline().into()], Row::of)
+    READ.first(&[TagText(*tag).into(), timeline().into()], row_of)
 }
 
 fn timeline() -> i32 {
@@ -200,68 +151,27 @@ fn exists(tag: &Tag) -> Result<bool, SpiError> {
     Ok(EXISTS.first(&[TagText(*tag).into()], |row| row.get::<bool>(1))?.is_some())
 }
 
-impl Row {
-    fn of(row: &SpiHeapTupleData<'_>) -> Result<Self, SpiError> {
-        let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
-        let terms = Terms {
-            max_id: number(1)?,
-            start: number(2)?,
-            step: number(3)?,
-            max_step: number(4)?,
-            increment: number(5)?,
-            remainder: number(6)?,
-            max_value: number(7)?,
-        };
-        let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(|text| text.shown()));
-        let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
-        let format = text(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
-        let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
-            (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
-            _ => Period::FOREVER,
-        };
-        let over = row.get::<bool>(11)?.unwrap_or(false);
-        let version = number(13)?;
-        let terms = if over { terms.restarted() } else { terms };
-        let promoted = row.get::<bool>(14)?.unwrap_or(false);
-        Ok(Self { terms: if promoted { terms.skipped_ahead() } else { terms }, period, format, version })
-    }
-
-    fn reserve(self, tag: &Tag, wish: &Wish<'_>) -> Result<Outcome, SpiError> {
-        let terms = self.above(wish.floor);
-        let bounds = terms.bounds();
-        let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
-        let leftover = wish.leftover.and_then(|leftover| leftover.range(self.version, self.period, &terms));
-        let range = match leftover.map_or_else(|| terms.reserve(pace.ids(bounds)), Ok) {
-            Ok(range) => range,
-            Err(exhausted) => return Ok(Outcome::Exhausted(exhausted)),
-        };
-        write(tag, range.last(), self.period)?;
-        let prefetch_at = Pace::prefetch_at(wish.hungry, wish.prefetch, range.count);
-        Ok(Outcome::Reserved(Reserved {
-            supply: Supply { range, period: self.period, prefetch_at },
-            pace,
-            left: terms.left_after(range.last()),
-            max_value: terms.max_value,
-            version: self.version + 1,
-            format: self.format,
-        }))
-    }
-
-    /// Its terms, with what was handed out up to this floor.
-    pub fn above(&self, floor: Option<(i32, i64)>) -> Terms {
-        match floor {
-            Some((day, id)) if day == self.period.day && id > self.terms.max_id => {
-                Terms { max_id: id, ..self.terms }
-            }
-            _ => self.terms,
-        }
-    }
-
-    /// The next id after one, in this row's period.
-    ///
-    /// # Errors
-    /// [`Exhausted`].
-    pub fn one_after(&self, issued: Option<(i32, i64)>) -> Result<Range, Exhausted> {
-        self.above(issued).reserve(1)
-    }
+fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
+    let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
+    let terms = Terms {
+        max_id: number(1)?,
+        start: number(2)?,
+        step: number(3)?,
+        max_step: number(4)?,
+        increment: number(5)?,
+        remainder: number(6)?,
+        max_value: number(7)?,
+    };
+    let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(|text| text.shown()));
+    let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
+    let format = text(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
+    let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
+        (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
+        _ => Period::FOREVER,
+    };
+    let over = row.get::<bool>(11)?.unwrap_or(false);
+    let version = number(13)?;
+    let terms = if over { terms.restarted() } else { terms };
+    let promoted = row.get::<bool>(14)?.unwrap_or(false);
+    Ok(Row { terms: if promoted { terms.skipped_ahead() } else { terms }, period, format, version })
 }

@@ -9,41 +9,9 @@ use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::lease::{Choice, Row};
-
-/// What the holder of a worker id writes into its row.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The datacenter.
-    pub datacenter: u32,
-    /// By what the row is known as ours from now on.
-    pub token: i64,
-    /// Below which we may issue.
-    pub horizon: UnixMicros,
-    /// The clock now.
-    pub now: UnixMicros,
-    /// The time of our last id.
-    pub last: Option<UnixMicros>,
-    /// Who we are, for people.
-    pub holder: Holder,
-}
-
-/// A server, for people.
-#[derive(Clone, Debug)]
-pub struct Holder {
-    /// The cluster,
-    pub system_identifier: i64,
-    /// its timeline,
-    pub timeline: u32,
-    /// the machine,
-    pub host: String,
-    /// the port that it listens on,
-    pub port: Option<i32>,
-    /// the data directory,
-    pub directory: String,
-    /// and the layout of its ids.
-    pub layout: String,
-}
+use snowflake_ids_core::clock::micros;
+use snowflake_ids_core::lease::{Choice, Holder, Row};
+use snowflake_ids_core::wire::Entry;
 
 /// Writes a row where there is none; what to do about one that there is follows.
 macro_rules! put_sql {
@@ -76,7 +44,7 @@ macro_rules! put_over_sql {
     };
 }
 
-/// The types of [`Entry::arguments`], and of those that follow.
+/// The types of what [`arguments`] gives, and of those that follow.
 macro_rules! entry_types {
     ($($more:expr),*) => {
         &[
@@ -133,8 +101,8 @@ static HOLDERS: Statement = Statement::new(
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn take(choice: &Choice, entry: &Entry) -> Result<Option<UnixMicros>, SpiError> {
-    let mut arguments = entry.arguments(choice.worker());
+pub fn take(choice: &Choice, entry: &Entry, now: UnixMicros) -> Result<Option<UnixMicros>, SpiError> {
+    let mut arguments = arguments(entry, choice.worker(), now);
     match choice {
         Choice::New { .. } => ADD.first(&arguments, horizon),
         Choice::Own(row) => {
@@ -153,8 +121,13 @@ pub fn take(choice: &Choice, entry: &Entry) -> Result<Option<UnixMicros>, SpiErr
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn renew(worker: u32, token: i64, entry: &Entry) -> Result<Option<UnixMicros>, SpiError> {
-    let mut arguments = entry.arguments(worker);
+pub fn renew(
+    worker: u32,
+    token: i64,
+    entry: &Entry,
+    now: UnixMicros,
+) -> Result<Option<UnixMicros>, SpiError> {
+    let mut arguments = arguments(entry, worker, now);
     arguments.push(token.into());
     RENEW.first(&arguments, horizon)
 }
@@ -171,9 +144,8 @@ pub fn release(datacenter: u32, worker: u32, token: i64, from: UnixMicros) -> Re
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn overview(entry: &Entry) -> Result<(Option<u32>, Option<UnixMicros>), SpiError> {
-    let arguments =
-        [number(entry.datacenter), stamp(entry.now).into(), entry.holder.system_identifier.into()];
+pub fn overview(entry: &Entry, now: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), SpiError> {
+    let arguments = [number(entry.datacenter), stamp(now).into(), entry.holder.system_identifier.into()];
     let read = |row: &SpiHeapTupleData<'_>| Ok((worker_of(row)?, instant(row, 2)?));
     Ok(OVERVIEW.first(&arguments, read)?.unwrap_or_default())
 }
@@ -213,24 +185,23 @@ pub fn holders(datacenter: u32, last: u32, limit: i32, now: UnixMicros) -> Resul
 /// An instant that does not come.
 const NEVER: UnixMicros = UnixMicros(i64::MAX);
 
-impl Entry {
-    fn arguments(&self, worker: u32) -> Vec<DatumWithOid<'static>> {
-        let Holder { system_identifier, timeline, host, port, directory, layout } = &self.holder;
-        vec![
-            number(self.datacenter),
-            number(worker),
-            self.token.into(),
-            stamp(self.horizon).into(),
-            stamp(self.now).into(),
-            self.last.map(stamp).into(),
-            (*system_identifier).into(),
-            number(*timeline),
-            legible(host).into(),
-            (*port).into(),
-            legible(directory).into(),
-            layout.clone().into(),
-        ]
-    }
+/// What a row is to say; `now` is the registry's clock.
+fn arguments(entry: &Entry, worker: u32, now: UnixMicros) -> Vec<DatumWithOid<'static>> {
+    let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
+    vec![
+        number(entry.datacenter),
+        number(worker),
+        entry.token.into(),
+        stamp(now.plus(micros(entry.term))).into(),
+        stamp(entry.now).into(),
+        entry.last.map(stamp).into(),
+        (*system_identifier).into(),
+        number(*timeline),
+        legible(host).into(),
+        (*port).into(),
+        legible(directory).into(),
+        legible(layout).into(),
+    ]
 }
 
 fn number(number: u32) -> DatumWithOid<'static> {

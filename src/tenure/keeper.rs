@@ -4,6 +4,7 @@ use super::{Hindrance, clock};
 use crate::pg::cluster;
 use crate::pg::lock::LwLock;
 use crate::pg::shmem::generator::Shared;
+use crate::pg::shmem::leases::leases;
 use crate::pg::wait::{self, Event};
 use crate::settings;
 use crate::store::state as file;
@@ -74,6 +75,10 @@ pub fn publish(shared: &Shared, state: &State) {
     let horizon = state.lease.as_ref().map_or(0, |lease| lease.horizon.0);
     shared.counts.horizon.store(horizon, Relaxed);
     shared.counts.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
+    if let Some(leases) = leases() {
+        let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
+        leases.origin.write(origin.map_or("", |origin| &origin.server));
+    }
 }
 
 /// What there is to know before a state can be taken up.

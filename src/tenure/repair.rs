@@ -1,12 +1,15 @@
-//! What an operator can decide that the server must not decide by itself.
+//! What an operator can decide that the server must not decide by itself; or the clock of a registry.
 
 use super::clock::{believe, believed_now};
 use super::keeper::{Keeper, here, lock, open, publish, write};
 use super::{By, Hindrance, advance};
+use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::Shared;
+use crate::settings;
 use crate::store::state as file;
-use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::lease::check_clock;
 use snowflake_ids_core::state::State;
+use snowflake_ids_core::{Clock, Explain, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Begins a new state in place of one that can't be trusted. Every node begins above `above`: who gives it says that no
@@ -72,5 +75,19 @@ pub fn accept_clock(shared: &Shared) -> Result<(), Hindrance> {
         advance(shared, &mut keeper, &mut state, By::Caller)
     } else {
         write(shared, &state)
+    }
+}
+
+/// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
+pub fn compare(shared: &Shared, registry: UnixMicros) {
+    let skew = check_clock(SystemClock.now(), registry, None, settings::max_clock_skew());
+    let jumped = shared.counts.clock_ahead.load(Relaxed) > 0;
+    match skew {
+        Ok(()) if jumped => match accept_clock(shared) {
+            Ok(()) => pgrx::log!("the clock has jumped, and is followed: the registry's agrees"),
+            Err(hindrance) => pgrx::log!("snowflake_ids could not follow the clock: {hindrance}"),
+        },
+        Err(skew) if !jumped => pgrx::warning!("{skew}. {}", skew.detail().unwrap_or_default()),
+        _ => {}
     }
 }

@@ -10,56 +10,30 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::request::Answer;
-use std::fmt;
+use snowflake_ids_core::wire::NoLease;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-/// Why there is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoLease {
-    /// What is wrong,
-    pub message: String,
-    /// the figures,
-    pub detail: String,
-    /// and the way out.
-    pub hint: String,
-}
 
 /// Between the parts of one in shared memory.
 const SEPARATOR: char = '\u{1f}';
 
-impl NoLease {
-    /// There is none yet.
-    pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        let message = "this server has no worker id yet".to_owned();
-        Self { message, detail: detail.into(), hint: hint.into() }
-    }
-
-    /// As one text. What may be cut comes last.
-    fn to_text(&self) -> String {
-        format!("{}{SEPARATOR}{}{SEPARATOR}{}", self.message, self.hint, self.detail)
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(3, SEPARATOR).map(legible);
-        let (message, hint, detail) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Self { message, detail, hint })
-    }
+/// As one text. What may be cut comes last.
+fn to_text(none: &NoLease) -> String {
+    format!("{}{SEPARATOR}{}{SEPARATOR}{}", none.message, none.hint, none.detail)
 }
 
-impl fmt::Display for NoLease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
+fn from_text(text: &str) -> Option<NoLease> {
+    let mut parts = text.splitn(3, SEPARATOR).map(legible);
+    let (message, hint, detail) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(NoLease { message, detail, hint })
 }
 
-impl From<NoLease> for ErrorReport {
-    #[cold]
-    fn from(none: NoLease) -> Self {
-        Self::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, none.message, function_name!())
-            .set_detail(none.detail)
-            .set_hint(none.hint)
-    }
+/// For a session.
+#[cold]
+pub fn report(none: NoLease) -> ErrorReport {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, none.message, function_name!())
+        .set_detail(none.detail)
+        .set_hint(none.hint)
 }
 
 /// Has the registrar lease a worker id, or another one where the clock is behind the ids of the present one; waits until
@@ -82,7 +56,12 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), NoLease>
 
 /// Why there was no lease when the registrar looked last; None where there was one.
 pub fn trouble() -> Option<NoLease> {
-    NoLease::from_text(&leases()?.trouble.read().1)
+    from_text(&leases()?.trouble.read().1)
+}
+
+/// The foreign server that the worker id is leased from; None where that is this server.
+pub fn origin() -> Option<String> {
+    Some(leases()?.origin.read().1).filter(|origin| !origin.is_empty())
 }
 
 /// Has the request looked at soon.
@@ -103,7 +82,7 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
 
 /// Notes why there is no lease, for those who wait in vain.
 pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
-    leases.trouble.write(&trouble.map(NoLease::to_text).unwrap_or_default());
+    leases.trouble.write(&trouble.map(to_text).unwrap_or_default());
 }
 
 /// The time until a lease has to be renewed: until a quarter of the time for which ids are leased is gone.

@@ -9,6 +9,7 @@
 use crate::pg::shmem::segments::Segments;
 use crate::store::leftover::Leftover;
 use snowflake_ids_core::directory::{Key, Tag};
+use snowflake_ids_core::reservation;
 use snowflake_ids_core::segment::{Period, Shelves};
 use snowflake_ids_core::terms::Range;
 use std::io::ErrorKind;
@@ -37,16 +38,16 @@ fn take_out(segments: &Segments) -> Vec<Leftover> {
     let directory = segments.directory.write();
     let one = |(place, key): (usize, &Key)| {
         let slot = segments.slots.get(place)?;
-        let (Range { first, count, increment }, period) = rest(&slot.clear())?;
+        let (range, period) = rest(&slot.clear())?;
         Some(Leftover {
             database: key.database,
             source: key.source,
             tag: key.tag.as_bytes().to_vec(),
-            version: slot.supplies.version.load(Relaxed),
-            day: period.dated(),
-            first,
-            count,
-            increment,
+            left: reservation::Leftover {
+                version: slot.supplies.version.load(Relaxed),
+                day: period.dated(),
+                range,
+            },
         })
     };
     directory.iter().filter_map(one).collect()
@@ -77,8 +78,10 @@ impl Leftovers {
     }
 
     /// Those of a tag.
-    pub fn of(&self, source: u32, tag: &Tag) -> Option<&Leftover> {
-        self.0.iter().find(|leftover| leftover.source == source && leftover.tag == tag.as_bytes())
+    pub fn of(&self, source: u32, tag: &Tag) -> Option<reservation::Leftover> {
+        let found =
+            self.0.iter().find(|leftover| leftover.source == source && leftover.tag == tag.as_bytes());
+        found.map(|leftover| leftover.left.clone())
     }
 }
 

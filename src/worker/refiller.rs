@@ -1,6 +1,8 @@
 //! A refiller: reserves segments for the tags of one database, and leaves when there is nothing to do, so that
 //! the database can be dropped, renamed and copied.
 
+mod remote;
+
 use super::leftover::Leftovers;
 use super::{pending, rest};
 use crate::pg::catalog::Source;
@@ -12,10 +14,13 @@ use crate::pg::{server, worker};
 use crate::segment::slot::{Slot, Trouble};
 use crate::segment::{own, place};
 use crate::settings;
-use crate::store::segment::{self as store, Outcome, Patience, Reserved, Wish};
+use crate::store::registry::{self, Site};
+use crate::store::segment::{self as store, Create, Patience};
 use pgrx::spi::SpiError;
+use remote::Remote;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;
+use snowflake_ids_core::reservation::{Outcome, Reserved, Wish};
 use snowflake_ids_core::segment::{Stamp, Supply};
 use snowflake_ids_core::step::HUNGER;
 use std::cell::Cell;
@@ -46,6 +51,7 @@ pub fn run(desk_number: u32, database: u32) {
     segments.supervisor.wake();
     own::keep_quiet(true);
     let leftovers = Leftovers::of_database(database);
+    let mut remote = Remote::default();
     let (mut last_work, mut stuck) = (uptime(), None);
     loop {
         let jobs = jobs(segments);
@@ -56,14 +62,14 @@ pub fn run(desk_number: u32, database: u32) {
             continue;
         }
         last_work = uptime();
-        let Some(pause) = serve(segments, &leftovers, &jobs) else {
+        let Some(pause) = serve(segments, &leftovers, &mut remote, &jobs) else {
             stuck = None;
             continue;
         };
         if uptime().saturating_sub(*stuck.get_or_insert_with(uptime)) >= GIVE_UP {
             // Whoever still waits asks again; requests that nobody waits for any more don't keep it here.
             for job in &jobs {
-                job.answer(Answer::Supplied);
+                job.supplied();
             }
             stuck = None;
         }
@@ -114,16 +120,21 @@ fn jobs(segments: &'static Segments) -> Vec<Job> {
 
 /// Reserves for all of them in one transaction, and publishes when it is durable. Gives a pause to be made
 /// where some could not be served.
-fn serve(segments: &Segments, leftovers: &Leftovers, jobs: &[Job]) -> Option<Duration> {
+fn serve(segments: &Segments, leftovers: &Leftovers, remote: &mut Remote, jobs: &[Job]) -> Option<Duration> {
     let started = uptime();
     let (full, empty): (Vec<&Job>, Vec<&Job>) = jobs.iter().partition(|job| !job.needs_ids());
     for job in full {
-        job.answer(Answer::Supplied);
+        job.supplied();
     }
     if empty.is_empty() {
         return None;
     }
     worker::show_activity(Some(&format!("reserving ids for {} of the tags in use", empty.len())));
+    match sites() {
+        Ok(sites) if sites.is_empty() => {}
+        Ok(sites) => return remote.serve(segments, leftovers, &empty, &sites),
+        Err(failure) => return empty.iter().map(|job| failed(job, &failure)).max(),
+    }
     // One that can't be served must not take the others with it: not twice.
     let (sound, troubled): (Vec<&Job>, Vec<&Job>) =
         empty.into_iter().partition(|job| job.slot.trouble.get().is_none());
@@ -134,6 +145,13 @@ fn serve(segments: &Segments, leftovers: &Leftovers, jobs: &[Job]) -> Option<Dur
             .unwrap_or_else(|failure| Some(failed(job, &failure)))
     };
     left.iter().map(alone).max().flatten().max(together.ok().flatten())
+}
+
+/// The registries on other servers that are used instead of this database; none where there is no extension.
+fn sites() -> Result<Vec<Site>, Failed> {
+    let read = || Source::find().map(|source| source.as_owner(registry::sites));
+    let sites = worker::transaction(read)?.unwrap_or_else(|| Ok(Vec::new()));
+    sites.map_err(|error| Failed::of_spi(&error))
 }
 
 /// One transaction for all of them.
@@ -151,9 +169,8 @@ fn serve_together(
     let took = uptime().saturating_sub(started);
     let mut pause = None;
     for (job, outcome) in jobs.iter().zip(reserved) {
-        match job.publish(segments, outcome, took) {
-            Some(answer) => job.answer(answer),
-            None => pause = Some(RETRY),
+        if job.publish(segments, outcome, took) {
+            pause = Some(RETRY);
         }
     }
     Ok(pause)
@@ -164,11 +181,16 @@ fn reserve(leftovers: &Leftovers, jobs: &[&Job]) -> Result<Vec<Option<Outcome>>,
     let source = Source::find();
     let one = |job: &&Job| match source {
         Some(source) if source.number() == job.source => source
-            .as_owner(|| store::reserve(&job.tag, job.creates(), job.patience(), || job.wish(leftovers)))
+            .as_owner(|| store::reserve(&job.tag, job.create(), job.patience(), || job.wish(leftovers)))
             .map(Some),
         _ => Ok(None),
     };
-    jobs.iter().map(one).collect()
+    let outcomes = jobs.iter().map(one).collect::<Result<_, _>>()?;
+    // Others may be in use since this was looked at. The rows are locked now, so that it can't change any more.
+    match source.map(|source| source.as_owner(registry::in_use)).transpose()? {
+        Some(true) => Ok(jobs.iter().map(|_| Some(Outcome::Locked)).collect()),
+        _ => Ok(outcomes),
+    }
 }
 
 /// Notes why a job could not be done; gives the pause before the next attempt.
@@ -193,13 +215,17 @@ impl Job {
         self.slot.create.load(Relaxed)
     }
 
+    fn create(&self) -> Create {
+        if self.creates() { Create::Yes(None) } else { Create::No }
+    }
+
     /// A row that was locked the last time is waited for: it may be locked again and again.
     fn patience(&self) -> Patience {
         if self.slot.trouble.get().is_some() { Patience::Some } else { Patience::None }
     }
 
     /// Called with the row locked.
-    fn wish<'a>(&self, leftovers: &'a Leftovers) -> Wish<'a> {
+    fn wish(&self, leftovers: &Leftovers) -> Wish {
         let supplies = &self.slot.supplies;
         let target = settings::segment_target_duration();
         // As long as it should, where it is not known: the step stays what it is.
@@ -215,6 +241,8 @@ impl Job {
             hungry: self.slot.waits.ago().is_some_and(|ago| ago < HUNGER),
             prefetch: settings::segment_prefetch(),
             floor: self.slot.floor.get(),
+            received: None,
+            share: None,
         }
     }
 
@@ -223,28 +251,40 @@ impl Job {
         self.slot.answered.broadcast();
     }
 
-    /// Publishes what was reserved; gives the answer to those who asked, None where they have to go on waiting.
-    fn publish(&self, segments: &Segments, outcome: Option<Outcome>, took: Duration) -> Option<Answer> {
+    /// Publishes what was reserved, and answers those who asked; whether they have to go on waiting.
+    fn publish(&self, segments: &Segments, outcome: Option<Outcome>, took: Duration) -> bool {
         match outcome {
             None => {
                 place::leave_all(server::database(), Some(self.source));
-                Some(Answer::NoTable)
+                self.answer(Answer::NoTable);
             }
             Some(Outcome::Locked) => {
                 self.slot.trouble.set(Trouble::RowLocked);
-                None
-            }
-            Some(Outcome::Unknown) => Some(Answer::Unknown),
-            Some(Outcome::Exhausted(exhausted)) => {
-                self.slot.supplies.max_value.store(exhausted.max_value, Relaxed);
-                Some(Answer::Exhausted)
+                return true;
             }
             Some(Outcome::Reserved(reserved)) => {
                 if !self.put_out(segments, &reserved, took) {
                     self.give_back(&reserved);
                 }
-                Some(Answer::Supplied)
+                self.supplied();
             }
+            Some(denial) => self.deny(&denial),
+        }
+        false
+    }
+
+    fn supplied(&self) {
+        self.answer(Answer::Supplied);
+    }
+
+    /// Tells those who asked that there are no ids.
+    fn deny(&self, denial: &Outcome) {
+        match denial {
+            Outcome::Exhausted(exhausted) => {
+                self.slot.supplies.max_value.store(exhausted.max_value, Relaxed);
+                self.answer(Answer::Exhausted);
+            }
+            _ => self.answer(Answer::Unknown),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The registrar: leases worker ids for this server from the registry, the table in one of its databases, renews the
-//! lease and notices its loss. It leaves when there is nothing to do, so that the database can be dropped and copied.
+//! The registrar: leases worker ids for this server from the registry, renews the lease and notices its loss. The registry
+//! is the table in one of its databases, or that of another server which this database uses. It leaves when there is nothing to do, so that the database can be dropped and copied.
 //!
 //! It may die between any two steps. What it is about to write into the registry, the token of a *claim*, is in the
 //! server's state before; whoever comes after it knows the row again by that. Requests stay asked until they are
@@ -10,22 +10,27 @@ mod renew;
 
 pub use acquire::end_of;
 
-use super::lease::{self, NoLease};
+use super::lease;
 use super::rest;
+use crate::error::{self, ended};
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::uptime;
 use crate::pg::shmem::generator::{Shared, shared};
 use crate::pg::shmem::leases::{Leases, leases};
+use crate::pg::shmem::registries;
 use crate::pg::worker::{Errand, Failed};
 use crate::pg::{database, guc, random, server, worker};
-use crate::store::worker::{Entry, Holder};
+use crate::registry::call::{Caller, NoAnswer};
+use crate::registry::serve;
+use crate::settings;
+use crate::store::registry::{self as sites, Site};
 use crate::tenure::{self, Hindrance};
-use crate::{error, settings};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::lease::{Holder, Lease, Origin};
+use snowflake_ids_core::roster;
 use snowflake_ids_core::state::{Here, Identity, State};
+use snowflake_ids_core::wire::{Ask, Entry, NoLease, Said};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -65,6 +70,7 @@ fn report(leases: &Leases, extension: Option<u32>) {
 
 fn serve(shared: &Shared, leases: &Leases) {
     let mut last_work = uptime();
+    let mut caller = Caller::default();
     loop {
         let Some(ticket) = leases.request.pending() else {
             if !rest(last_work) {
@@ -73,7 +79,7 @@ fn serve(shared: &Shared, leases: &Leases) {
             continue;
         };
         last_work = uptime();
-        match look_after(shared, leases) {
+        match look_after(shared, leases, &mut caller) {
             Outcome::Done(outcome) => {
                 // Whether there was another worker id or not: who asks again says so.
                 leases.behind.store(0, Relaxed);
@@ -96,19 +102,19 @@ enum Outcome {
 }
 
 /// Does what is to be done about the lease, all of it.
-fn look_after(shared: &Shared, leases: &Leases) -> Outcome {
-    match worker::transaction(|| is_named_elsewhere() || Source::registry().is_none()) {
-        Ok(false) => {}
-        Ok(true) if worker::transaction(is_named_elsewhere).unwrap_or(false) => return Outcome::Elsewhere,
-        Ok(true) => return Outcome::NoRegistry,
+fn look_after(shared: &Shared, leases: &Leases, caller: &mut Caller) -> Outcome {
+    let site = match worker::transaction(find) {
+        Ok(Found::Here(site)) => site,
+        Ok(Found::Elsewhere) => return Outcome::Elsewhere,
+        Ok(Found::Nothing) => return Outcome::NoRegistry,
         Err(failed) => return Outcome::Done(Err(failure(&failed))),
-    }
-    let registry = Registry { shared, leases };
+    };
+    let mut registry = Registry { shared, leases, caller, site };
     for attempt in 1..=ATTEMPTS {
         match registry.step() {
             Ok(Step::Again) => {}
             Ok(Step::Done) => return Outcome::Done(Ok(())),
-            Err(Trouble::Failed(failed)) if failed.is_lock_timeout() && attempt < ATTEMPTS => {}
+            Err(trouble) if trouble.is_conflict() && attempt < ATTEMPTS => {}
             Err(trouble) => return Outcome::Done(Err(trouble.into())),
         }
     }
@@ -118,16 +124,39 @@ fn look_after(shared: &Shared, leases: &Leases) -> Outcome {
     )))
 }
 
+/// Where the registry is.
+enum Found {
+    /// In this database, or on the server that this database uses.
+    Here(Option<Site>),
+    Elsewhere,
+    Nothing,
+}
+
+fn find() -> Found {
+    if is_named_elsewhere() {
+        return Found::Elsewhere;
+    }
+    let Some(source) = Source::registry() else { return Found::Nothing };
+    match source.as_owner(sites::sites) {
+        // Worker ids come from the first.
+        Ok(sites) => Found::Here(sites.into_iter().next()),
+        Err(error) => error::raise(error::spi(&error)),
+    }
+}
+
 /// Whether the setting names another database than this one.
 fn is_named_elsewhere() -> bool {
     let name = settings::database();
     !name.is_empty() && database::of_name(&name) != Some(server::database())
 }
 
-/// The registry in this database.
+/// The registry.
 struct Registry<'a> {
     shared: &'a Shared,
     leases: &'a Leases,
+    caller: &'a mut Caller,
+    /// The server that it is on; None: this one.
+    site: Option<Site>,
 }
 
 /// What a step came to.
@@ -143,6 +172,8 @@ enum Step {
 enum Trouble {
     /// The registry's transaction failed.
     Failed(Failed),
+    /// The registry on the server of this name gave no answer.
+    Away(String, NoAnswer),
     /// The state does not let us.
     Hindered(Hindrance),
     /// There is no id to be had.
@@ -158,9 +189,63 @@ enum Job {
     Renew(Lease, Entry),
 }
 
+impl Trouble {
+    /// Whether another attempt may succeed: rows were locked.
+    fn is_conflict(&self) -> bool {
+        match self {
+            Self::Failed(failed) => failed.is_lock_timeout(),
+            Self::Away(_, no_answer) => no_answer.is_conflict(),
+            Self::Hindered(_) | Self::None(_) => false,
+        }
+    }
+
+    /// In a few words.
+    fn why(&self) -> String {
+        match self {
+            Self::Failed(failed) => failed.message.clone(),
+            Self::Away(_, no_answer) => no_answer.to_string(),
+            Self::Hindered(hindrance) => hindrance.to_string(),
+            Self::None(none) => none.to_string(),
+        }
+    }
+}
+
 impl Registry<'_> {
+    /// Asks the registry, wherever it is.
+    fn ask(&mut self, ask: Ask) -> Result<Said, Trouble> {
+        let Some(site) = &self.site else {
+            let now = tenure::believed_now(self.shared);
+            return transaction(|| serve::answer(ask, now));
+        };
+        let away = |no_answer| Trouble::Away(site.server.clone(), no_answer);
+        // One that did not answer just now would cost its whole time limit again.
+        if let Some(entry) = registries::entry(server::database(), site.position, &site.server)
+            && roster::until_due(&[entry.health()], uptime(), true).is_some_and(|due| !due.is_zero())
+        {
+            return Err(away(NoAnswer::Before(entry.error())));
+        }
+        let answer = self.caller.ask(site, ask, settings::registry_timeout()).map_err(away)?;
+        if answer.registry.timeline > site.seen.timeline {
+            transaction(|| sites::note_seen(&answer.registry))?;
+        }
+        tenure::compare(self.shared, answer.clock);
+        Ok(answer.said)
+    }
+
+    /// The registry, where it is another server.
+    fn origin(&self) -> Option<Origin> {
+        let site = self.site.as_ref()?;
+        Some(Origin { identity: site.seen.identity.clone(), server: site.server.clone() })
+    }
+
+    /// Whether a lease is of this registry.
+    fn has_leased(&self, lease: &Lease) -> bool {
+        lease.origin.as_ref().map(|origin| &origin.identity)
+            == self.site.as_ref().map(|site| &site.seen.identity)
+    }
+
     /// Does what is most urgent.
-    fn step(&self) -> Result<Step, Trouble> {
+    fn step(&mut self) -> Result<Step, Trouble> {
         match tenure::change(self.shared, |state, here| self.job(state, here))? {
             Job::Nothing => Ok(Step::Done),
             Job::Impossible => Err(Trouble::None(NoLease::yet(
@@ -177,18 +262,18 @@ impl Registry<'_> {
         let Identity::Leased { datacenter } = here.identity else { return Job::Nothing };
         let now = tenure::believed_now(self.shared);
         match state.lease.clone() {
-            Some(lease) if !self.is_behind() => {
+            Some(lease) if self.has_leased(&lease) && !self.is_behind() => {
                 let due = lease::until_renewal(lease.horizon, now).is_zero();
                 if !due && !self.leases.renew.load(Acquire) {
                     return Job::Nothing;
                 }
                 Job::Renew(lease, self.entry(state, here, datacenter, now))
             }
-            Some(_) if state.blocks_all_workers(&here.layout, now) => Job::Impossible,
+            Some(_) if self.is_behind() && state.blocks_all_workers(&here.layout, now) => Job::Impossible,
             lease => Job::Acquire(acquire::Plan {
                 lease,
                 except: state.blocked_workers(&here.layout, datacenter, now),
-                preferred: acquire::preferred(state, here),
+                preferred: self.site.is_none().then(|| acquire::preferred(state, here)),
                 entry: self.entry(state, here, datacenter, now),
             }),
         }
@@ -209,7 +294,7 @@ impl Registry<'_> {
         Entry {
             datacenter,
             token,
-            horizon: now.plus(micros(settings::lease_horizon())),
+            term: settings::lease_horizon(),
             now,
             last,
             holder: Holder {
@@ -247,6 +332,10 @@ impl From<Trouble> for NoLease {
         match trouble {
             Trouble::None(none) => none,
             Trouble::Failed(failed) => failure(&failed),
+            Trouble::Away(server, no_answer) => Self::yet(
+                ended(format!("Registry \"{server}\", which leases worker ids: {no_answer}")),
+                no_answer.hint(),
+            ),
             Trouble::Hindered(hindrance) => {
                 Self::yet(format!("{hindrance}."), "Look at snowflake_ids.status and at the server's log.")
             }

@@ -2,6 +2,7 @@
 
 use super::{MAX_STEP, MAX_TAG_CHARS};
 use crate::error::{Explain, Kind};
+use serde::{Deserialize, Serialize};
 
 /// Why terms are refused. Every variant names the argument at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -111,7 +112,7 @@ impl Explain for TermsError {
 }
 
 /// A tag has given out all its ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("the ids of the tag are used up")]
 pub struct Exhausted {
     /// The highest number that may be an id.

@@ -281,7 +281,8 @@ impl World {
             },
         };
         let token = row.token.unwrap_or(0);
-        let ours = Lease { datacenter: 0, worker: row.worker, token, start, horizon: row.horizon };
+        let ours =
+            Lease { datacenter: 0, worker: row.worker, token, start, horizon: row.horizon, origin: None };
         self.write_answer(server, Change::TakeUp(ours), lease)
     }
 }

@@ -26,6 +26,8 @@ pub struct Leases {
     pub survey: AtomicU64,
     /// How many registrars have reached their database.
     pub arrivals: AtomicU64,
+    /// The foreign server that the worker id is leased from; empty: this server. Written under the keeper's lock.
+    pub origin: Caption<8>,
     /// Why there is no lease. Written by the registrar, or by the supervisor while the desk is free.
     pub trouble: Caption<512>,
 }
@@ -59,6 +61,7 @@ unsafe fn fill(block: *mut u8, _: &Config) {
         behind: AtomicU64::new(0),
         survey: AtomicU64::new(0),
         arrivals: AtomicU64::new(0),
+        origin: Caption::default(),
         trouble: Caption::default(),
     };
     let block: *mut Leases = block.cast();

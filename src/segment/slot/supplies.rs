@@ -2,7 +2,7 @@
 
 use super::time::{micros, since};
 use crate::pg::clock::uptime;
-use crate::store::segment::Reserved;
+use snowflake_ids_core::reservation::Reserved;
 use snowflake_ids_core::step::Pace;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

@@ -11,6 +11,8 @@ pub enum Trouble {
     NoWorker,
     /// The worker's transaction failed; with its SQLSTATE.
     Failed(i32),
+    /// A registry on another server gave none.
+    Registry,
 }
 
 /// A place for a [`Trouble`].
@@ -23,6 +25,7 @@ impl TroubleCell {
         let number = match trouble {
             Trouble::RowLocked => 1,
             Trouble::NoWorker => 2,
+            Trouble::Registry => 4,
             Trouble::Failed(code) => 3 | u64::from(code.cast_unsigned()) << 32,
         };
         self.0.store(number, Relaxed);
@@ -37,9 +40,10 @@ impl TroubleCell {
     pub fn get(&self) -> Option<Trouble> {
         let number = self.0.load(Relaxed);
         #[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]
-        match number & 3 {
+        match number & 7 {
             1 => Some(Trouble::RowLocked),
             2 => Some(Trouble::NoWorker),
+            4 => Some(Trouble::Registry),
             3 => Some(Trouble::Failed(((number >> 32) as u32).cast_signed())),
             _ => None,
         }

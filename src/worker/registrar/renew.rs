@@ -1,18 +1,20 @@
 //! Renewing the lease.
 
-use super::{Registry, Step, Trouble, transaction};
+use super::{Registry, Step, Trouble};
 use crate::pg::server;
-use crate::store::worker::{self as store, Entry};
 use crate::tenure;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::wire::{Ask, Entry, Said};
 use std::sync::atomic::Ordering::Release;
 
 impl Registry<'_> {
     /// Moves the horizon of the lease on, or notices that the lease is lost.
-    pub fn renew(&self, lease: &Lease, entry: &Entry) -> Result<Step, Trouble> {
-        let horizon = transaction(|| store::renew(lease.worker, lease.token, entry))?;
+    pub fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<Step, Trouble> {
+        let ask = Ask::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };
+        let Said::Renewed(horizon) = self.ask(ask)? else { return Ok(Step::Again) };
+        let origin = self.origin();
         let lost = tenure::change(self.shared, |state, _| {
             let Some(held) = state.lease.as_mut().filter(|held| held.token == lease.token) else {
                 return false;
@@ -20,6 +22,7 @@ impl Registry<'_> {
             if let Some(horizon) = horizon {
                 held.token = entry.token;
                 held.horizon = horizon;
+                held.origin.clone_from(&origin);
                 state.claim = None;
                 state.registry = Some(server::database());
             } else {

@@ -9,10 +9,11 @@ use crate::pg::shmem::leases::{Leases as Board, leases};
 use crate::pg::worker::{self, Errand};
 use crate::pg::{database, server};
 use crate::settings;
-use crate::worker::lease::{self, NoLease};
+use crate::worker::lease;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use renewal::Renewal;
 use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::wire::NoLease;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::{human, micros};
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 /// How soon after the server's start, so that two servers with one lease are noticed.
@@ -28,6 +28,8 @@ pub struct Renewal {
     after_start: bool,
     /// When one was asked for last that did not come yet, and the pause before it is asked for again.
     asked: Option<(Duration, Duration)>,
+    /// When the registry was asked last because the clock has jumped.
+    compared: Option<Duration>,
     /// When the log was told last that it did not come.
     told: Option<Duration>,
 }
@@ -43,11 +45,21 @@ impl Renewal {
             (self.asked, self.told) = (None, None);
         }
         let due = self.due(lease::until_renewal(horizon, believed), now);
-        if self.asked.is_none() && !due.is_zero() {
+        if self.asked.is_none() && !due.is_zero() && !self.wants_to_compare(shared, now) {
             return Some(due);
         }
         self.remind(horizon, left, now);
         Some(self.ask(board, now))
+    }
+
+    /// Whether the clock has jumped, and a registry on another server may know better.
+    fn wants_to_compare(&mut self, shared: &Shared, now: Duration) -> bool {
+        let jumped = shared.counts.clock_ahead.load(Relaxed) > 0 && lease::origin().is_some();
+        let wants = jumped && self.compared.is_none_or(|compared| now >= compared + BACKOFF.1);
+        if wants || !jumped {
+            self.compared = jumped.then_some(now);
+        }
+        wants
     }
 
     /// The time until the next renewal.

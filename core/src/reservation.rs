@@ -1,0 +1,247 @@
+//! Reserving the next ids of a tag: what a server wishes for, and what comes of it, given the tag's row.
+//!
+//! The row may be in the server's own tables or in those of a registry that many servers share. Either way the
+//! ids are the server's once the row that this gives is durable.
+
+use crate::segment::{Period, Supply};
+use crate::step::Pace;
+use crate::terms::{Exhausted, Range, Terms};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A tag's row, as it is when it is locked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it says of its ids, in the period that is now.
+    pub terms: Terms,
+    /// That period.
+    pub period: Period,
+    /// How numbers are written.
+    pub format: String,
+    /// Counts the reservations.
+    pub version: i64,
+}
+
+/// What the next reservation follows from, beside the row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wish {
+    /// Ids that were left over when the server stopped: rather than new ones.
+    pub leftover: Option<Leftover>,
+    /// The pace of the last reservation.
+    pub pace: Pace,
+    /// The time since then.
+    pub lasted: Option<Duration>,
+    /// How long a segment should last.
+    pub target: Duration,
+    /// Whether a caller had to wait of late.
+    pub hungry: bool,
+    /// The share of a segment, in percent, at which the next is fetched.
+    pub prefetch: u8,
+    /// How far the server has handed out ids that the row does not know of.
+    pub floor: Option<Reached>,
+    /// How far it has received ids of this registry: a row that is behind this has been set back.
+    pub received: Option<Reached>,
+    /// Which of several registries this one is; None where there is one.
+    pub share: Option<Share>,
+}
+
+/// How far a tag has come: the first day of the period, in days since 1970, and the highest id. 0 and the id where the
+/// tag is not dated.
+pub type Reached = (i32, i64);
+
+/// Ids of a tag that were reserved, and that nobody got.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// The row's version after the last reservation.
+    pub version: i64,
+    /// The first day of the period that they count in; None where the tag is not dated.
+    pub day: Option<i32>,
+    /// The ids.
+    #[serde(flatten)]
+    pub range: Range,
+}
+
+impl Leftover {
+    /// The ids, if the row still stands where it stood, on the same terms.
+    fn if_current(&self, row: &Row) -> Option<Range> {
+        let Range { first, count, increment } = self.range;
+        let same = self.version == row.version
+            && self.day == row.period.dated()
+            && self.range.last() == row.terms.max_id
+            && increment == row.terms.increment
+            && row.terms.first_after(first.saturating_sub(1)) == Some(first);
+        (same && count > 0).then_some(self.range)
+    }
+}
+
+/// One of several registries that serve the same tags, as Tinyid and TDDL have it. Each serves the ids that leave its
+/// own remainder, so that no two of them can serve the same id, even if neither is ever compared with the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Which one, from 0.
+    pub index: u32,
+    /// Of how many: 2 or more.
+    pub of: u32,
+}
+
+impl Share {
+    /// Whether all ids that leave this remainder when divided by this increment are of this share.
+    pub fn holds(self, increment: i64, remainder: i64) -> bool {
+        let of = i64::from(self.of.max(1));
+        increment > 0 && increment % of == 0 && remainder % of == i64::from(self.index)
+    }
+}
+
+/// What came of a wish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Ids, which may be handed out when the row is durable.
+    Reserved(Reserved),
+    /// Another transaction has the row locked.
+    Locked,
+    /// There is no such tag.
+    Unknown,
+    /// There are no ids left.
+    Exhausted(Exhausted),
+    /// The row must not be used.
+    Unfit(Unfit),
+}
+
+/// Why a row must not be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unfit {
+    /// It is behind what was received from it: the registry was set back to an earlier state.
+    SetBack {
+        /// The highest id received.
+        received: i64,
+        /// The highest that the row knows of.
+        max_id: i64,
+        /// Whether the one received is of a later period.
+        later: bool,
+    },
+    /// Its ids are not those of this one of several registries.
+    Share {
+        /// Which it is.
+        share: Share,
+        /// From one id to the next, as it is.
+        increment: i64,
+        /// What ids leave, as it is.
+        remainder: i64,
+    },
+}
+
+impl Unfit {
+    /// The figures.
+    pub fn detail(&self) -> String {
+        match self {
+            Self::SetBack { received, later: true, .. } => {
+                format!("Ids of a later period were received from it before, up to {received}.")
+            }
+            Self::SetBack { received, max_id, .. } => {
+                format!(
+                    "Ids up to {received} were received from it before, and its row knows of ids up to {max_id}."
+                )
+            }
+            Self::Share { share: Share { index, of }, increment, remainder } => format!(
+                "It is the one at place {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
+                 row has increment {increment} and remainder {remainder}."
+            ),
+        }
+    }
+
+    /// The way out.
+    pub fn hint(&self, tag: &str) -> String {
+        let tag = tag.replace('\'', "''");
+        match self {
+            Self::SetBack { .. } => format!(
+                "It was set back, as by a restore. There, SELECT snowflake_ids.segment_raise('{tag}', id) with the \
+                 highest id that any server may have got."
+            ),
+            Self::Share { share: Share { index, of }, .. } => format!(
+                "There, SELECT snowflake_ids.segment_alter('{tag}', increment => {of}, remainder => {index})."
+            ),
+        }
+    }
+}
+
+/// Ids that were reserved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// The ids.
+    pub supply: Supply,
+    /// The pace that their number follows from.
+    pub pace: Pace,
+    /// How many the row has left.
+    pub left: u64,
+    /// The row's largest id.
+    pub max_value: i64,
+    /// The row's version since.
+    pub version: i64,
+    /// How numbers are written.
+    pub format: String,
+}
+
+impl Reserved {
+    /// How far the tag has come with these.
+    pub fn reached(&self) -> Reached {
+        (self.supply.period.day, self.supply.range.last())
+    }
+}
+
+impl Row {
+    /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest.
+    pub fn reserve(&self, wish: &Wish) -> Outcome {
+        if let Some(unfit) = self.unfit_for(wish) {
+            return Outcome::Unfit(unfit);
+        }
+        let terms = self.above(wish.floor);
+        let bounds = terms.bounds();
+        let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
+        // What is left may have been handed out where the row does not know all.
+        let leftover = wish.leftover.as_ref().filter(|_| terms == self.terms);
+        let leftover = leftover.and_then(|leftover| leftover.if_current(self));
+        let range = match leftover.map_or_else(|| terms.reserve(pace.ids(bounds)), Ok) {
+            Ok(range) => range,
+            Err(exhausted) => return Outcome::Exhausted(exhausted),
+        };
+        let prefetch_at = Pace::prefetch_at(wish.hungry, wish.prefetch, range.count);
+        Outcome::Reserved(Reserved {
+            supply: Supply { range, period: self.period, prefetch_at },
+            pace,
+            left: terms.left_after(range.last()),
+            max_value: terms.max_value,
+            version: self.version.wrapping_add(1),
+            format: self.format.clone(),
+        })
+    }
+
+    fn unfit_for(&self, wish: &Wish) -> Option<Unfit> {
+        let Terms { max_id, increment, remainder, .. } = self.terms;
+        if let Some(share) = wish.share.filter(|share| !share.holds(increment, remainder)) {
+            return Some(Unfit::Share { share, increment, remainder });
+        }
+        // A tag that is not dated any more counts on its own.
+        let comparable = |day: i32| day == 0 || self.period.dated().is_some();
+        let behind =
+            wish.received.filter(|(day, id)| comparable(*day) && (*day, *id) > (self.period.day, max_id));
+        behind.map(|(day, received)| Unfit::SetBack { received, max_id, later: day > self.period.day })
+    }
+
+    /// Its terms, with what was handed out up to this floor.
+    pub fn above(&self, floor: Option<Reached>) -> Terms {
+        match floor {
+            Some((day, id)) if day == self.period.day && id > self.terms.max_id => {
+                Terms { max_id: id, ..self.terms }
+            }
+            _ => self.terms,
+        }
+    }
+
+    /// The next id after one, in this row's period.
+    ///
+    /// # Errors
+    /// [`Exhausted`].
+    pub fn one_after(&self, issued: Option<Reached>) -> Result<Range, Exhausted> {
+        self.above(issued).reserve(1)
+    }
+}

@@ -1,0 +1,289 @@
+//! What servers and a registry say to each other: one question, one answer, as JSON.
+//!
+//! A server asks; the registry does it in one transaction of its own and answers when that is durable. An answer that is
+//! lost costs no more than what it told of: reserved ids become a gap, and the token of a lease is known to the server
+//! beforehand.
+
+use crate::clock::UnixMicros;
+use crate::lease::{Choice, Holder, Policy, Preferred};
+use crate::reservation::{Outcome, Share, Unfit, Wish};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fmt;
+use std::time::Duration;
+
+/// The form of questions and answers. A registry refuses others.
+pub const VERSION: u32 = 1;
+
+/// A registry: which tables, and on which timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registry {
+    /// Tells it from others, and from what a dump of it was restored into: cluster, database and extension.
+    pub identity: String,
+    /// Its timeline: grows with each promotion.
+    pub timeline: u32,
+}
+
+impl Registry {
+    /// Whether this is the registry that was seen before, as it was or after a promotion.
+    ///
+    /// # Errors
+    /// [`Stranger`].
+    pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
+        if self.identity != seen.identity {
+            Err(Stranger::Another)
+        } else if self.timeline < seen.timeline {
+            Err(Stranger::Former { timeline: self.timeline, seen: seen.timeline })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Why a registry is not the one that was seen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stranger {
+    /// It is another one, or was restored from a dump.
+    Another,
+    /// It is the former primary of one that was promoted since.
+    Former {
+        /// Its timeline.
+        timeline: u32,
+        /// The latest that was seen.
+        seen: u32,
+    },
+}
+
+/// A question.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Which registry is meant; None where any will do.
+    pub registry: Option<Registry>,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// What is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ask {
+    /// Who are you?
+    Introduce,
+    /// Which tags are there?
+    Tags,
+    /// Have these tags, and let none of them be behind.
+    HandOver {
+        /// Their rows.
+        rows: Vec<Box<RawValue>>,
+        /// Which one of several registries is asked.
+        share: Option<Share>,
+    },
+    /// Reserve ids of these tags.
+    Reserve(Vec<Want>),
+    /// Give me a worker id.
+    Lease(Box<LeaseWish>),
+    /// Move the horizon of my lease on.
+    Renew {
+        /// The worker id,
+        worker: u32,
+        /// the token that its row has,
+        token: i64,
+        /// and what it is to say from now on.
+        entry: Entry,
+    },
+    /// Another may have this worker id.
+    Release {
+        /// The datacenter,
+        datacenter: u32,
+        /// the worker id,
+        worker: u32,
+        /// its token,
+        token: i64,
+        /// and the instant from which it is free.
+        from: UnixMicros,
+    },
+}
+
+/// What is wanted of a tag.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Want {
+    /// The tag.
+    pub tag: String,
+    /// Whether it is to be made if there is none.
+    pub create: bool,
+    /// How many ids, and on which terms.
+    pub wish: Wish,
+}
+
+/// What the holder of a worker id writes into its row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The datacenter.
+    pub datacenter: u32,
+    /// By what the row is known as ours from now on.
+    pub token: i64,
+    /// For how long from now, by the registry's clock, we may issue.
+    pub term: Duration,
+    /// Our clock.
+    pub now: UnixMicros,
+    /// The time of our last id.
+    pub last: Option<UnixMicros>,
+    /// Who we are, for people.
+    pub holder: Holder,
+}
+
+/// What there is to go by when a worker id is looked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LeaseWish {
+    /// What to write.
+    pub entry: Entry,
+    /// By which policy.
+    pub policy: Policy,
+    /// The token of the lease that there is.
+    pub token: Option<i64>,
+    /// Worker ids that can't be used now, whoever has them.
+    pub except: Vec<u32>,
+    /// How many worker ids there are.
+    pub capacity: u32,
+    /// Where to begin to look for one; None: where the registry has it.
+    pub preferred: Option<Preferred>,
+    /// How far clocks may differ, in microseconds.
+    pub max_clock_skew: u64,
+}
+
+/// What came of looking for a worker id.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Leased {
+    /// There is one.
+    Taken {
+        /// How it was taken.
+        choice: Choice,
+        /// Below which it may be used.
+        horizon: UnixMicros,
+    },
+    /// Another was faster.
+    Missed,
+    /// There is none to be had.
+    None(NoLease),
+}
+
+/// Why there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoLease {
+    /// What is wrong,
+    pub message: String,
+    /// the figures,
+    pub detail: String,
+    /// and the way out.
+    pub hint: String,
+}
+
+impl NoLease {
+    /// There is none yet.
+    pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        let message = "this server has no worker id yet".to_owned();
+        Self { message, detail: detail.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for NoLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// An answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// Who answers.
+    pub registry: Registry,
+    /// Its clock.
+    pub clock: UnixMicros,
+    /// What it says.
+    pub said: Said,
+}
+
+/// What a registry says.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Said {
+    /// It is this version of the extension.
+    Introduced {
+        /// As in the catalog.
+        version: String,
+    },
+    /// It has these tags.
+    Tags(Vec<Box<RawValue>>),
+    /// It has them now; the first that is not fit for this registry, if any.
+    HandedOver(Option<(String, Unfit)>),
+    /// What came of each.
+    Reserved(Vec<Outcome>),
+    /// What came of it.
+    Leased(Leased),
+    /// The horizon; None where the row has another token.
+    Renewed(Option<UnixMicros>),
+    /// It is done.
+    Released,
+    /// It is not the registry that is meant.
+    Stranger(Stranger),
+    /// It speaks another version than the question.
+    Version(u32),
+}
+
+impl Request {
+    /// As text.
+    ///
+    /// # Errors
+    /// Those of the serialiser.
+    pub fn to_text(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self).map(|json| ascii(&json))
+    }
+
+    /// From text; None where it is of another version.
+    ///
+    /// # Errors
+    /// It is no question.
+    pub fn from_text(text: &str) -> serde_json::Result<Option<Self>> {
+        #[derive(Deserialize)]
+        struct Form {
+            version: u32,
+        }
+        let form: Form = serde_json::from_str(text)?;
+        if form.version == VERSION { serde_json::from_str(text).map(Some) } else { Ok(None) }
+    }
+}
+
+impl Answer {
+    /// As text.
+    ///
+    /// # Errors
+    /// Those of the serialiser.
+    pub fn to_text(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self).map(|json| ascii(&json))
+    }
+
+    /// From text.
+    ///
+    /// # Errors
+    /// It is no answer.
+    pub fn from_text(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
+}
+
+/// JSON whose other letters are escaped: databases in any encoding can pass it on.
+fn ascii(json: &str) -> String {
+    use std::fmt::Write;
+    let mut escaped = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if letter.is_ascii() {
+            escaped.push(letter);
+        } else {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                // Writing to a string can't fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            }
+        }
+    }
+    escaped
+}

@@ -1,0 +1,162 @@
+//! Asking another Postgres, without ever waiting where cancel and shutdown can't reach.
+//!
+//! libpq is not linked: it comes into a process when the first connection is opened ([`functions`]). Its calls are
+//! the asynchronous ones; between them a process sleeps on the socket and its latch ([`patience`]), so that cancel,
+//! `statement_timeout` and SIGTERM end a wait at once.
+//!
+//! An interrupt throws an error, which unwinds through here as a panic does: a connection that is being opened or
+//! asked is then dropped, and so closed. Where a process ends instead (shutdown of a session, death of the
+//! postmaster), the kernel closes it.
+//!
+//! Closing never waits: what is left to be sent is dropped, and no cancel request goes to a server that is silent,
+//! since that would need another connection to it. It notices that it lost its client when it next writes or reads.
+//!
+//! One wait is libpq's own: it looks up a host's name by the C library, which may take as long as the resolver's
+//! `timeout` and `attempts` allow, and which no signal ends. With `hostaddr`, nothing is looked up.
+
+mod functions;
+mod handle;
+mod options;
+mod patience;
+
+pub use options::options_of;
+
+use handle::{Answer, Handle, Poll};
+use patience::{Need, Patience};
+use std::ffi::CString;
+use std::time::Duration;
+
+/// What is set for every connection, whatever the options: the last of a name counts.
+const OURS: [(&str, &str); 2] = [("client_encoding", "UTF8"), ("fallback_application_name", "snowflake_ids")];
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// There is no connection; libpq's words.
+    Unreachable(String),
+    /// No answer came within this time. The connection is given up.
+    Silent(Duration),
+    /// The connection broke while the server was asked: whether it did what it was asked is not known.
+    Lost(String),
+    /// An SQL error, and nothing was done. The connection stays good.
+    Refused {
+        /// The SQLSTATE.
+        code: [u8; 5],
+        /// The message.
+        message: String,
+        /// What the server adds to it.
+        detail: Option<String>,
+        /// What it advises.
+        hint: Option<String>,
+    },
+}
+
+/// A connection to another server. Text on it is UTF-8.
+pub struct Connection {
+    /// None once it was given up, and while the server is asked.
+    handle: Option<Handle>,
+}
+
+impl Connection {
+    /// Connects with these options of libpq's. Of several hosts, one that doesn't answer takes all of the time.
+    ///
+    /// # Errors
+    /// [`Failure::Unreachable`] and [`Failure::Silent`]. Where libpq can't be loaded, and where the wait is
+    /// interrupted, an error is thrown.
+    pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, Failure> {
+        let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(OURS);
+        let handle = Handle::start(options).map_err(Failure::Unreachable)?;
+        let mut patience = Patience::new(limit);
+        let mut need = Need::Write;
+        loop {
+            patience.wait(handle.socket(), need)?;
+            need = match handle.poll() {
+                Poll::Reading => Need::Read,
+                Poll::Writing => Need::Write,
+                Poll::Done if handle.never_block() => return Ok(Self { handle: Some(handle) }),
+                Poll::Done | Poll::Failed => return Err(Failure::Unreachable(handle.error())),
+            };
+        }
+    }
+
+    /// Runs a statement with one text argument. Gives the first column of the first row as text; empty where that is
+    /// null, and where there is none.
+    ///
+    /// # Errors
+    /// [`Failure::Silent`], [`Failure::Lost`] and [`Failure::Refused`]; after the first two the connection is closed,
+    /// as it is where the wait is interrupted, by an error that is thrown. [`Failure::Unreachable`] where it was closed
+    /// before, and nothing was asked.
+    pub fn ask(&mut self, sql: &str, argument: &str, limit: Duration) -> Result<String, Failure> {
+        let (Ok(sql), Ok(argument)) = (CString::new(sql), CString::new(argument)) else {
+            return Err(zero_byte());
+        };
+        // Taken out, so that it is closed by whatever ends this early.
+        let handle = self.handle.take().filter(Handle::is_good);
+        let handle =
+            handle.ok_or_else(|| Failure::Unreachable("the connection was closed before".to_owned()))?;
+        if !handle.send(&sql, &argument) {
+            return Err(Failure::Lost(handle.error()));
+        }
+        let mut patience = Patience::new(limit);
+        flush(&handle, &mut patience)?;
+        let answer = receive(&handle, &mut patience);
+        if matches!(answer, Ok(_) | Err(Failure::Refused { .. })) {
+            self.handle = Some(handle);
+        }
+        answer
+    }
+
+    /// Whether nothing is known against it: so a server that closed it is noticed before it is asked. One that went
+    /// away without a word is not.
+    pub fn is_good(&mut self) -> bool {
+        // Once for what the server said before it closed, and once for the end.
+        let good = |handle: &Handle| handle.consume() && handle.consume() && handle.is_good();
+        self.handle = self.handle.take().filter(good);
+        self.handle.is_some()
+    }
+}
+
+/// Sends what did not fit into the socket; a server that does not read until it was read from is read from.
+fn flush(handle: &Handle, patience: &mut Patience) -> Result<(), Failure> {
+    while !handle.flush().map_err(Failure::Lost)? {
+        patience.wait(handle.socket(), Need::ReadOrWrite)?;
+        if !handle.consume() {
+            return Err(Failure::Lost(handle.error()));
+        }
+    }
+    Ok(())
+}
+
+/// Reads to the end of what the server has to say to one statement.
+fn receive(handle: &Handle, patience: &mut Patience) -> Result<String, Failure> {
+    let mut found = Ok(String::new());
+    while let Some(answer) = next(handle, patience)? {
+        match answer.value() {
+            Ok(value) => found = found.map(|_| value),
+            Err(failure @ Failure::Refused { .. }) => found = Err(failure),
+            // Nothing more will come.
+            Err(failure) => return Err(failure),
+        }
+    }
+    found
+}
+
+fn next(handle: &Handle, patience: &mut Patience) -> Result<Option<Answer>, Failure> {
+    while handle.is_busy() {
+        patience.wait(handle.socket(), Need::Read)?;
+        if !handle.consume() {
+            return Err(Failure::Lost(handle.error()));
+        }
+    }
+    Ok(handle.next())
+}
+
+/// What the server would say to a text with a zero byte, which can't be sent to it.
+fn zero_byte() -> Failure {
+    Failure::Refused {
+        code: *b"22021",
+        message: "invalid byte sequence for encoding \"UTF8\": 0x00".to_owned(),
+        detail: None,
+        hint: None,
+    }
+}

@@ -1,0 +1,113 @@
+//! libpq's functions, found when the first of them is needed.
+//!
+//! Most processes never need them, and a server may be built without libpq's headers or come with another version than
+//! the one that this extension was built with; the functions used here are in all of them. The server's own module for
+//! replication needs libpq, and brings it into the process.
+
+use crate::error::raise;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, function_name, pg_sys};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+/// What is linked with libpq and part of every server; from the server's own folder, whatever `dynamic_library_path`.
+const MODULE: &CStr = c"$libdir/libpqwalreceiver";
+
+/// A connection of libpq's.
+#[repr(C)]
+pub struct PgConn([u8; 0]);
+
+/// An answer of libpq's.
+#[repr(C)]
+pub struct PgResult([u8; 0]);
+
+/// An option that libpq knows.
+#[repr(C)]
+pub struct ConnInfoOption {
+    /// Null in the one that ends a list.
+    pub keyword: *const c_char,
+    environment: *const c_char,
+    compiled: *const c_char,
+    value: *const c_char,
+    label: *const c_char,
+    /// How it is shown to people: with a `D` in it, it is for libpq's own purposes.
+    pub display: *const c_char,
+    size: c_int,
+}
+
+/// Called with each notice.
+pub type NoticeReceiver = unsafe extern "C" fn(*mut c_void, *const PgResult);
+
+macro_rules! functions {
+    ($($name:ident = $symbol:literal($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// libpq's functions by their names without the `PQ`.
+        pub struct Functions {
+            $(#[doc = stringify!($symbol)] pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl Functions {
+            /// # Safety
+            /// What has these names in the process is libpq's.
+            unsafe fn find() -> Self {
+                // SAFETY: the types are those of libpq's header, and stay the same as long as its library's name does.
+                unsafe {
+                    Self {
+                        $($name: std::mem::transmute::<
+                            *mut c_void,
+                            unsafe extern "C" fn($($argument),*) $(-> $result)?,
+                        >(symbol($symbol)),)*
+                    }
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    connect_start_params = c"PQconnectStartParams"(*const *const c_char, *const *const c_char, c_int) -> *mut PgConn;
+    connect_poll = c"PQconnectPoll"(*mut PgConn) -> c_uint;
+    finish = c"PQfinish"(*mut PgConn);
+    status = c"PQstatus"(*const PgConn) -> c_uint;
+    socket = c"PQsocket"(*const PgConn) -> c_int;
+    error_message = c"PQerrorMessage"(*const PgConn) -> *const c_char;
+    set_nonblocking = c"PQsetnonblocking"(*mut PgConn, c_int) -> c_int;
+    set_notice_receiver = c"PQsetNoticeReceiver"(*mut PgConn, NoticeReceiver, *mut c_void) -> Option<NoticeReceiver>;
+    send_query_params = c"PQsendQueryParams"(
+        *mut PgConn, *const c_char, c_int, *const c_uint, *const *const c_char, *const c_int, *const c_int, c_int
+    ) -> c_int;
+    flush = c"PQflush"(*mut PgConn) -> c_int;
+    consume_input = c"PQconsumeInput"(*mut PgConn) -> c_int;
+    is_busy = c"PQisBusy"(*mut PgConn) -> c_int;
+    get_result = c"PQgetResult"(*mut PgConn) -> *mut PgResult;
+    result_status = c"PQresultStatus"(*const PgResult) -> c_uint;
+    result_error_message = c"PQresultErrorMessage"(*const PgResult) -> *const c_char;
+    result_error_field = c"PQresultErrorField"(*const PgResult, c_int) -> *const c_char;
+    tuples = c"PQntuples"(*const PgResult) -> c_int;
+    fields = c"PQnfields"(*const PgResult) -> c_int;
+    get_value = c"PQgetvalue"(*const PgResult, c_int, c_int) -> *const c_char;
+    clear = c"PQclear"(*mut PgResult);
+    default_options = c"PQconndefaults"() -> *mut ConnInfoOption;
+    free_options = c"PQconninfoFree"(*mut ConnInfoOption);
+}
+
+/// libpq, which is loaded at the first call. Where it can't be, the server's error is thrown.
+pub fn libpq() -> &'static Functions {
+    static FOUND: OnceLock<Functions> = OnceLock::new();
+    // SAFETY: the name is a constant. The server loads its modules so that what they need is seen by all.
+    FOUND.get_or_init(|| unsafe {
+        pg_sys::load_file(MODULE.as_ptr(), false);
+        Functions::find()
+    })
+}
+
+fn symbol(name: &CStr) -> *mut c_void {
+    // SAFETY: looks for a name.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if found.is_null() {
+        let code = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION;
+        let message = format!("libpq has no function {}", name.to_string_lossy());
+        let report = ErrorReport::new(code, message, function_name!());
+        raise(report.set_detail("The server's module libpqwalreceiver was expected to bring libpq with it."));
+    }
+    found
+}

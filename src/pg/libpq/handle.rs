@@ -1,0 +1,274 @@
+//! A connection as libpq has it, and its answers: each call safe, and none that waits.
+
+use super::Failure;
+use super::functions::{Functions, NoticeReceiver, PgConn, PgResult, libpq};
+use pgrx::pg_sys;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr::{self, NonNull};
+
+// libpq's numbers for what its functions tell.
+const CONNECTION_OK: c_uint = 0;
+const CONNECTION_BAD: c_uint = 1;
+const POLLING_READING: c_uint = 1;
+const POLLING_WRITING: c_uint = 2;
+const POLLING_OK: c_uint = 3;
+const EMPTY_QUERY: c_uint = 0;
+const COMMAND_OK: c_uint = 1;
+const TUPLES_OK: c_uint = 2;
+const FATAL_ERROR: c_uint = 7;
+
+/// How far connecting has come.
+pub enum Poll {
+    /// It goes on when something can be read.
+    Reading,
+    /// It goes on when something can be written.
+    Writing,
+    /// It is connected.
+    Done,
+    /// It never will be.
+    Failed,
+}
+
+/// A connection, and one of the file descriptors that the server lets a process have.
+pub struct Handle {
+    libpq: &'static Functions,
+    connection: NonNull<PgConn>,
+    _descriptor: Descriptor,
+}
+
+impl Handle {
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// Why it can't.
+    pub fn start<'a>(options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
+        let options: Result<Vec<_>, _> =
+            options.map(|(name, value)| Ok((CString::new(name)?, CString::new(value)?))).collect();
+        let options = options.map_err(|_: std::ffi::NulError| "an option has a zero byte".to_owned())?;
+        let end = [ptr::null::<c_char>()];
+        let names: Vec<_> = options.iter().map(|(name, _)| name.as_ptr()).chain(end).collect();
+        let values: Vec<_> = options.iter().map(|(_, value)| value.as_ptr()).chain(end).collect();
+
+        let libpq = libpq();
+        let descriptor = Descriptor::acquire().ok_or("this server has too many files open")?;
+        // SAFETY: two arrays of the same length that end with null; what they point to outlives the call.
+        let connection = unsafe { (libpq.connect_start_params)(names.as_ptr(), values.as_ptr(), 0) };
+        let connection = NonNull::new(connection).ok_or("out of memory")?;
+        let handle = Self { libpq, connection, _descriptor: descriptor };
+        let ignore: NoticeReceiver = ignore_notice;
+        // SAFETY: the connection is there until it is dropped, here as in all that follows; the receiver needs nothing.
+        unsafe { (libpq.set_notice_receiver)(handle.connection.as_ptr(), ignore, ptr::null_mut()) };
+        if handle.status() == CONNECTION_BAD { Err(handle.error()) } else { Ok(handle) }
+    }
+
+    /// Goes on with connecting.
+    pub fn poll(&self) -> Poll {
+        // SAFETY: as above.
+        match unsafe { (self.libpq.connect_poll)(self.connection.as_ptr()) } {
+            POLLING_READING => Poll::Reading,
+            POLLING_WRITING => Poll::Writing,
+            POLLING_OK => Poll::Done,
+            _ => Poll::Failed,
+        }
+    }
+
+    /// Has nothing block from now on, closing included. Gives whether it is so.
+    pub fn never_block(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.libpq.set_nonblocking)(self.connection.as_ptr(), 1) == 0 }
+    }
+
+    /// What to wait for; another one whenever libpq tries another address.
+    pub fn socket(&self) -> c_int {
+        // SAFETY: as above.
+        unsafe { (self.libpq.socket)(self.connection.as_ptr()) }
+    }
+
+    fn status(&self) -> c_uint {
+        // SAFETY: as above.
+        unsafe { (self.libpq.status)(self.connection.as_ptr()) }
+    }
+
+    /// Whether libpq takes it for connected.
+    pub fn is_good(&self) -> bool {
+        self.status() == CONNECTION_OK
+    }
+
+    /// What went wrong last.
+    pub fn error(&self) -> String {
+        // SAFETY: as above; the text is libpq's until the next call, and copied.
+        unsafe { one_line((self.libpq.error_message)(self.connection.as_ptr())) }
+    }
+
+    /// Has a statement with one text argument sent. Gives whether that was begun.
+    pub fn send(&self, sql: &CStr, argument: &CStr) -> bool {
+        /// Values as text.
+        const TEXT: c_int = 0;
+        let types = [pg_sys::TEXTOID.to_u32()];
+        let values = [argument.as_ptr()];
+        let (no_lengths, no_formats) = (ptr::null(), ptr::null());
+        // SAFETY: as above; one type and one value, and texts need neither length nor format. All is copied.
+        unsafe {
+            (self.libpq.send_query_params)(
+                self.connection.as_ptr(),
+                sql.as_ptr(),
+                1,
+                types.as_ptr(),
+                values.as_ptr(),
+                no_lengths,
+                no_formats,
+                TEXT,
+            ) == 1
+        }
+    }
+
+    /// Sends what the socket takes; whether that was all.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn flush(&self) -> Result<bool, String> {
+        // SAFETY: as above.
+        match unsafe { (self.libpq.flush)(self.connection.as_ptr()) } {
+            0 => Ok(true),
+            1 => Ok(false),
+            _ => Err(self.error()),
+        }
+    }
+
+    /// Takes in what has come. Gives whether the connection is still there.
+    pub fn consume(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.libpq.consume_input)(self.connection.as_ptr()) == 1 }
+    }
+
+    /// Whether [`next`](Self::next) would wait.
+    pub fn is_busy(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.libpq.is_busy)(self.connection.as_ptr()) == 1 }
+    }
+
+    /// The next answer to the statement that was sent; None after the last. To be called when it is not busy.
+    pub fn next(&self) -> Option<Answer> {
+        // SAFETY: as above; an answer is the caller's.
+        let answer = NonNull::new(unsafe { (self.libpq.get_result)(self.connection.as_ptr()) })?;
+        Some(Answer { libpq: self.libpq, answer })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: it was there until now.
+        unsafe { (self.libpq.finish)(self.connection.as_ptr()) };
+    }
+}
+
+/// Notices would go to the server's log without a word about where they come from.
+unsafe extern "C" fn ignore_notice(_nothing: *mut c_void, _notice: *const PgResult) {}
+
+/// A file descriptor that the server counts as this process's, and doesn't use for its own files.
+struct Descriptor;
+
+impl Descriptor {
+    fn acquire() -> Option<Self> {
+        // SAFETY: counts within this process.
+        unsafe { pg_sys::AcquireExternalFD() }.then_some(Self)
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: it was acquired, and is closed: a handle's fields are dropped after the handle itself.
+        unsafe { pg_sys::ReleaseExternalFD() };
+    }
+}
+
+/// What a server answered.
+pub struct Answer {
+    libpq: &'static Functions,
+    answer: NonNull<PgResult>,
+}
+
+impl Answer {
+    /// The first column of the first row; empty where that is null, or there is none.
+    ///
+    /// # Errors
+    /// The statement failed.
+    pub fn value(&self) -> Result<String, Failure> {
+        let answer = self.answer.as_ptr();
+        // SAFETY: the answer is there until it is dropped, here as in all that follows.
+        match unsafe { (self.libpq.result_status)(answer) } {
+            EMPTY_QUERY | COMMAND_OK => Ok(String::new()),
+            // SAFETY: as above; what is asked for is there, and an empty text where it is null.
+            TUPLES_OK => Ok(unsafe {
+                if (self.libpq.tuples)(answer) > 0 && (self.libpq.fields)(answer) > 0 {
+                    text((self.libpq.get_value)(answer, 0, 0))
+                } else {
+                    String::new()
+                }
+            }),
+            FATAL_ERROR => Err(self.failure()),
+            other => {
+                Err(Failure::Lost(format!("the answer is neither rows nor an error, but of kind {other}")))
+            }
+        }
+    }
+
+    fn failure(&self) -> Failure {
+        let code = self.field(b'C').and_then(|code| code.into_bytes().try_into().ok());
+        let ended = self.field(b'V').is_some_and(|severity| matches!(severity.as_str(), "FATAL" | "PANIC"));
+        match (code, self.field(b'M')) {
+            (Some(code), Some(message)) if !ended => {
+                let [detail, hint] = [b'D', b'H'].map(|field| self.field(field));
+                Failure::Refused { code, message, detail, hint }
+            }
+            // Said by the server as it closes the connection,
+            (_, Some(message)) => Failure::Lost(message),
+            // or by libpq when it finds it closed.
+            // SAFETY: as above; the text lives as long as the answer.
+            _ => Failure::Lost(unsafe { one_line((self.libpq.result_error_message)(self.answer.as_ptr())) }),
+        }
+    }
+
+    /// A part of an error, by its letter in the protocol.
+    fn field(&self, letter: u8) -> Option<String> {
+        // SAFETY: as above; the text lives as long as the answer.
+        unsafe {
+            let field = (self.libpq.result_error_field)(self.answer.as_ptr(), letter.into());
+            (!field.is_null()).then(|| text(field))
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        // SAFETY: it was there until now.
+        unsafe { (self.libpq.clear)(self.answer.as_ptr()) };
+    }
+}
+
+/// # Safety
+/// A text that ends with a zero byte.
+unsafe fn text(text: *const c_char) -> String {
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+/// libpq's messages have lines: sentences, one for each address that was tried, and after a tab the rest of one.
+///
+/// # Safety
+/// A text that ends with a zero byte.
+unsafe fn one_line(message: *const c_char) -> String {
+    // SAFETY: as above.
+    let message = unsafe { text(message) };
+    message.lines().filter(|line| !line.trim().is_empty()).fold(String::new(), |all, line| {
+        let more = line.trim();
+        let gap = match () {
+            () if all.is_empty() => "",
+            () if all.ends_with(['.', '?', '!']) => " ",
+            () if more.starts_with(char::is_uppercase) => ". ",
+            () if line.starts_with('\t') => " ",
+            () => "; ",
+        };
+        all + gap + more
+    })
+}

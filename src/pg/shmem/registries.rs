@@ -1,0 +1,193 @@
+//! How the registries of all databases fare, in shared memory: for those who ask them, and for the view.
+
+use super::Block;
+use crate::pg::clock::{SystemClock, uptime};
+use crate::segment::slot::Caption;
+use crate::settings::Config;
+use snowflake_ids_core::clock::{human, micros};
+use snowflake_ids_core::roster::Health;
+use snowflake_ids_core::{Clock, UnixMicros};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64};
+use std::time::Duration;
+
+/// How many are noted. Of more, nothing is known but what is asked of them now.
+const MOST: usize = 64;
+
+/// What is known of one registry of one database since the server's start. Several workers may write at once.
+#[derive(Default)]
+pub struct Entry {
+    /// The oid of the database, and above it the place among its registries, from 1; 0: unused.
+    key: AtomicU64,
+    /// How often it was asked, how often it gave no answer, and how often since it gave one.
+    pub calls: AtomicU64,
+    /// See above.
+    pub failures: AtomicU64,
+    in_a_row: AtomicU64,
+    /// Since when an answer is waited for, in microseconds of uptime; 0: none is.
+    asked_at: AtomicU64,
+    /// When it gave no answer last, in microseconds of uptime.
+    failed_at: AtomicU64,
+    /// The same by the clock; 0: never. When it answered last; 0: never.
+    pub last_failure: AtomicI64,
+    /// See above.
+    pub last_answer: AtomicI64,
+    /// How long that took, in microseconds.
+    pub last_duration: AtomicU64,
+    writing: AtomicBool,
+    server: Caption<8>,
+    error: Caption<64>,
+    hint: Caption<32>,
+}
+
+impl Entry {
+    /// Notes that it is asked.
+    pub fn asked(&self) {
+        self.asked_at.store(micros(uptime()), Relaxed);
+    }
+
+    /// Notes an answer.
+    pub fn answered(&self, took: Duration) {
+        self.asked_at.store(0, Relaxed);
+        self.calls.fetch_add(1, Relaxed);
+        if self.in_a_row.swap(0, Relaxed) > 0 {
+            self.write(&self.error, "");
+        }
+        self.last_answer.store(SystemClock.now().0, Relaxed);
+        self.last_duration.store(micros(took), Relaxed);
+    }
+
+    /// Notes that there was none, and why.
+    pub fn failed(&self, why: &str, hint: &str) {
+        self.asked_at.store(0, Relaxed);
+        self.calls.fetch_add(1, Relaxed);
+        self.failures.fetch_add(1, Relaxed);
+        self.in_a_row.fetch_add(1, Relaxed);
+        self.failed_at.store(micros(uptime()), Relaxed);
+        self.last_failure.store(SystemClock.now().0, Relaxed);
+        self.complain(why, hint);
+    }
+
+    /// Notes what is wrong with what it answers, and what to do about it; whether that is news.
+    pub fn complain(&self, why: &str, hint: &str) -> bool {
+        let news = self.error() != why;
+        self.write(&self.error, why);
+        self.write(&self.hint, hint);
+        news
+    }
+
+    /// What is wrong with it, if anything.
+    fn complaint(&self) -> Option<String> {
+        let error = self.error();
+        let since = self.asked_at.load(Relaxed);
+        if error.is_empty() && since != 0 {
+            let waited = micros(uptime()).saturating_sub(since) / 1_000 * 1_000;
+            return Some(format!("it was asked {} ago, and has not answered yet", human(waited)));
+        }
+        Some(error).filter(|error| !error.is_empty())
+    }
+
+    /// The foreign server.
+    pub fn server(&self) -> String {
+        self.server.read().1
+    }
+
+    /// What there is to go by when it is to be asked again.
+    pub fn health(&self) -> Health {
+        Health {
+            failures: u32::try_from(self.in_a_row.load(Relaxed)).unwrap_or(u32::MAX),
+            failed_at: Duration::from_micros(self.failed_at.load(Relaxed)),
+        }
+    }
+
+    /// Why it did not answer last; empty where it always did.
+    pub fn error(&self) -> String {
+        self.error.read().1
+    }
+
+    /// When it is asked again; None where it answers.
+    pub fn retry_at(&self) -> Option<UnixMicros> {
+        let health = self.health();
+        let pause = health.retry_at().checked_sub(health.failed_at)?;
+        (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(micros(pause)))
+    }
+
+    /// One process at a time; what another writes meanwhile is as good.
+    fn write<const WORDS: usize>(&self, caption: &Caption<WORDS>, text: &str) {
+        if !self.writing.swap(true, AcqRel) {
+            caption.write(text);
+            self.writing.store(false, Release);
+        }
+    }
+
+    /// Begins anew where it is another server now.
+    fn is_for(&self, server: &str) {
+        if self.server.read().1 != server {
+            for count in [&self.calls, &self.failures, &self.in_a_row, &self.last_duration] {
+                count.store(0, Relaxed);
+            }
+            self.last_failure.store(0, Relaxed);
+            self.last_answer.store(0, Relaxed);
+            self.write(&self.error, "");
+            self.write(&self.server, server);
+        }
+    }
+}
+
+static REGISTRIES: AtomicPtr<[Entry; MOST]> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The entry of a registry of a database; None where there is no place for it, or no shared memory.
+pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Entry> {
+    let key = key(database, position);
+    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
+    let all = unsafe { REGISTRIES.load(Relaxed).as_ref() }?;
+    let found = all.iter().find(|entry| {
+        let theirs = entry.key.load(Acquire);
+        theirs == key || theirs == 0 && claim(&entry.key, key)
+    })?;
+    found.is_for(server);
+    Some(found)
+}
+
+/// The same, where there is one already.
+pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
+    let key = key(database, position);
+    // SAFETY: as above.
+    let all = unsafe { REGISTRIES.load(Relaxed).as_ref() }?;
+    all.iter().find(|entry| entry.key.load(Acquire) == key)
+}
+
+/// What is wrong with the registries of a database: their names, why, and what to do about it.
+pub fn complaints(database: u32) -> Vec<(String, String, String)> {
+    let each = (0..).map_while(|position| find(database, position));
+    each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.hint.read().1))).collect()
+}
+
+fn key(database: u32, position: u32) -> u64 {
+    (u64::from(position) + 1) << 32 | u64::from(database)
+}
+
+/// Whether it is ours now: another may have been faster, even for the same.
+fn claim(place: &AtomicU64, key: u64) -> bool {
+    place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
+}
+
+/// The block, as the server lays it out.
+pub const BLOCK: Block = Block { name: c"snowflake_ids registries", size, fill, attach };
+
+fn size(_: &Config) -> usize {
+    size_of::<[Entry; MOST]>()
+}
+
+unsafe fn attach(block: *mut u8) {
+    REGISTRIES.store(block.cast(), Relaxed);
+}
+
+#[allow(clippy::cast_ptr_alignment, reason = "blocks begin with a cache line")]
+unsafe fn fill(block: *mut u8, _: &Config) {
+    let first: *mut Entry = block.cast();
+    for place in 0..MOST {
+        // SAFETY: the block is writable, aligned to a cache line and of the size above.
+        unsafe { first.add(place).write(Entry::default()) };
+    }
+}

@@ -1,0 +1,184 @@
+//! Beginning to use registries, and ending it: what is checked first, and what has to change at once.
+
+use super::call::{Caller, NoAnswer, options};
+use crate::error::{raise, spi};
+use crate::pg::catalog::Source;
+use crate::pg::clock::SystemClock;
+use crate::pg::shmem::generator::shared;
+use crate::pg::shmem::leases::leases;
+use crate::pg::transaction::{self, Hooks};
+use crate::pg::{database, server};
+use crate::segment::failure::TagFailure;
+use crate::segment::place;
+use crate::store::registry::{self as store, Site};
+use crate::worker::lease;
+use crate::{settings, tenure};
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
+use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
+use serde_json::value::RawValue;
+use snowflake_ids_core::lease::check_clock;
+use snowflake_ids_core::reservation::{Share, Unfit};
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::wire::{self, Answer, Ask, Said};
+use snowflake_ids_core::{Clock, Explain};
+use std::sync::Once;
+use std::sync::atomic::Ordering::Release;
+
+type Checked<T> = Result<T, Box<ErrorReport>>;
+
+/// Asks a foreign server which registry it is, and whether this server can use it.
+///
+/// # Errors
+/// Why not. What is wrong with the foreign server itself is thrown.
+pub fn introduce(server: &str) -> Checked<wire::Registry> {
+    let answer = ask(&mut Caller::default(), server, None, Ask::Introduce)?;
+    let Said::Introduced { version } = answer.said else { return Err(garbled(server)) };
+    if version != env!("CARGO_PKG_VERSION") {
+        return Err(refusal(
+            NOT_READY,
+            server,
+            "it has another version of the extension",
+            &format!("It has {version}, and this server {}.", env!("CARGO_PKG_VERSION")),
+            "Install the same version on both servers.",
+        ));
+    }
+    if super::this().is_some_and(|this| this.identity == answer.registry.identity) {
+        return Err(refusal(
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            server,
+            "it is this very database",
+            "The foreign server leads back here.",
+            "Without a foreign server a database is its own registry: SELECT snowflake_ids.use_local_registry().",
+        ));
+    }
+    let skew = check_clock(SystemClock.now(), answer.clock, None, settings::max_clock_skew());
+    skew.map_err(|skew| {
+        let (detail, hint) = (skew.detail().unwrap_or_default(), skew.hint().unwrap_or_default());
+        refusal(NOT_READY, server, &skew.to_string(), &detail, &hint)
+    })?;
+    Ok(answer.registry)
+}
+
+/// Sees to it that no registry is behind the tags of this database, nor behind each other.
+///
+/// # Errors
+/// A registry can't be asked, or a tag's row is not fit for it.
+pub fn hand_over() -> Checked<()> {
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    let (sites, mut rows) =
+        source.as_owner(|| Ok((store::sites()?, store::known_tags()?))).map_err(|error| of_spi(&error))?;
+    let mut caller = Caller::default();
+    if sites.len() > 1 {
+        for site in &sites {
+            match ask_site(&mut caller, site, Ask::Tags)?.said {
+                Said::Tags(theirs) => rows.extend(theirs),
+                _ => return Err(garbled(&site.server)),
+            }
+        }
+    }
+    for site in &sites {
+        give(&mut caller, site, sites.len(), rows.clone())?;
+    }
+    Ok(())
+}
+
+fn give(caller: &mut Caller, site: &Site, of: usize, rows: Vec<Box<RawValue>>) -> Checked<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    match ask_site(caller, site, Ask::HandOver { rows, share: share(site, of) })?.said {
+        Said::HandedOver(None) => Ok(()),
+        Said::HandedOver(Some((tag, unfit))) => Err(unfit_row(&site.server, &tag, unfit)),
+        _ => Err(garbled(&site.server)),
+    }
+}
+
+/// Which of several registries this one is; None where there is one.
+pub fn share(site: &Site, of: usize) -> Option<Share> {
+    u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: site.position, of })
+}
+
+/// Takes away what is in the buffers of this database, and has the worker id looked after when this is committed.
+/// What was reserved before can't be published any more: refills are held up by the locks that the caller has.
+///
+/// # Errors
+/// The state can't be written.
+pub fn switch() -> Checked<()> {
+    static HOOKS: Hooks = Hooks {
+        watched: Once::new(),
+        before_commit: || (),
+        committed: look_after_lease,
+        ended: || (),
+        subtransaction_aborted: |_| (),
+        subtransaction_committed: |_, _| (),
+    };
+    place::leave_all(server::database(), None);
+    let Some(shared) = shared().filter(|shared| matches!(shared.identity, Identity::Leased { .. })) else {
+        return Ok(());
+    };
+    let named = settings::database();
+    if named.is_empty() || database::of_name(&named) == Some(server::database()) {
+        tenure::change(shared, |state, _| state.registry = Some(server::database()))
+            .map_err(|hindrance| Box::new(hindrance.into()))?;
+    } else {
+        pgrx::notice!(
+            "worker ids are still leased from database \"{named}\", which snowflake_ids.database names"
+        );
+    }
+    transaction::watch(&HOOKS);
+    Ok(())
+}
+
+/// Called after every commit of a session that has switched once: then there is nothing to do, which is found out soon.
+fn look_after_lease() {
+    if let Some(leases) = leases() {
+        leases.renew.store(true, Release);
+        leases.request.ask();
+        lease::call(leases);
+    }
+}
+
+fn ask(caller: &mut Caller, server: &str, seen: Option<&wire::Registry>, ask: Ask) -> Checked<Answer> {
+    // What is wrong with the foreign server is thrown: the caller is to know which one it is.
+    let options = PgTryBuilder::new(|| options(server))
+        .catch_others(|error| {
+            let (CaughtError::PostgresError(report)
+            | CaughtError::ErrorReport(report)
+            | CaughtError::RustPanic { ereport: report, .. }) = error;
+            let hint = NoAnswer::NoServer(String::new()).hint();
+            raise(*refusal(report.sql_error_code(), server, report.message(), "", hint))
+        })
+        .execute();
+    let answer = caller.ask_at(server, &options, seen, ask, settings::registry_timeout());
+    answer.map_err(|no_answer| refused(server, &no_answer))
+}
+
+fn ask_site(caller: &mut Caller, site: &Site, what: Ask) -> Checked<Answer> {
+    ask(caller, &site.server, Some(&site.seen), what)
+}
+
+fn refused(server: &str, why: &NoAnswer) -> Box<ErrorReport> {
+    refusal(why.code(), server, &why.to_string(), why.detail(), why.hint())
+}
+
+fn garbled(server: &str) -> Box<ErrorReport> {
+    refused(server, &NoAnswer::Garbled("it answers another question".to_owned()))
+}
+
+const NOT_READY: Code = Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+
+fn refusal(code: Code, server: &str, why: &str, detail: &str, hint: &str) -> Box<ErrorReport> {
+    let message = format!("cannot use registry \"{server}\": {why}");
+    let report = ErrorReport::new(code, message, function_name!());
+    Box::new(if detail.is_empty() { report } else { report.set_detail(detail) }.set_hint(hint))
+}
+
+fn unfit_row(server: &str, tag: &str, unfit: Unfit) -> Box<ErrorReport> {
+    let why = format!("segment tag \"{tag}\" there is not fit");
+    refusal(NOT_READY, server, &why, &unfit.detail(), &unfit.hint(tag))
+}
+
+fn of_spi(error: &SpiError) -> Box<ErrorReport> {
+    Box::new(spi(error))
+}

@@ -1,0 +1,116 @@
+//! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
+
+use crate::error::sentence;
+use crate::pg::cluster;
+use crate::pg::tag;
+use crate::pg::text::from_utf8;
+use crate::store::registry as tags;
+use crate::store::segment::{self, Create, Patience};
+use crate::store::worker as store;
+use pgrx::spi::SpiError;
+use serde_json::value::RawValue;
+use snowflake_ids_core::lease::{Policy, Preferred, Search, check_clock};
+use snowflake_ids_core::reservation::{Outcome, Share, Unfit};
+use snowflake_ids_core::wire::{Ask, LeaseWish, Leased, NoLease, Said, Want};
+use snowflake_ids_core::{Explain, UnixMicros};
+
+/// How many holders an error lists.
+const LISTED: i32 = 20;
+
+/// Answers a question about worker ids or tags. `now` is the registry's clock.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn answer(ask: Ask, now: UnixMicros) -> Result<Said, SpiError> {
+    Ok(match ask {
+        Ask::Introduce => Said::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
+        Ask::Tags => Said::Tags(tags::tags()?),
+        Ask::HandOver { rows, share } => Said::HandedOver(hand_over(&rows, share)?),
+        Ask::Reserve(wants) => Said::Reserved(wants.into_iter().map(reserve).collect::<Result<_, _>>()?),
+        Ask::Lease(wish) => Said::Leased(lease(&wish, now)?),
+        Ask::Renew { worker, token, entry } => Said::Renewed(store::renew(worker, token, &entry, now)?),
+        Ask::Release { datacenter, worker, token, from } => {
+            store::release(datacenter, worker, token, from)?;
+            Said::Released
+        }
+    })
+}
+
+fn hand_over(rows: &[Box<RawValue>], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
+    for row in rows {
+        if let Some(unfit) = tags::hand_over(row, share)? {
+            return Ok(Some(unfit));
+        }
+    }
+    Ok(None)
+}
+
+/// Many servers may want the same tag at once: each waits for its turn.
+fn reserve(want: Want) -> Result<Outcome, SpiError> {
+    let Ok(tag) = tag::checked(&from_utf8(&want.tag)) else { return Ok(Outcome::Unknown) };
+    let create = if want.create { Create::Yes(want.wish.share) } else { Create::No };
+    segment::reserve(&tag, create, Patience::Some, || want.wish)
+}
+
+/// Chooses a worker id and takes it.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn lease(wish: &LeaseWish, now: UnixMicros) -> Result<Leased, SpiError> {
+    let LeaseWish { entry, policy, capacity, .. } = wish;
+    let (highest, latest) = store::overview(entry, now)?;
+    if let Err(skew) = check_clock(entry.now, now, latest, wish.max_clock_skew) {
+        let detail = format!("{skew}. {}", skew.detail().unwrap_or_default());
+        return Ok(Leased::None(NoLease::yet(sentence(&detail), skew.hint().unwrap_or_default())));
+    }
+    let own = [wish.token, Some(entry.token)];
+    // Above all that there are is one that nobody had: then there is no need to look at them.
+    let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
+    let above = above.filter(|_| *policy == Policy::Disposable);
+    let preferred = wish.preferred.unwrap_or_else(|| Preferred::shared(cluster::timeline(), *capacity));
+    let search = Search {
+        policy: *policy,
+        own,
+        except: &wish.except,
+        preferred: above.map_or(preferred, |worker| Preferred { worker, share: 1, only: false }),
+        capacity: *capacity,
+        now,
+    };
+    let rows = store::rows(entry.datacenter, above.is_none(), own)?;
+    let Some(choice) = search.choose(&rows) else {
+        return none_free(wish, preferred, now).map(Leased::None);
+    };
+    let taken = store::take(&choice, entry, now)?;
+    Ok(taken.map_or(Leased::Missed, |horizon| Leased::Taken { choice, horizon }))
+}
+
+/// Who has them all.
+fn none_free(wish: &LeaseWish, preferred: Preferred, now: UnixMicros) -> Result<NoLease, SpiError> {
+    let (datacenter, capacity) = (wish.entry.datacenter, wish.capacity);
+    let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
+    let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
+                    choose a snowflake_ids.layout with more worker bits.";
+    if preferred.only {
+        let Preferred { worker, share, .. } = preferred;
+        let first = worker - worker % share;
+        detail = format!(
+            "{detail} This server, whose registry is its own, may use {first} to {}.",
+            first + share - 1
+        );
+    }
+    if wish.policy == Policy::Disposable {
+        detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that anybody had.");
+        hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \
+                with more worker bits.";
+    }
+    let holders = store::holders(datacenter, capacity - 1, LISTED, now)?;
+    if !holders.is_empty() {
+        let more = if holders.len() < usize::try_from(LISTED).unwrap_or(0) { "" } else { ", ..." };
+        detail = format!("{detail} Leased are: {}{more}.", holders.join(", "));
+    }
+    if !wish.except.is_empty() {
+        let except: Vec<String> = wish.except.iter().map(u32::to_string).collect();
+        detail = format!("{detail} The clock has not passed the ids issued here as {}.", except.join(", "));
+    }
+    Ok(NoLease { message: "no worker id is free".into(), detail, hint: hint.into() })
+}

@@ -1,0 +1,144 @@
+//! Registries that are other servers: answering as one, and what using some takes. The functions for administrators are
+//! written in SQL, in the file beside this one.
+
+use crate::error::{Unready, bad_argument, spi};
+use crate::pg::catalog::Source;
+use crate::pg::clock::SystemClock;
+use crate::pg::text::Text;
+use crate::pg::{guc, server};
+use crate::registry::{self, serve};
+use crate::segment::failure::TagFailure;
+use crate::segment::own;
+use pgrx::PgTryBuilder;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::wire::{self, Answer, Request, Said};
+use std::panic::AssertUnwindSafe;
+
+/// Answers another server: see `snowflake_ids_core::wire`. What it did is durable when its transaction is.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
+fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
+    if server::in_recovery() {
+        return Err(Unready::InRecovery.report("snowflake_ids.registry_serve"));
+    }
+    let this = registry::this().ok_or(TagFailure::NoTable)?;
+    let request = Request::from_text(request.as_str())
+        .map_err(|error| bad_argument("the request is not understood", format!("{error}.")))?;
+    let said = match request {
+        None => Said::Version(wire::VERSION),
+        Some(request) => match request.registry.map(|meant| this.check(&meant)) {
+            Some(Err(stranger)) => Said::Stranger(stranger),
+            _ => serve(request.ask)?,
+        },
+    };
+    let answer = Answer { registry: this, clock: SystemClock.now(), said };
+    answer.to_text().map_err(|error| bad_argument("the answer can't be written", format!("{error}.")))
+}
+
+/// Changes of rows are not this session's: whoever has ids in buffers keeps them.
+fn serve(ask: wire::Ask) -> Result<Said, ErrorReport> {
+    let source = Source::find().ok_or(TagFailure::NoTable)?;
+    // What is handed out must have reached the disk, whatever the role's settings are.
+    if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
+        guc::set_for_transaction(c"synchronous_commit", c"on");
+    }
+    guc::set_for_transaction(c"lock_timeout", c"1s");
+    own::keep_quiet(true);
+    let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, SystemClock.now())));
+    let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
+    said.map_err(|error| spi(&error))
+}
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::server;
+    use crate::pg::shmem::registries;
+    use crate::pg::text::{Text, legible};
+    use crate::registry::join;
+    use crate::segment::own;
+    use crate::sql::time;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::UnixMicros;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    /// Which registry a foreign server is, if this server can use it.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn registry_introduce(
+        server: Text<'_>,
+    ) -> Result<TableIterator<'static, (name!(identity, String), name!(timeline, i32))>, ErrorReport> {
+        let found = join::introduce(server.as_str()).map_err(|report| *report)?;
+        Ok(TableIterator::once((found.identity, found.timeline.cast_signed())))
+    }
+
+    /// Sees to it that the registries in use know of the tags of this database.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn registry_hand_over() -> Result<(), ErrorReport> {
+        join::hand_over().map_err(|report| *report)
+    }
+
+    /// Has the change of registries take effect.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn registry_switch() -> Result<(), ErrorReport> {
+        join::switch().map_err(|report| *report)
+    }
+
+    /// Whether the transaction has changed tags.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn registry_is_busy() -> bool {
+        !own::is_empty()
+    }
+
+    /// How a registry of a database fares since the server's start.
+    #[pg_extern(volatile, parallel_safe, strict)]
+    fn registry_health(
+        position: i32,
+    ) -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(calls, i64),
+                name!(failures, i64),
+                name!(failures_in_a_row, i64),
+                name!(last_answer, Option<TimestampWithTimeZone>),
+                name!(last_duration, Option<Interval>),
+                name!(last_failure, Option<TimestampWithTimeZone>),
+                name!(error, Option<String>),
+                name!(retry_at, Option<TimestampWithTimeZone>),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let entry = registries::find(server::database(), position.cast_unsigned());
+        let Some(entry) = entry else { return Ok(TableIterator::empty()) };
+        let instant = |at: i64| (at != 0).then(|| time::to_sql(UnixMicros(at))).transpose();
+        let took = Some(entry.last_duration.load(Relaxed)).filter(|took| *took > 0);
+        Ok(TableIterator::once((
+            entry.calls.load(Relaxed).cast_signed(),
+            entry.failures.load(Relaxed).cast_signed(),
+            entry.health().failures.into(),
+            instant(entry.last_answer.load(Relaxed))?,
+            took.map(time::interval).transpose()?,
+            instant(entry.last_failure.load(Relaxed))?,
+            Some(legible(&entry.error())).filter(|error| !error.is_empty()),
+            entry.retry_at().map(time::to_sql).transpose()?,
+        )))
+    }
+}
+
+extension_sql_file!(
+    "registry.sql",
+    name = "registries",
+    requires = [
+        registry_serve,
+        snowflake_ids_internal::registry_introduce,
+        snowflake_ids_internal::registry_hand_over,
+        snowflake_ids_internal::registry_switch,
+        snowflake_ids_internal::registry_is_busy,
+        snowflake_ids_internal::registry_health,
+        "segments",
+        "workers"
+    ]
+);

@@ -1,0 +1,159 @@
+/* The registries on other servers that this database takes its ids from; none where it is its own. */
+CREATE TABLE snowflake_ids.registry (
+    position integer     PRIMARY KEY CHECK (position >= 0),
+    server   name        NOT NULL UNIQUE,
+    identity text        NOT NULL UNIQUE,
+    timeline integer     NOT NULL,
+    set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE snowflake_ids.registry IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
+COMMENT ON COLUMN snowflake_ids.registry.server IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.registry.identity IS 'tells it from other registries: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry.timeline IS 'the latest timeline that it was seen on';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry', '');
+
+/* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
+CREATE TABLE snowflake_ids.received (
+    identity    text        NOT NULL,
+    tag         text        COLLATE "C" NOT NULL,
+    period      date,
+    max_id      bigint      NOT NULL,
+    version     bigint,
+    received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (identity, tag)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
+
+/* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
+   ours, without the triggers that tell sessions, and both would give the same ids. */
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT a.backend_type LIKE 'logical replication%' FROM pg_stat_get_activity(pg_backend_pid()) AS a) THEN
+        RETURN NULL;
+    END IF;
+    RETURN coalesce(NEW, OLD);
+END
+$$;
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['segment', 'worker', 'registry', 'received'] LOOP
+        EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
+                        FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
+                       name || '_keep_from_replication', name);
+        EXECUTE format('ALTER TABLE snowflake_ids.%I ENABLE REPLICA TRIGGER %I', name, name || '_keep_from_replication');
+    END LOOP;
+END
+$$;
+
+/* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
+CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'Its ids come from the transaction''s own memory until that commits.',
+            HINT = 'Commit first.';
+    END IF;
+    LOCK TABLE snowflake_ids.registry, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
+END
+$$;
+
+/* How far each tag has come in this database, whether here or by what it received. */
+CREATE VIEW snowflake_ids_internal.registry_reached AS
+SELECT DISTINCT ON (tag) tag, period, max_id
+FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
+      UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
+ORDER BY tag, period DESC NULLS LAST, max_id DESC;
+
+/* A registry that is set back to before ids were handed over to it must be noticed, too. */
+CREATE FUNCTION snowflake_ids_internal.registry_note_handed_over() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
+    SELECT s.identity, k.tag, k.period, k.max_id
+    FROM snowflake_ids.registry AS s, snowflake_ids_internal.registry_reached AS k
+    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
+    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)
+$$;
+
+CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+        RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a foreign server.',
+            HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
+    ELSIF (SELECT count(DISTINCT s) <> count(*) OR count(*) = 0 FROM unnest(servers) AS s) THEN
+        RAISE EXCEPTION 'registries must be different ones' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
+    END IF;
+    PERFORM snowflake_ids_internal.registry_lock();
+    DELETE FROM snowflake_ids.registry;
+    FOR place IN 1 .. cardinality(servers) LOOP
+        INSERT INTO snowflake_ids.registry (position, server, identity, timeline)
+        SELECT place - 1, servers[place], r.identity, r.timeline
+        FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r
+        ON CONFLICT (identity) DO NOTHING;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'registry "%" is the same as another one', servers[place] USING
+                ERRCODE = 'invalid_parameter_value',
+                DETAIL = 'Two foreign servers lead to one database.';
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.registry_hand_over();
+    PERFORM snowflake_ids_internal.registry_note_handed_over();
+    PERFORM snowflake_ids_internal.registry_switch();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.use_registry IS
+    'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
+
+CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made text;
+BEGIN
+    PERFORM snowflake_ids_internal.registry_lock();
+    IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        RAISE NOTICE 'this database is its own registry already';
+        RETURN;
+    END IF;
+    UPDATE snowflake_ids.segment AS s
+    SET max_id = k.max_id, period = k.period, version = s.version + 1, update_time = clock_timestamp()
+    FROM snowflake_ids_internal.registry_reached AS k
+    WHERE s.tag = k.tag AND (s.period, s.max_id) IS DISTINCT FROM (k.period, k.max_id);
+    WITH inserted AS (
+        INSERT INTO snowflake_ids.segment (tag, max_id, period)
+        SELECT tag, max_id, period FROM snowflake_ids_internal.registry_reached
+        ON CONFLICT (tag) DO NOTHING RETURNING tag
+    )
+    SELECT string_agg(tag, ', ') INTO made FROM inserted;
+    IF made IS NOT NULL THEN
+        RAISE NOTICE 'segment tags that were only in the registry have the defaults of segment_create here: %', made;
+    END IF;
+    DELETE FROM snowflake_ids.registry;
+    PERFORM snowflake_ids_internal.registry_switch();
+    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+        DETAIL = 'Other servers that use the registry may get the same ids from now on.',
+        HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.use_local_registry IS 'makes this database its own registry again';
+
+CREATE VIEW snowflake_ids.registry_status AS
+SELECT current_database() AS database, r.position, r.server,
+       CASE WHEN h.failures_in_a_row > 0 THEN 'failing' WHEN h.last_answer IS NULL THEN 'unused' ELSE 'up' END AS state,
+       r.identity, r.timeline, coalesce(h.calls, 0) AS calls, coalesce(h.failures, 0) AS failures,
+       coalesce(h.failures_in_a_row, 0) AS failures_in_a_row, h.last_answer, h.last_duration, h.last_failure, h.error,
+       h.retry_at
+FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
+COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
+GRANT SELECT ON snowflake_ids.registry_status TO PUBLIC;

@@ -1,0 +1,196 @@
+//! Which registries this database uses, and what it has received of them, through SQL; and the tags that are handed over
+//! from one to another, as rows in JSON.
+
+use crate::pg::statement::Statement;
+use crate::pg::tag::TagText;
+use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
+use pgrx::spi::{SpiError, SpiHeapTupleData};
+use serde_json::value::RawValue;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::reservation::{Reached, Reserved, Share, Unfit};
+use snowflake_ids_core::segment::Supply;
+use snowflake_ids_core::wire;
+
+/// A registry that this database uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Its place among them, from 0.
+    pub position: u32,
+    /// The foreign server.
+    pub server: String,
+    /// Which registry that is, as it was seen last.
+    pub seen: wire::Registry,
+}
+
+static SITES: Statement = Statement::new(
+    "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
+     FROM snowflake_ids.registry ORDER BY position",
+    &[],
+);
+
+static SEEN: Statement = Statement::new(
+    "UPDATE snowflake_ids.registry SET timeline = $2 WHERE identity = $1 AND timeline < $2",
+    &[TEXTOID, INT4OID],
+);
+
+static RECEIVED: Statement = Statement::new(
+    "SELECT coalesce(period - date '1970-01-01', 0), max_id, version
+     FROM snowflake_ids.received WHERE identity = $1 AND tag = $2",
+    &[TEXTOID, TEXTOID],
+);
+
+static RECEIVE: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.received (identity, tag, period, max_id, version)
+     VALUES ($1, $2, date '1970-01-01' + $3, $4, $5)
+     ON CONFLICT (identity, tag) DO UPDATE
+     SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = EXCLUDED.version,
+         received_at = clock_timestamp()",
+    &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
+);
+
+static TAGS: Statement = Statement::new(
+    "SELECT convert_to(to_jsonb(s)::text, 'UTF8') FROM snowflake_ids.segment AS s ORDER BY tag",
+    &[],
+);
+
+static KNOWN_TAGS: Statement = Statement::new(
+    "SELECT convert_to(to_jsonb(s)::text, 'UTF8') FROM snowflake_ids.segment AS s
+     UNION ALL
+     SELECT convert_to(to_jsonb(r)::text, 'UTF8') FROM (SELECT tag, period, max_id FROM snowflake_ids.received) AS r",
+    &[],
+);
+
+static HAND_OVER: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.segment AS s
+         (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period)
+     SELECT n.tag, n.max_id, coalesce(n.step, 1000), coalesce(n.max_step, 1000000),
+            CASE WHEN f.fits THEN n.increment ELSE $3 END, CASE WHEN f.fits THEN n.remainder ELSE $2 END,
+            n.description, coalesce(n.start, 1), coalesce(n.max_value, 9223372036854775807), n.reset,
+            coalesce(n.time_zone, 'UTC'), n.format, n.period
+     FROM jsonb_populate_record(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n,
+          LATERAL (SELECT coalesce(n.increment % $3 = 0 AND n.remainder % $3 = $2, false) AS fits) AS f
+     ON CONFLICT (tag) DO UPDATE
+     SET max_id = EXCLUDED.max_id, period = EXCLUDED.period, version = s.version + 1, update_time = clock_timestamp()
+     WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id)",
+    &[BYTEAOID, INT4OID, INT4OID],
+);
+
+static TERMS: Statement = Statement::new(
+    "SELECT convert_to(tag, 'UTF8'), increment, remainder FROM snowflake_ids.segment
+     WHERE tag = convert_from($1, 'UTF8')::jsonb ->> 'tag'",
+    &[BYTEAOID],
+);
+
+static IS_USED: Statement =
+    Statement::new("SELECT true FROM snowflake_ids.registry WHERE identity = $1", &[TEXTOID]);
+
+static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.registry LIMIT 1", &[]);
+
+/// Whether the ids of this database come from registries on other servers.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn in_use() -> Result<bool, SpiError> {
+    Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
+}
+
+/// Whether this registry is one of them.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn is_used(identity: &str) -> Result<bool, SpiError> {
+    Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
+}
+
+/// The registries that this database uses, in their order; none where it is its own.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn sites() -> Result<Vec<Site>, SpiError> {
+    SITES.all(&[], |row| {
+        let server = row.get::<Vec<u8>>(2)?.unwrap_or_default();
+        Ok(Site {
+            position: row.get::<i32>(1)?.unwrap_or_default().cast_unsigned(),
+            server: String::from_utf8_lossy(&server).into_owned(),
+            seen: wire::Registry {
+                identity: row.get::<String>(3)?.unwrap_or_default(),
+                timeline: row.get::<i32>(4)?.unwrap_or_default().cast_unsigned(),
+            },
+        })
+    })
+}
+
+/// Notes the timeline of a registry, where it is a later one.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn note_seen(registry: &wire::Registry) -> Result<(), SpiError> {
+    SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
+}
+
+/// How far ids of a tag were received from a registry, and the version that its row had since; None where none were.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn received(identity: &str, tag: &Tag) -> Result<Option<(Reached, i64)>, SpiError> {
+    let read = |row: &SpiHeapTupleData<'_>| {
+        let day = row.get::<i32>(1)?.unwrap_or_default();
+        let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
+        Ok(((day, number(2)?), number(3)?))
+    };
+    RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
+}
+
+/// Notes that these ids of a tag were received.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
+    let Supply { range, period, .. } = reserved.supply;
+    let (identity, tag) = (identity.to_owned(), TagText(*tag));
+    let (day, version) = (period.dated(), reserved.version);
+    RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
+}
+
+/// All rows of the table of tags.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn tags() -> Result<Vec<Box<RawValue>>, SpiError> {
+    json_of(&TAGS)
+}
+
+/// All rows of the table of tags; and of tags that were received, how far that is.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn known_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
+    json_of(&KNOWN_TAGS)
+}
+
+fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
+    let read = |row: &SpiHeapTupleData<'_>| Ok(row.get::<Vec<u8>>(1)?.unwrap_or_default());
+    let rows = statement.all(&[], read)?;
+    let rows = rows.into_iter().filter_map(|row| String::from_utf8(row).ok());
+    Ok(rows.filter_map(|row| RawValue::from_string(row).ok()).collect())
+}
+
+/// Has a tag with this row, in JSON, and sees to it that its own row is not behind; as one of several registries, if it
+/// is. Gives the tag and why its row is not fit for that, if it is not.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn hand_over(row: &RawValue, share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
+    let Share { index, of } = share.unwrap_or(Share { index: 0, of: 1 });
+    let row = row.get().as_bytes().to_vec();
+    HAND_OVER.run(&[row.clone().into(), index.cast_signed().into(), of.cast_signed().into()])?;
+    let Some(share) = share else { return Ok(None) };
+    let unfit = TERMS.first(&[row.into()], |row| {
+        let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
+        let (increment, remainder) = (row.get(2)?.unwrap_or(1), row.get(3)?.unwrap_or(0));
+        let fits = share.holds(increment, remainder);
+        let tag = String::from_utf8_lossy(&tag).into_owned();
+        Ok((!fits).then_some((tag, Unfit::Share { share, increment, remainder })))
+    });
+    Ok(unfit?.flatten())
+}

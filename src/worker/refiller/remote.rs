@@ -1,0 +1,226 @@
+//! Reserving from registries on other servers.
+//!
+//! One is asked for all tags at once; what it can't give, the next one is asked for. What was received is written down
+//! before it is handed out, so that a registry that was set back to an earlier state is noticed, even after a crash.
+
+use super::{Job, RETRY};
+use crate::pg::catalog::Source;
+use crate::pg::clock::uptime;
+use crate::pg::server;
+use crate::pg::shmem::registries::{self, Entry};
+use crate::pg::shmem::segments::Segments;
+use crate::pg::tag::TagText;
+use crate::pg::text::to_utf8;
+use crate::pg::worker::{self, Failed};
+use crate::registry::call::{Caller, NoAnswer};
+use crate::registry::join::share;
+use crate::segment::slot::Trouble;
+use crate::settings;
+use crate::store::registry::{self as store, Site};
+use crate::worker::leftover::Leftovers;
+use pgrx::spi::SpiError;
+use snowflake_ids_core::reservation::{Outcome, Unfit};
+use snowflake_ids_core::roster::{self, BACKOFF, Health};
+use snowflake_ids_core::wire::{Ask, Said, Want};
+use std::time::Duration;
+
+/// Where there are several registries, each is waited for so many times less than one would be.
+const FRACTION: u32 = 5;
+
+/// What is kept from one round to the next.
+#[derive(Default)]
+pub struct Remote {
+    caller: Caller,
+    /// Which registry was asked last.
+    last: usize,
+}
+
+/// What there is to go by in one round.
+#[derive(Clone, Copy)]
+struct Round<'a> {
+    segments: &'a Segments,
+    leftovers: &'a Leftovers,
+    sites: &'a [Site],
+}
+
+/// A tag that wants ids, while the registries are asked one after the other.
+struct Errand<'a> {
+    job: &'a Job,
+    /// How many have said that they don't know the tag, or have no more ids of it; and the last such answer.
+    denials: usize,
+    denial: Option<Outcome>,
+}
+
+/// Why nothing was reserved.
+enum Failure {
+    /// The registry gave no answer.
+    Away(NoAnswer),
+    /// What it gave could not be noted here.
+    Here(Failed),
+}
+
+impl Remote {
+    /// Reserves for all of these jobs, and publishes. Gives a pause to be made where some could not be served.
+    pub fn serve(
+        &mut self,
+        segments: &Segments,
+        leftovers: &Leftovers,
+        jobs: &[&Job],
+        sites: &[Site],
+    ) -> Option<Duration> {
+        let round = Round { segments, leftovers, sites };
+        let waited_for = jobs.iter().any(|job| job.slot.segment.shelves().left() == 0);
+        let healths = healths(sites);
+        let mut left: Vec<Errand<'_>> =
+            jobs.iter().map(|job| Errand { job, denials: 0, denial: None }).collect();
+        for index in roster::order(&healths, self.last, uptime(), waited_for) {
+            if !left.is_empty() {
+                self.last = index;
+                left = self.visit(round, &sites[index], left);
+            }
+        }
+        let due =
+            roster::until_due(&healths, uptime(), waited_for).unwrap_or(BACKOFF.0).clamp(RETRY, BACKOFF.0);
+        left.into_iter().filter_map(|errand| errand.settle(round, due)).max()
+    }
+
+    /// Asks one registry. Gives those back that it had nothing for.
+    fn visit<'a>(&mut self, round: Round<'_>, site: &Site, errands: Vec<Errand<'a>>) -> Vec<Errand<'a>> {
+        let started = uptime();
+        match self.reserve(round, site, &errands) {
+            Ok(outcomes) => {
+                let took = uptime().saturating_sub(started);
+                let both = errands.into_iter().zip(outcomes);
+                both.filter_map(|(errand, outcome)| errand.take_up(round, site, outcome, took)).collect()
+            }
+            // A row that is locked must not keep the others from being served.
+            Err(Failure::Away(no_answer)) if no_answer.is_conflict() && errands.len() > 1 => {
+                errands.into_iter().flat_map(|errand| self.visit(round, site, vec![errand])).collect()
+            }
+            Err(failure) => {
+                let trouble = failure.trouble();
+                for errand in &errands {
+                    errand.job.slot.trouble.set(trouble);
+                }
+                errands
+            }
+        }
+    }
+
+    /// Reserves, and notes what was received.
+    fn reserve(
+        &mut self,
+        round: Round<'_>,
+        site: &Site,
+        errands: &[Errand<'_>],
+    ) -> Result<Vec<Outcome>, Failure> {
+        let wants = transaction(|| errands.iter().map(|errand| errand.want(round, site)).collect())?;
+        let several = round.sites.len() > 1;
+        let limit = settings::registry_timeout() / if several { FRACTION } else { 1 };
+        let answer = self.caller.ask(site, Ask::Reserve(wants), limit).map_err(Failure::Away)?;
+        let Said::Reserved(outcomes) = answer.said else {
+            return Err(garbled("it answers another question"));
+        };
+        if outcomes.len() != errands.len() {
+            return Err(garbled("it answers for another number of tags"));
+        }
+        let noted = transaction(|| {
+            if answer.registry.timeline > site.seen.timeline {
+                store::note_seen(&answer.registry)?;
+            }
+            let mut both = errands.iter().zip(&outcomes);
+            both.try_for_each(|(errand, outcome)| match outcome {
+                Outcome::Reserved(reserved) => store::receive(&site.seen.identity, &errand.job.tag, reserved),
+                _ => Ok(()),
+            })?;
+            // What was written holds up whoever wants to use other registries: what is found now stays so.
+            store::is_used(&site.seen.identity)
+        })?;
+        if noted { Ok(outcomes) } else { Ok(outcomes.iter().map(|_| Outcome::Locked).collect()) }
+    }
+}
+
+impl Errand<'_> {
+    fn want(&self, round: Round<'_>, site: &Site) -> Result<Want, SpiError> {
+        let mut wish = self.job.wish(round.leftovers);
+        let received = store::received(&site.seen.identity, &self.job.tag)?;
+        wish.received = received.map(|(reached, _)| reached);
+        // Once only, even if the registry is set back to where it was.
+        let version = received.map(|(_, version)| version);
+        wish.leftover = wish.leftover.filter(|leftover| Some(leftover.version) == version);
+        wish.share = share(site, round.sites.len());
+        Ok(Want { tag: to_utf8(self.job.tag.as_bytes()), create: self.job.creates(), wish })
+    }
+
+    /// Publishes what a registry gave. Gives itself back where that was nothing.
+    fn take_up(mut self, round: Round<'_>, site: &Site, outcome: Outcome, took: Duration) -> Option<Self> {
+        match outcome {
+            Outcome::Reserved(reserved) => {
+                // What is not published becomes a gap: to give it back would take another question.
+                self.job.put_out(round.segments, &reserved, took);
+                self.job.supplied();
+                return None;
+            }
+            Outcome::Unknown | Outcome::Exhausted(_) => {
+                self.denials += 1;
+                self.denial = Some(outcome);
+            }
+            Outcome::Unfit(unfit) => self.complain(site, unfit),
+            Outcome::Locked => self.job.slot.trouble.set(Trouble::RowLocked),
+        }
+        Some(self)
+    }
+
+    fn complain(&self, site: &Site, unfit: Unfit) {
+        let tag = TagText(self.job.tag).shown();
+        let (detail, hint) = (unfit.detail(), unfit.hint(&tag));
+        self.job.slot.trouble.set(Trouble::Registry);
+        let why = format!("its row of segment tag \"{tag}\" must not be used. {detail}");
+        if entry(site).is_none_or(|entry| entry.complain(&why, &hint)) {
+            pgrx::warning!("registry \"{}\": {why} {hint}", site.server);
+        }
+    }
+
+    /// What becomes of a tag that no registry gave ids of. Gives the pause before the next attempt.
+    fn settle(self, round: Round<'_>, due: Duration) -> Option<Duration> {
+        match self.denial.filter(|_| self.denials == round.sites.len()) {
+            Some(denial) => {
+                self.job.deny(&denial);
+                None
+            }
+            None if self.job.slot.trouble.get() == Some(Trouble::RowLocked) => Some(RETRY),
+            None => Some(due),
+        }
+    }
+}
+
+impl Failure {
+    fn trouble(&self) -> Trouble {
+        match self {
+            Self::Away(no_answer) if no_answer.is_conflict() => Trouble::RowLocked,
+            Self::Away(_) => Trouble::Registry,
+            Self::Here(failed) => Trouble::Failed(failed.code),
+        }
+    }
+}
+
+fn garbled(why: &str) -> Failure {
+    Failure::Away(NoAnswer::Garbled(why.to_owned()))
+}
+
+fn healths(sites: &[Site]) -> Vec<Health> {
+    sites.iter().map(|site| entry(site).map(Entry::health).unwrap_or_default()).collect()
+}
+
+fn entry(site: &Site) -> Option<&'static Entry> {
+    registries::entry(server::database(), site.position, &site.server)
+}
+
+/// A transaction here, with the rights of the tables' owner.
+fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, Failure> {
+    let done = worker::transaction(|| Source::find().map(|source| source.as_owner(work)));
+    match done.map_err(Failure::Here)? {
+        Some(done) => done.map_err(|error| Failure::Here(Failed::of_spi(&error))),
+        None => Err(Failure::Away(NoAnswer::NoServer("the extension was dropped".to_owned()))),
+    }
+}

@@ -1,7 +1,10 @@
-//! Connection options with several hosts, one host at a time.
+//! Connection options, one host at a time.
 //!
 //! libpq tries the hosts of a list in turn, but knows a time limit for each only where connecting blocks. Where it does
-//! not, a host that never answers would use up the time of all. So the list is taken apart, by libpq's own rules.
+//! not, a host that never answers would use up the time of all. So the list is taken apart, by libpq's own rules. And
+//! libpq looks up names where nothing can interrupt it, unless it is given the addresses.
+
+use std::net::IpAddr;
 
 /// An option's name and its value.
 pub type Setting = (String, String);
@@ -13,6 +16,29 @@ const LISTS: [&str; 3] = ["host", "hostaddr", "port"];
 /// is, for libpq to say what is wrong with it; so does one with a single host, or without any.
 pub fn each(options: &[Setting]) -> Vec<Vec<Setting>> {
     split(options).unwrap_or_else(|| vec![options.to_vec()])
+}
+
+/// The name of the host, where there is a single one and its address is to be looked up.
+pub fn name(options: &[Setting]) -> Option<&str> {
+    let [hosts, addresses, ports] = LISTS.map(|name| elements(options, name));
+    let several_ports = ports.is_some_and(|ports| ports.len() > 1);
+    match hosts?[..] {
+        [host] if addresses.is_none() && !several_ports && !is_socket(host) => Some(host),
+        _ => None,
+    }
+    .filter(|host| host.parse::<IpAddr>().is_err())
+}
+
+/// A folder of Unix sockets, or one outside the file system.
+fn is_socket(host: &str) -> bool {
+    host.starts_with(['/', '@'])
+}
+
+/// The options of a host with the addresses that its name stands for, which libpq then tries in turn.
+pub fn with_addresses(options: &[Setting], name: &str, addresses: &[String]) -> Vec<Setting> {
+    let names = vec![name; addresses.len()].join(",");
+    let found = [("host", names), ("hostaddr", addresses.join(","))];
+    options.iter().cloned().chain(found.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
 fn split(options: &[Setting]) -> Option<Vec<Vec<Setting>>> {

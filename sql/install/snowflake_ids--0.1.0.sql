@@ -313,6 +313,213 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
+CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal."segment_check"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal."segment_changed"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
+CREATE  FUNCTION snowflake_ids_internal."registry_switch"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
+CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* i32 */
+	"worker_id" INT, /* i32 */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
+CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
+	"server" text /* Text < '_ > */
+) RETURNS TABLE (
+	"identity" TEXT,  /* String */
+	"timeline" INT  /* i32 */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
 /* </end connected objects> */
 
@@ -357,92 +564,6 @@ CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
 GRANT SELECT ON snowflake_ids.status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
-CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal."segment_check"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal."segment_changed"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -750,7 +871,271 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
+--   worker_check_registry
+--   worker_give_up
+--   status_view
 --   segments
+
+/* Who issues as which worker, and until when. Every change compares the token with what was seen of it. */
+CREATE TABLE snowflake_ids.worker (
+    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
+    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
+    system_identifier bigint,
+    timeline          integer,
+    host              text,
+    port              integer,
+    data_directory    text,
+    token             bigint,
+    horizon           timestamptz NOT NULL CHECK (horizon > '1970-01-01 00:00+00' AND horizon < '9999-01-01 00:00+00'),
+    clock             timestamptz,
+    last_time         timestamptz,
+    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at        timestamptz,
+    released_at       timestamptz,
+    layout            text,
+    PRIMARY KEY (datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker IS 'the registry: who has leased which worker id';
+COMMENT ON COLUMN snowflake_ids.worker.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker.token IS
+    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+COMMENT ON COLUMN snowflake_ids.worker.horizon IS
+    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+COMMENT ON COLUMN snowflake_ids.worker.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker.last_time IS 'the time in the holder''s ids at the last renewal';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker', '');
+
+CREATE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       snowflake_ids.worker;
+    free_from  timestamptz;
+BEGIN
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker AS w
+    SET token = NULL, horizon = least(w.horizon, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release IS
+    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   registry_serve
+--   snowflake_ids_internal::registry_introduce
+--   snowflake_ids_internal::registry_hand_over
+--   snowflake_ids_internal::registry_seed
+--   snowflake_ids_internal::registry_switch
+--   snowflake_ids_internal::registry_is_busy
+--   snowflake_ids_internal::registry_health
+--   segments
+--   workers
+
+/* The registries on other servers that this database takes its ids from; none where it is its own. */
+CREATE TABLE snowflake_ids.registry (
+    position integer     PRIMARY KEY CHECK (position >= 0),
+    server   name        NOT NULL UNIQUE,
+    identity text        NOT NULL UNIQUE,
+    timeline integer     NOT NULL,
+    set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE snowflake_ids.registry IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
+COMMENT ON COLUMN snowflake_ids.registry.server IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.registry.identity IS 'tells it from other registries: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry.timeline IS 'the latest timeline that it was seen on';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry', '');
+
+/* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
+CREATE TABLE snowflake_ids.received (
+    identity    text        NOT NULL,
+    tag         text        COLLATE "C" NOT NULL,
+    period      date,
+    max_id      bigint      NOT NULL,
+    version     bigint,
+    received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (identity, tag)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
+
+/* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
+   ours, without the triggers that tell sessions, and both would give the same ids. */
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF (SELECT a.backend_type LIKE 'logical replication%' FROM pg_stat_get_activity(pg_backend_pid()) AS a) THEN
+        RETURN NULL;
+    END IF;
+    RETURN coalesce(NEW, OLD);
+END
+$$;
+
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['segment', 'worker', 'registry', 'received'] LOOP
+        EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
+                        FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
+                       name || '_keep_from_replication', name);
+        EXECUTE format('ALTER TABLE snowflake_ids.%I ENABLE REPLICA TRIGGER %I', name, name || '_keep_from_replication');
+    END LOOP;
+END
+$$;
+
+/* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
+CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'Its ids come from the transaction''s own memory until that commits.',
+            HINT = 'Commit first.';
+    END IF;
+    LOCK TABLE snowflake_ids.registry, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
+END
+$$;
+
+/* How far each tag has come in this database, whether here or by what it received. */
+CREATE VIEW snowflake_ids_internal.registry_reached AS
+SELECT DISTINCT ON (tag) tag, period, max_id
+FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
+      UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
+ORDER BY tag, period DESC NULLS LAST, max_id DESC;
+
+/* Notes how far a tag had come when it was handed over: a registry that is set back to before must be noticed, too. */
+CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, period date, max_id bigint) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
+    SELECT s.identity, registry_note.tag, registry_note.period, registry_note.max_id FROM snowflake_ids.registry AS s
+    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
+    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)
+$$;
+
+CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+        RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a foreign server.',
+            HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
+    ELSIF (SELECT count(DISTINCT s) <> count(*) OR count(*) = 0 FROM unnest(servers) AS s) THEN
+        RAISE EXCEPTION 'registries must be different ones' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
+    END IF;
+    PERFORM snowflake_ids_internal.registry_lock();
+    DELETE FROM snowflake_ids.registry;
+    FOR place IN 1 .. cardinality(servers) LOOP
+        INSERT INTO snowflake_ids.registry (position, server, identity, timeline)
+        SELECT place - 1, servers[place], r.identity, r.timeline
+        FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r
+        ON CONFLICT (identity) DO NOTHING;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'registry "%" is the same as another one', servers[place] USING
+                ERRCODE = 'invalid_parameter_value',
+                DETAIL = 'Two foreign servers lead to one database.';
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.registry_hand_over();
+    PERFORM snowflake_ids_internal.registry_note(k.tag, k.period, k.max_id)
+    FROM snowflake_ids_internal.registry_reached AS k;
+    PERFORM snowflake_ids_internal.registry_switch();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.use_registry IS
+    'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
+
+CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made text;
+BEGIN
+    PERFORM snowflake_ids_internal.registry_lock();
+    IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        RAISE NOTICE 'this database is its own registry already';
+        RETURN;
+    END IF;
+    UPDATE snowflake_ids.segment AS s
+    SET max_id = k.max_id, period = k.period, version = s.version + 1, update_time = clock_timestamp()
+    FROM snowflake_ids_internal.registry_reached AS k
+    WHERE s.tag = k.tag AND (s.period, s.max_id) IS DISTINCT FROM (k.period, k.max_id);
+    WITH inserted AS (
+        INSERT INTO snowflake_ids.segment (tag, max_id, period)
+        SELECT tag, max_id, period FROM snowflake_ids_internal.registry_reached
+        ON CONFLICT (tag) DO NOTHING RETURNING tag
+    )
+    SELECT string_agg(tag, ', ') INTO made FROM inserted;
+    IF made IS NOT NULL THEN
+        RAISE NOTICE 'segment tags that were only in the registry have the defaults of segment_create here: %', made;
+    END IF;
+    DELETE FROM snowflake_ids.registry;
+    PERFORM snowflake_ids_internal.registry_switch();
+    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+        DETAIL = 'Other servers that use the registry may get the same ids from now on.',
+        HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.use_local_registry IS 'makes this database its own registry again';
+
+CREATE VIEW snowflake_ids.registry_status AS
+SELECT current_database() AS database, r.position, r.server,
+       CASE WHEN h.failures_in_a_row > 0 THEN 'failing' WHEN h.last_answer IS NULL THEN 'unused' ELSE 'up' END AS state,
+       r.identity, r.timeline, coalesce(h.calls, 0) AS calls, coalesce(h.failures, 0) AS failures,
+       coalesce(h.failures_in_a_row, 0) AS failures_in_a_row, h.last_answer, h.last_duration, h.last_failure, h.error,
+       h.retry_at
+FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
+COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
+/* Whoever may call functions that ask where ids come from has to be able to look. */
+GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry, snowflake_ids.received,
+    snowflake_ids_internal.registry_reached TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   segments
+--   registries
 --   segment_nextval
 
 -- Adoption: turning a column that a sequence, an identity or nobody fills into one with our default, and back.
@@ -1080,6 +1465,17 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
 
+CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag);
+    END IF;
+    RETURN snowflake_ids.segment_raise(tag, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.highest_of_tag IS 'the highest id of a tag that this database was given';
+
 -- Stored in the table or below, or given by the column's sequences and tags. Negative ids are in nobody's way.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
@@ -1091,7 +1487,7 @@ BEGIN
     EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO stored;
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
-    SELECT max(snowflake_ids.segment_raise(t, 0)) INTO tagged
+    SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
     FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
         FROM snowflake_ids_internal.table_and_below(relation) b) tags
     WHERE t IS NOT NULL;
@@ -1143,7 +1539,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
 -- Found by writing every tag's default: text that a user wrote is not taken apart. Null where the tag is gone.
 CREATE FUNCTION snowflake_ids_internal.tag_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT s.tag FROM snowflake_ids.segment s, snowflake_ids_internal.generator_of('segment') g
+    SELECT s.tag FROM snowflake_ids_internal.registry_reached s, snowflake_ids_internal.generator_of('segment') g
     WHERE snowflake_ids_internal.segment_default(g, s.tag) = expression
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tag_of_default IS 'the tag that a default names';
@@ -1160,6 +1556,11 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
 BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        PERFORM snowflake_ids_internal.registry_seed(tag, highest);
+        PERFORM snowflake_ids_internal.registry_note(tag, NULL, highest);
+        RETURN;
+    END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
     IF NOT FOUND THEN
         PERFORM snowflake_ids.segment_create(tag, start => highest + 1);
@@ -1424,376 +1825,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
     'a notice of tables that an identity does not reach';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* i32 */
-	"worker_id" INT, /* i32 */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
-CREATE  FUNCTION snowflake_ids_internal."registry_switch"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
-CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
-	"server" text /* Text < '_ > */
-) RETURNS TABLE (
-	"identity" TEXT,  /* String */
-	"timeline" INT  /* i32 */
-)
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   worker_check_registry
---   worker_give_up
---   status_view
---   segments
-
-/* Who issues as which worker, and until when. Every change compares the token with what was seen of it. */
-CREATE TABLE snowflake_ids.worker (
-    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
-    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
-    system_identifier bigint,
-    timeline          integer,
-    host              text,
-    port              integer,
-    data_directory    text,
-    token             bigint,
-    horizon           timestamptz NOT NULL CHECK (horizon > '1970-01-01 00:00+00' AND horizon < '9999-01-01 00:00+00'),
-    clock             timestamptz,
-    last_time         timestamptz,
-    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    renewed_at        timestamptz,
-    released_at       timestamptz,
-    layout            text,
-    PRIMARY KEY (datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker IS 'the registry: who has leased which worker id';
-COMMENT ON COLUMN snowflake_ids.worker.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
-COMMENT ON COLUMN snowflake_ids.worker.horizon IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
-COMMENT ON COLUMN snowflake_ids.worker.clock IS 'the holder''s clock at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker.last_time IS 'the time in the holder''s ids at the last renewal';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker', '');
-
-CREATE FUNCTION snowflake_ids.worker_release(
-    worker_id      integer,
-    datacenter_id  integer DEFAULT NULL,
-    holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    datacenter integer;
-    seen       snowflake_ids.worker;
-    free_from  timestamptz;
-BEGIN
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    IF worker_id IS NULL THEN
-        RAISE EXCEPTION 'worker_id must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It says which worker id to give up.';
-    END IF;
-    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
-    SELECT w.* INTO seen FROM snowflake_ids.worker AS w
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
-            ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
-    END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
-    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
-    IF free_from IS NULL AND holder_is_down THEN
-        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
-                     + current_setting('snowflake_ids.max_clock_skew')::interval;
-    END IF;
-    UPDATE snowflake_ids.worker AS w
-    SET token = NULL, horizon = least(w.horizon, free_from),
-        released_at = coalesce(w.released_at, clock_timestamp())
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
-CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   registry_serve
---   snowflake_ids_internal::registry_introduce
---   snowflake_ids_internal::registry_hand_over
---   snowflake_ids_internal::registry_switch
---   snowflake_ids_internal::registry_is_busy
---   snowflake_ids_internal::registry_health
---   segments
---   workers
-
-/* The registries on other servers that this database takes its ids from; none where it is its own. */
-CREATE TABLE snowflake_ids.registry (
-    position integer     PRIMARY KEY CHECK (position >= 0),
-    server   name        NOT NULL UNIQUE,
-    identity text        NOT NULL UNIQUE,
-    timeline integer     NOT NULL,
-    set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-COMMENT ON TABLE snowflake_ids.registry IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
-COMMENT ON COLUMN snowflake_ids.registry.server IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.registry.identity IS 'tells it from other registries: cluster, database and extension';
-COMMENT ON COLUMN snowflake_ids.registry.timeline IS 'the latest timeline that it was seen on';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry', '');
-
-/* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
-CREATE TABLE snowflake_ids.received (
-    identity    text        NOT NULL,
-    tag         text        COLLATE "C" NOT NULL,
-    period      date,
-    max_id      bigint      NOT NULL,
-    version     bigint,
-    received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (identity, tag)
-) WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
-COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
-
-/* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
-   ours, without the triggers that tell sessions, and both would give the same ids. */
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF (SELECT a.backend_type LIKE 'logical replication%' FROM pg_stat_get_activity(pg_backend_pid()) AS a) THEN
-        RETURN NULL;
-    END IF;
-    RETURN coalesce(NEW, OLD);
-END
-$$;
-
-DO $$
-DECLARE
-    name text;
-BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'worker', 'registry', 'received'] LOOP
-        EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
-                        FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
-                       name || '_keep_from_replication', name);
-        EXECUTE format('ALTER TABLE snowflake_ids.%I ENABLE REPLICA TRIGGER %I', name, name || '_keep_from_replication');
-    END LOOP;
-END
-$$;
-
-/* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
-CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF snowflake_ids_internal.registry_is_busy() THEN
-        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
-            ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its ids come from the transaction''s own memory until that commits.',
-            HINT = 'Commit first.';
-    END IF;
-    LOCK TABLE snowflake_ids.registry, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
-END
-$$;
-
-/* How far each tag has come in this database, whether here or by what it received. */
-CREATE VIEW snowflake_ids_internal.registry_reached AS
-SELECT DISTINCT ON (tag) tag, period, max_id
-FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
-      UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
-ORDER BY tag, period DESC NULLS LAST, max_id DESC;
-
-/* A registry that is set back to before ids were handed over to it must be noticed, too. */
-CREATE FUNCTION snowflake_ids_internal.registry_note_handed_over() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
-    SELECT s.identity, k.tag, k.period, k.max_id
-    FROM snowflake_ids.registry AS s, snowflake_ids_internal.registry_reached AS k
-    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
-    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)
-$$;
-
-CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
-        RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It is the name of a foreign server.',
-            HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
-    ELSIF (SELECT count(DISTINCT s) <> count(*) OR count(*) = 0 FROM unnest(servers) AS s) THEN
-        RAISE EXCEPTION 'registries must be different ones' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
-    END IF;
-    PERFORM snowflake_ids_internal.registry_lock();
-    DELETE FROM snowflake_ids.registry;
-    FOR place IN 1 .. cardinality(servers) LOOP
-        INSERT INTO snowflake_ids.registry (position, server, identity, timeline)
-        SELECT place - 1, servers[place], r.identity, r.timeline
-        FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r
-        ON CONFLICT (identity) DO NOTHING;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'registry "%" is the same as another one', servers[place] USING
-                ERRCODE = 'invalid_parameter_value',
-                DETAIL = 'Two foreign servers lead to one database.';
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.registry_hand_over();
-    PERFORM snowflake_ids_internal.registry_note_handed_over();
-    PERFORM snowflake_ids_internal.registry_switch();
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.use_registry IS
-    'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
-
-CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    made text;
-BEGIN
-    PERFORM snowflake_ids_internal.registry_lock();
-    IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
-        RAISE NOTICE 'this database is its own registry already';
-        RETURN;
-    END IF;
-    UPDATE snowflake_ids.segment AS s
-    SET max_id = k.max_id, period = k.period, version = s.version + 1, update_time = clock_timestamp()
-    FROM snowflake_ids_internal.registry_reached AS k
-    WHERE s.tag = k.tag AND (s.period, s.max_id) IS DISTINCT FROM (k.period, k.max_id);
-    WITH inserted AS (
-        INSERT INTO snowflake_ids.segment (tag, max_id, period)
-        SELECT tag, max_id, period FROM snowflake_ids_internal.registry_reached
-        ON CONFLICT (tag) DO NOTHING RETURNING tag
-    )
-    SELECT string_agg(tag, ', ') INTO made FROM inserted;
-    IF made IS NOT NULL THEN
-        RAISE NOTICE 'segment tags that were only in the registry have the defaults of segment_create here: %', made;
-    END IF;
-    DELETE FROM snowflake_ids.registry;
-    PERFORM snowflake_ids_internal.registry_switch();
-    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
-        DETAIL = 'Other servers that use the registry may get the same ids from now on.',
-        HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.use_local_registry IS 'makes this database its own registry again';
-
-CREATE VIEW snowflake_ids.registry_status AS
-SELECT current_database() AS database, r.position, r.server,
-       CASE WHEN h.failures_in_a_row > 0 THEN 'failing' WHEN h.last_answer IS NULL THEN 'unused' ELSE 'up' END AS state,
-       r.identity, r.timeline, coalesce(h.calls, 0) AS calls, coalesce(h.failures, 0) AS failures,
-       coalesce(h.failures_in_a_row, 0) AS failures_in_a_row, h.last_answer, h.last_duration, h.last_failure, h.error,
-       h.retry_at
-FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
-COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
-GRANT SELECT ON snowflake_ids.registry_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */

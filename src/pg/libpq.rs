@@ -2,7 +2,8 @@
 //!
 //! libpq is not linked: it comes into a process when the first connection is opened ([`functions`]). Its calls are
 //! the asynchronous ones; between them a process sleeps on the socket and its latch ([`patience`]), so that cancel,
-//! `statement_timeout` and SIGTERM end a wait at once.
+//! `statement_timeout` and SIGTERM end a wait at once. The one that would wait all the same, for the address of a host's
+//! name, is left to a thread ([`names`]).
 //!
 //! An interrupt throws an error, which unwinds through here as a panic does: a connection that is being opened or
 //! asked is then dropped, and so closed. Where a process ends instead (shutdown of a session, death of the
@@ -10,12 +11,10 @@
 //!
 //! Closing never waits: what is left to be sent is dropped, and no cancel request goes to a server that is silent,
 //! since that would need another connection to it. It notices that it lost its client when it next writes or reads.
-//!
-//! One wait is libpq's own: it looks up a host's name by the C library, which may take as long as the resolver's
-//! `timeout` and `attempts` allow, and which no signal ends. With `hostaddr`, nothing is looked up.
 
 mod functions;
 mod handle;
+mod names;
 mod options;
 mod patience;
 
@@ -58,15 +57,18 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects with these options of libpq's. Of several hosts, one that doesn't answer takes all of the time.
+    /// Connects with these options of libpq's. Of several hosts, one that doesn't answer takes all of the time, and libpq
+    /// looks up their names itself, where nothing can interrupt it: those are for
+    /// [`hosts::each`](snowflake_ids_core::hosts::each).
     ///
     /// # Errors
     /// [`Failure::Unreachable`] and [`Failure::Silent`]. Where libpq can't be loaded, and where the wait is
     /// interrupted, an error is thrown.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, Failure> {
+        let mut patience = Patience::new(limit);
+        let options = names::looked_up(options, &mut patience)?;
         let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(OURS);
         let handle = Handle::start(options).map_err(Failure::Unreachable)?;
-        let mut patience = Patience::new(limit);
         let mut need = Need::Write;
         loop {
             patience.wait(handle.socket(), need)?;

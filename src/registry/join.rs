@@ -83,6 +83,19 @@ pub fn hand_over() -> Checked<()> {
     Ok(())
 }
 
+/// Has every registry make a tag, or raise it, so that its ids are above one: for a column that has ids already.
+///
+/// # Errors
+/// A registry can't be asked, or the tag's row is not fit for it.
+pub fn seed(tag: &str, highest: i64) -> Checked<()> {
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
+    let row = RawValue::from_string(serde_json::json!({ "tag": tag, "max_id": highest }).to_string());
+    let rows: Vec<Box<RawValue>> = row.into_iter().collect();
+    let mut caller = Caller::default();
+    sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
+}
+
 fn give(caller: &mut Caller, site: &Site, of: usize, rows: Vec<Box<RawValue>>) -> Checked<()> {
     if rows.is_empty() {
         return Ok(());

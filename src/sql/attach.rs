@@ -2,7 +2,11 @@
 
 use pgrx::prelude::*;
 
-extension_sql_file!("attach/attach.sql", name = "attach_attach", requires = ["segments", "segment_nextval"]);
+extension_sql_file!(
+    "attach/attach.sql",
+    name = "attach_attach",
+    requires = ["segments", "registries", "segment_nextval"]
+);
 extension_sql_file!("attach/checks.sql", name = "attach_checks", requires = ["attach_attach"]);
 extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks"]);
 extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = ["attach_columns"]);

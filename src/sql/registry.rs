@@ -55,8 +55,10 @@ fn serve(ask: wire::Ask) -> Result<Said, ErrorReport> {
 mod snowflake_ids_internal {
     use crate::pg::server;
     use crate::pg::shmem::registries;
-    use crate::pg::text::{Text, legible};
+    use crate::pg::tag::{self, TagArg};
+    use crate::pg::text::{Text, legible, to_utf8};
     use crate::registry::join;
+    use crate::segment::failure::TagFailure;
     use crate::segment::own;
     use crate::sql::time;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -77,6 +79,13 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_hand_over() -> Result<(), ErrorReport> {
         join::hand_over().map_err(|report| *report)
+    }
+
+    /// Has the registries in use make a tag whose ids are above one.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<(), ErrorReport> {
+        let tag = tag::checked(tag.0).map_err(TagFailure::BadTag)?;
+        join::seed(&to_utf8(tag.as_bytes()), highest).map_err(|report| *report)
     }
 
     /// Has the change of registries take effect.
@@ -135,6 +144,7 @@ extension_sql_file!(
         registry_serve,
         snowflake_ids_internal::registry_introduce,
         snowflake_ids_internal::registry_hand_over,
+        snowflake_ids_internal::registry_seed,
         snowflake_ids_internal::registry_switch,
         snowflake_ids_internal::registry_is_busy,
         snowflake_ids_internal::registry_health,

@@ -72,12 +72,11 @@ FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* A registry that is set back to before ids were handed over to it must be noticed, too. */
-CREATE FUNCTION snowflake_ids_internal.registry_note_handed_over() RETURNS void
+/* Notes how far a tag had come when it was handed over: a registry that is set back to before must be noticed, too. */
+CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, period date, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
-    SELECT s.identity, k.tag, k.period, k.max_id
-    FROM snowflake_ids.registry AS s, snowflake_ids_internal.registry_reached AS k
+    SELECT s.identity, registry_note.tag, registry_note.period, registry_note.max_id FROM snowflake_ids.registry AS s
     ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
     WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)
 $$;
@@ -109,7 +108,8 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM snowflake_ids_internal.registry_hand_over();
-    PERFORM snowflake_ids_internal.registry_note_handed_over();
+    PERFORM snowflake_ids_internal.registry_note(k.tag, k.period, k.max_id)
+    FROM snowflake_ids_internal.registry_reached AS k;
     PERFORM snowflake_ids_internal.registry_switch();
 END
 $$;
@@ -156,4 +156,6 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
-GRANT SELECT ON snowflake_ids.registry_status TO PUBLIC;
+/* Whoever may call functions that ask where ids come from has to be able to look. */
+GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry, snowflake_ids.received,
+    snowflake_ids_internal.registry_reached TO PUBLIC;

@@ -5,6 +5,11 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
 BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        PERFORM snowflake_ids_internal.registry_seed(tag, highest);
+        PERFORM snowflake_ids_internal.registry_note(tag, NULL, highest);
+        RETURN;
+    END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
     IF NOT FOUND THEN
         PERFORM snowflake_ids.segment_create(tag, start => highest + 1);

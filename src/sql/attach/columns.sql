@@ -88,6 +88,17 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
 
+CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag);
+    END IF;
+    RETURN snowflake_ids.segment_raise(tag, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.highest_of_tag IS 'the highest id of a tag that this database was given';
+
 -- Stored in the table or below, or given by the column's sequences and tags. Negative ids are in nobody's way.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
@@ -99,7 +110,7 @@ BEGIN
     EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO stored;
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
-    SELECT max(snowflake_ids.segment_raise(t, 0)) INTO tagged
+    SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
     FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
         FROM snowflake_ids_internal.table_and_below(relation) b) tags
     WHERE t IS NOT NULL;

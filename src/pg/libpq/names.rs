@@ -1,0 +1,87 @@
+//! Looking up a host's name so that it can be interrupted.
+//!
+//! The C library asks the name servers for as long as its configuration says, ten seconds and more where they are silent,
+//! and no signal ends that. So a thread asks it: one that gets no signals, which are for the server's code, and that
+//! touches nothing of the server's. Where nobody waits for it any more it ends by itself when the C library is done.
+
+use super::Failure;
+use super::patience::{Need, Patience};
+use snowflake_ids_core::hosts::{self, Setting};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+
+/// What the standard library says before the C library's reason.
+const LOOKUP: &str = "failed to lookup address information: ";
+
+/// The same options, with the addresses of the host's name if it has one. Of a list of hosts, of an option that is in the
+/// environment or in a service file, libpq looks up the names itself.
+///
+/// # Errors
+/// [`Failure::Unreachable`] and [`Failure::Silent`].
+pub fn looked_up(options: &[Setting], patience: &mut Patience) -> Result<Vec<Setting>, Failure> {
+    let Some(name) = hosts::name(options) else { return Ok(options.to_vec()) };
+    let unknown = |reason: io::Error| {
+        let reason = reason.to_string();
+        let reason = reason.strip_prefix(LOOKUP).unwrap_or(&reason);
+        Failure::Unreachable(format!("could not translate host name \"{name}\" to address: {reason}"))
+    };
+    let lookup = Lookup::start(name.to_owned()).map_err(unknown)?;
+    patience.wait(lookup.done.as_raw_fd(), Need::Read)?;
+    Ok(hosts::with_addresses(options, name, &lookup.addresses().map_err(unknown)?))
+}
+
+/// A name that is being looked up.
+struct Lookup {
+    /// Closed at the other end when it is done.
+    done: UnixStream,
+    found: mpsc::Receiver<io::Result<Vec<String>>>,
+}
+
+impl Lookup {
+    fn start(name: String) -> io::Result<Self> {
+        let (done, end) = UnixStream::pair()?;
+        let (sender, found) = mpsc::channel();
+        without_signals(|| {
+            thread::Builder::new().spawn(move || {
+                // Closed after what was found is sent. Nobody may want it any more.
+                let _end = end;
+                let _ = sender.send(look_up(&name));
+            })
+        })?;
+        Ok(Self { done, found })
+    }
+
+    fn addresses(&self) -> io::Result<Vec<String>> {
+        self.found.try_recv().map_err(io::Error::other)?
+    }
+}
+
+fn look_up(name: &str) -> io::Result<Vec<String>> {
+    // libpq has its own opinion of the port.
+    Ok((name, 0).to_socket_addrs()?.map(numeric).collect())
+}
+
+fn numeric(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V6(link) if link.scope_id() != 0 => format!("{}%{}", link.ip(), link.scope_id()),
+        other => other.ip().to_string(),
+    }
+}
+
+/// Runs `work`, and the threads that it starts for their whole lives, with all signals blocked.
+fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: a set is filled before it is used; what was blocked before is so again after.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let done = work();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        done
+    }
+}

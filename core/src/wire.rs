@@ -61,6 +61,8 @@ pub struct Request {
     pub version: u32,
     /// Which registry is meant; None where any will do.
     pub registry: Option<Registry>,
+    /// How long rows that are locked are waited for: less than the answer is.
+    pub patience: Duration,
     /// What is asked.
     pub ask: Ask,
 }

@@ -98,24 +98,24 @@ impl NoAnswer {
                     "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping."
                 }
                 b"42883" | b"3F000" => {
-                    "There, give CREATE EXTENSION snowflake_ids in the database that the server names."
+                    "There, give CREATE EXTENSION snowflake_ids in the database that the foreign server names."
                 }
                 b"25006" => "Name all of its servers as hosts, with target_session_attrs 'read-write'.",
                 _ => "See the log of that server.",
             },
             Self::Failed(_) | Self::Before(_) => {
-                "Ids go on by themselves when it answers. See that it runs, and the options of the foreign server and of \
-                 the user mapping."
+                "See that it runs, and the options of the foreign server and of the user mapping. Ids go on by themselves \
+                 when it answers."
             }
             Self::NoServer(_) => {
-                "Create the foreign server and a user mapping for the owner of the extension."
+                "Create the foreign server, and a user mapping for the owner of the extension."
             }
             Self::Stranger(Stranger::Another) => {
-                "Where that is meant: there, raise the tags above all ids in use with snowflake_ids.segment_raise; then call \
-                 snowflake_ids.use_registry here again."
+                "Where that is meant: there, raise the tags above all ids in use with snowflake_ids.segment_raise; then \
+                 call snowflake_ids.use_registry here again."
             }
             Self::Stranger(Stranger::Former { .. }) => {
-                "Stop that server, and let the foreign server name the promoted one."
+                "Stop that server, and have the foreign server name the promoted one."
             }
             Self::Version(_) | Self::Garbled(_) => {
                 "Install the same version of the extension on both servers."
@@ -129,7 +129,7 @@ impl fmt::Display for NoAnswer {
         match self {
             Self::Failed(Failure::Unreachable(why)) => write!(f, "it can't be reached: {why}"),
             Self::Failed(Failure::Silent(limit)) => {
-                write!(f, "it gave no answer within {}", human(micros(*limit)))
+                write!(f, "it gave no answer within {}", human(micros(*limit).div_ceil(1_000) * 1_000))
             }
             Self::Failed(Failure::Lost(why)) => write!(f, "the connection broke: {why}"),
             Self::Failed(Failure::Refused { code, message, .. }) => {
@@ -182,7 +182,8 @@ impl Caller {
         ask: Ask,
         limit: Duration,
     ) -> Result<Answer, NoAnswer> {
-        let request = Request { version: wire::VERSION, registry: seen.cloned(), ask };
+        let patience = limit / 4;
+        let request = Request { version: wire::VERSION, registry: seen.cloned(), patience, ask };
         let question = request.to_text().map_err(|error| NoAnswer::Garbled(error.to_string()))?;
         let deadline = uptime() + limit;
         let hosts = hosts::each(options);

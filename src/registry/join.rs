@@ -16,6 +16,7 @@ use crate::{settings, tenure};
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::lease::check_clock;
 use snowflake_ids_core::reservation::{Share, Unfit};
@@ -66,19 +67,56 @@ pub fn introduce(server: &str) -> Checked<wire::Registry> {
 /// A registry can't be asked, or a tag's row is not fit for it.
 pub fn hand_over() -> Checked<()> {
     let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
-    let (sites, mut rows) =
+    let (sites, ours) =
         source.as_owner(|| Ok((store::sites()?, store::known_tags()?))).map_err(|error| of_spi(&error))?;
     let mut caller = Caller::default();
+    let mut rows = Vec::new();
     if sites.len() > 1 {
         for site in &sites {
-            match ask_site(&mut caller, site, Ask::Tags)?.said {
-                Said::Tags(theirs) => rows.extend(theirs),
-                _ => return Err(garbled(&site.server)),
-            }
+            rows.extend(tags_of(&mut caller, site, share(site, sites.len()))?);
         }
     }
+    // Rows that say all of a tag come first: others only raise it.
+    rows.extend(ours);
+    sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
+}
+
+/// All tags of a registry, which are fit for it if it is one of several.
+fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Vec<Box<RawValue>>> {
+    /// What of a row says which ids it gives.
+    #[derive(Deserialize)]
+    struct Terms {
+        tag: String,
+        increment: i64,
+        remainder: i64,
+    }
+    let Said::Tags(rows) = ask_site(caller, site, Ask::Tags)?.said else { return Err(garbled(&site.server)) };
+    for row in &rows {
+        let terms: Terms = serde_json::from_str(row.get()).map_err(|_| garbled(&site.server))?;
+        let Terms { tag, increment, remainder } = terms;
+        if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
+            return Err(unfit_row(&site.server, &tag, Unfit::Share { share, increment, remainder }));
+        }
+    }
+    Ok(rows)
+}
+
+/// Makes rows here of the tags that were received from registries, as they are there: above all that those have reserved.
+/// One that gives no answer is left out, with a notice.
+///
+/// # Errors
+/// Those of SPI.
+pub fn take_back() -> Checked<()> {
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
+    let mut caller = Caller::default();
     for site in &sites {
-        give(&mut caller, site, sites.len(), rows.clone())?;
+        match tags_of(&mut caller, site, None) {
+            Ok(rows) => source
+                .as_owner(|| rows.iter().try_for_each(|row| store::take_back(row, &site.seen.identity)))
+                .map_err(|error| of_spi(&error))?,
+            Err(report) => pgrx::notice!("{}", report.message()),
+        }
     }
     Ok(())
 }
@@ -134,6 +172,9 @@ pub fn switch() -> Checked<()> {
     if named.is_empty() || database::of_name(&named) == Some(server::database()) {
         tenure::change(shared, |state, _| state.registry = Some(server::database()))
             .map_err(|hindrance| Box::new(hindrance.into()))?;
+        if let Some(leases) = leases() {
+            leases.moved_to.store(server::database(), Release);
+        }
     } else {
         pgrx::notice!(
             "worker ids are still leased from database \"{named}\", which snowflake_ids.database names"

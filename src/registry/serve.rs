@@ -1,16 +1,18 @@
 //! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
 
 use crate::error::sentence;
+use crate::pg::catalog::Source;
 use crate::pg::cluster;
 use crate::pg::tag;
 use crate::pg::text::from_utf8;
+use crate::segment::place;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Create, Patience};
 use crate::store::worker as store;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::lease::{Policy, Preferred, Search, check_clock};
-use snowflake_ids_core::reservation::{Outcome, Share, Unfit};
+use snowflake_ids_core::reservation::{Outcome, Share, Unfit, Wish};
 use snowflake_ids_core::wire::{Ask, LeaseWish, Leased, NoLease, Said, Want};
 use snowflake_ids_core::{Explain, UnixMicros};
 
@@ -26,7 +28,7 @@ pub fn answer(ask: Ask, now: UnixMicros) -> Result<Said, SpiError> {
         Ask::Introduce => Said::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
         Ask::Tags => Said::Tags(tags::tags()?),
         Ask::HandOver { rows, share } => Said::HandedOver(hand_over(&rows, share)?),
-        Ask::Reserve(wants) => Said::Reserved(wants.into_iter().map(reserve).collect::<Result<_, _>>()?),
+        Ask::Reserve(wants) => Said::Reserved(reserve_all(wants)?),
         Ask::Lease(wish) => Said::Leased(lease(&wish, now)?),
         Ask::Renew { worker, token, entry } => Said::Renewed(store::renew(worker, token, &entry, now)?),
         Ask::Release { datacenter, worker, token, from } => {
@@ -45,11 +47,26 @@ fn hand_over(rows: &[Box<RawValue>], share: Option<Share>) -> Result<Option<(Str
     Ok(None)
 }
 
+/// In the order of the tags: so two servers that want the same ones never wait for each other.
+fn reserve_all(wants: Vec<Want>) -> Result<Vec<Outcome>, SpiError> {
+    let mut wants: Vec<(usize, Want)> = wants.into_iter().enumerate().collect();
+    wants.sort_by(|(_, one), (_, other)| one.tag.cmp(&other.tag));
+    let outcomes = wants.into_iter().map(|(place, want)| Ok((place, reserve(want)?)));
+    let mut outcomes = outcomes.collect::<Result<Vec<_>, SpiError>>()?;
+    outcomes.sort_by_key(|(place, _)| *place);
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
 /// Many servers may want the same tag at once: each waits for its turn.
 fn reserve(want: Want) -> Result<Outcome, SpiError> {
     let Ok(tag) = tag::checked(&from_utf8(&want.tag)) else { return Ok(Outcome::Unknown) };
     let create = if want.create { Create::Yes(want.wish.share) } else { Create::No };
-    segment::reserve(&tag, create, Patience::Some, || want.wish)
+    // What a transaction here handed out and rolled back is known when the row is locked.
+    let floor = || Source::find().and_then(|source| place::floor(source, &tag));
+    segment::reserve(&tag, create, Patience::Some, || Wish {
+        floor: want.wish.floor.max(floor()),
+        ..want.wish
+    })
 }
 
 /// Chooses a worker id and takes it.

@@ -9,12 +9,14 @@ use crate::pg::{guc, server};
 use crate::registry::{self, serve};
 use crate::segment::failure::TagFailure;
 use crate::segment::own;
-use pgrx::PgTryBuilder;
+use crate::store;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::wire::{self, Answer, Request, Said};
+use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 /// Answers another server: see `snowflake_ids_core::wire`. What it did is durable when its transaction is.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
@@ -29,7 +31,7 @@ fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
         None => Said::Version(wire::VERSION),
         Some(request) => match request.registry.map(|meant| this.check(&meant)) {
             Some(Err(stranger)) => Said::Stranger(stranger),
-            _ => serve(request.ask)?,
+            _ => serve(request.ask, request.patience)?,
         },
     };
     let answer = Answer { registry: this, clock: SystemClock.now(), said };
@@ -37,17 +39,34 @@ fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
 }
 
 /// Changes of rows are not this session's: whoever has ids in buffers keeps them.
-fn serve(ask: wire::Ask) -> Result<Said, ErrorReport> {
+fn serve(ask: wire::Ask, patience: Duration) -> Result<Said, ErrorReport> {
     let source = Source::find().ok_or(TagFailure::NoTable)?;
+    let sites = source.as_owner(store::registry::sites).map_err(|error| spi(&error))?;
+    if let Some(site) = sites.first() {
+        return Err(is_no_registry(&site.server));
+    }
     // What is handed out must have reached the disk, whatever the role's settings are.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::set_for_transaction(c"synchronous_commit", c"on");
     }
-    guc::set_for_transaction(c"lock_timeout", c"1s");
+    // 0 would be for ever.
+    let patience = CString::new(format!("{}ms", patience.as_millis().max(1))).unwrap_or_default();
+    guc::set_for_transaction(c"lock_timeout", &patience);
     own::keep_quiet(true);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, SystemClock.now())));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))
+}
+
+/// A database that takes its ids from a registry has none to give.
+fn is_no_registry(server: &str) -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "this database is no registry",
+        function_name!(),
+    )
+    .set_detail(format!("It takes its own ids from registry \"{server}\"."))
+    .set_hint("Use that registry, or call snowflake_ids.use_local_registry() here.")
 }
 
 /// The schema of what the functions for administrators are made of.
@@ -86,6 +105,12 @@ mod snowflake_ids_internal {
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<(), ErrorReport> {
         let tag = tag::checked(tag.0).map_err(TagFailure::BadTag)?;
         join::seed(&to_utf8(tag.as_bytes()), highest).map_err(|report| *report)
+    }
+
+    /// Makes rows here of the tags that were received, as they are in the registries.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn registry_take_back() -> Result<(), ErrorReport> {
+        join::take_back().map_err(|report| *report)
     }
 
     /// Has the change of registries take effect.
@@ -145,6 +170,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_introduce,
         snowflake_ids_internal::registry_hand_over,
         snowflake_ids_internal::registry_seed,
+        snowflake_ids_internal::registry_take_back,
         snowflake_ids_internal::registry_switch,
         snowflake_ids_internal::registry_is_busy,
         snowflake_ids_internal::registry_health,

@@ -84,12 +84,12 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+    IF cardinality(servers) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a foreign server.',
             HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
-    ELSIF (SELECT count(DISTINCT s) <> count(*) OR count(*) = 0 FROM unnest(servers) AS s) THEN
+    ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers) AS s) THEN
         RAISE EXCEPTION 'registries must be different ones' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
@@ -126,6 +126,7 @@ BEGIN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
     END IF;
+    PERFORM snowflake_ids_internal.registry_take_back();
     UPDATE snowflake_ids.segment AS s
     SET max_id = k.max_id, period = k.period, version = s.version + 1, update_time = clock_timestamp()
     FROM snowflake_ids_internal.registry_reached AS k
@@ -137,7 +138,7 @@ BEGIN
     )
     SELECT string_agg(tag, ', ') INTO made FROM inserted;
     IF made IS NOT NULL THEN
-        RAISE NOTICE 'segment tags that were only in the registry have the defaults of segment_create here: %', made;
+        RAISE NOTICE 'segment tags of a registry that does not answer have the defaults of segment_create here: %', made;
     END IF;
     DELETE FROM snowflake_ids.registry;
     PERFORM snowflake_ids_internal.registry_switch();

@@ -48,15 +48,30 @@ static RECEIVE: Statement = Statement::new(
     &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
-static TAGS: Statement = Statement::new(
-    "SELECT convert_to(to_jsonb(s)::text, 'UTF8') FROM snowflake_ids.segment AS s ORDER BY tag",
-    &[],
-);
+/// A row of the table of tags, in JSON; after a promotion with what is passed over then.
+macro_rules! row_sql {
+    () => {
+        "convert_to((to_jsonb(s) || jsonb_build_object('max_id', CASE
+             WHEN s.timeline < snowflake_ids_internal.timeline()
+             THEN floor(least(s.max_id + 2.0 * s.max_step * s.increment, (s.max_id::numeric + s.max_value) / 2))::bigint
+             ELSE s.max_id END))::text, 'UTF8')"
+    };
+}
 
+static TAGS: Statement =
+    Statement::new(concat!("SELECT ", row_sql!(), " FROM snowflake_ids.segment AS s ORDER BY s.tag"), &[]);
+
+/// Rows that say all come first: they make what the others only raise.
 static KNOWN_TAGS: Statement = Statement::new(
-    "SELECT convert_to(to_jsonb(s)::text, 'UTF8') FROM snowflake_ids.segment AS s
-     UNION ALL
-     SELECT convert_to(to_jsonb(r)::text, 'UTF8') FROM (SELECT tag, period, max_id FROM snowflake_ids.received) AS r",
+    concat!(
+        "SELECT s.tag, 0 AS rank, ",
+        row_sql!(),
+        " AS row FROM snowflake_ids.segment AS s
+         UNION ALL
+         SELECT tag, 1, convert_to(jsonb_build_object('tag', tag, 'period', period, 'max_id', max_id)::text, 'UTF8')
+         FROM snowflake_ids.received
+         ORDER BY rank, tag"
+    ),
     &[],
 );
 
@@ -73,6 +88,12 @@ static HAND_OVER: Statement = Statement::new(
      SET max_id = EXCLUDED.max_id, period = EXCLUDED.period, version = s.version + 1, update_time = clock_timestamp()
      WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id)",
     &[BYTEAOID, INT4OID, INT4OID],
+);
+
+static WAS_RECEIVED: Statement = Statement::new(
+    "SELECT true FROM snowflake_ids.received
+     WHERE identity = $2 AND tag = convert_from($1, 'UTF8')::jsonb ->> 'tag'",
+    &[BYTEAOID, TEXTOID],
 );
 
 static TERMS: Statement = Statement::new(
@@ -157,7 +178,7 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn tags() -> Result<Vec<Box<RawValue>>, SpiError> {
-    json_of(&TAGS)
+    json_of(&TAGS, 1)
 }
 
 /// All rows of the table of tags; and of tags that were received, how far that is.
@@ -165,11 +186,11 @@ pub fn tags() -> Result<Vec<Box<RawValue>>, SpiError> {
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn known_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
-    json_of(&KNOWN_TAGS)
+    json_of(&KNOWN_TAGS, 3)
 }
 
-fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
-    let read = |row: &SpiHeapTupleData<'_>| Ok(row.get::<Vec<u8>>(1)?.unwrap_or_default());
+fn json_of(statement: &Statement, column: usize) -> Result<Vec<Box<RawValue>>, SpiError> {
+    let read = |row: &SpiHeapTupleData<'_>| Ok(row.get::<Vec<u8>>(column)?.unwrap_or_default());
     let rows = statement.all(&[], read)?;
     let rows = rows.into_iter().filter_map(|row| String::from_utf8(row).ok());
     Ok(rows.filter_map(|row| RawValue::from_string(row).ok()).collect())
@@ -193,4 +214,16 @@ pub fn hand_over(row: &RawValue, share: Option<Share>) -> Result<Option<(String,
         Ok((!fits).then_some((tag, Unfit::Share { share, increment, remainder })))
     });
     Ok(unfit?.flatten())
+}
+
+/// The same, of a registry's tags, if ids of it were received.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn take_back(row: &RawValue, identity: &str) -> Result<(), SpiError> {
+    let key = row.get().as_bytes().to_vec();
+    match WAS_RECEIVED.first(&[key.into(), identity.to_owned().into()], |_| Ok(()))? {
+        Some(()) => hand_over(row, None).map(drop),
+        None => Ok(()),
+    }
 }

@@ -103,6 +103,10 @@ enum Outcome {
 
 /// Does what is to be done about the lease, all of it.
 fn look_after(shared: &Shared, leases: &Leases, caller: &mut Caller) -> Outcome {
+    let moved_to = leases.moved_to.load(Acquire);
+    if moved_to != 0 && moved_to != server::database() {
+        return Outcome::Elsewhere;
+    }
     let site = match worker::transaction(find) {
         Ok(Found::Here(site)) => site,
         Ok(Found::Elsewhere) => return Outcome::Elsewhere,
@@ -272,11 +276,16 @@ impl Registry<'_> {
             Some(_) if self.is_behind() && state.blocks_all_workers(&here.layout, now) => Job::Impossible,
             lease => Job::Acquire(acquire::Plan {
                 lease,
-                except: state.blocked_workers(&here.layout, datacenter, now),
+                except: state.blocked_workers(&here.layout, datacenter, self.usable_at(now, here)),
                 preferred: self.site.is_none().then(|| acquire::preferred(state, here)),
                 entry: self.entry(state, here, datacenter, now),
             }),
         }
+    }
+
+    /// By when the ids of a worker must be passed for it to be leased: now, where that is why; else soon.
+    fn usable_at(&self, now: UnixMicros, here: &Here) -> UnixMicros {
+        if self.is_behind() { now } else { now.plus(here.max_drift) }
     }
 
     /// Whether a caller has found the clock behind the ids, and nobody has done anything about it since.

@@ -6,7 +6,7 @@ use crate::segment::slot::Caption;
 use crate::settings::Config;
 use crate::worker::desk::Desk;
 use snowflake_ids_core::request::Request;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The block.
 #[repr(C, align(64))]
@@ -22,6 +22,8 @@ pub struct Leases {
     /// The era of the generator in which a caller found the clock behind, and wants another worker id; plus 1, and 0 when
     /// nobody does.
     pub behind: AtomicU64,
+    /// The database that is to be the registry from now on, by its oid, until the supervisor has seen it; else 0.
+    pub moved_to: AtomicU32,
     /// What a look into a database found: its oid, and that of the extension below it; 0 when that was read.
     pub survey: AtomicU64,
     /// How many registrars have reached their database.
@@ -59,6 +61,7 @@ unsafe fn fill(block: *mut u8, _: &Config) {
         desk: Desk::default(),
         renew: AtomicBool::new(false),
         behind: AtomicU64::new(0),
+        moved_to: AtomicU32::new(0),
         survey: AtomicU64::new(0),
         arrivals: AtomicU64::new(0),
         origin: Caption::default(),

@@ -51,7 +51,7 @@ impl Entry {
         self.asked_at.store(0, Relaxed);
         self.calls.fetch_add(1, Relaxed);
         if self.in_a_row.swap(0, Relaxed) > 0 {
-            self.write(&self.error, "");
+            self.be_content();
         }
         self.last_answer.store(SystemClock.now().0, Relaxed);
         self.last_duration.store(micros(took), Relaxed);
@@ -74,6 +74,12 @@ impl Entry {
         self.write(&self.error, why);
         self.write(&self.hint, hint);
         news
+    }
+
+    /// Notes that there is nothing wrong with what it answers.
+    pub fn be_content(&self) {
+        self.write(&self.error, "");
+        self.write(&self.hint, "");
     }
 
     /// What is wrong with it, if anything.

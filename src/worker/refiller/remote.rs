@@ -5,7 +5,7 @@
 
 use super::{Job, RETRY};
 use crate::pg::catalog::Source;
-use crate::pg::clock::uptime;
+use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
 use crate::pg::shmem::registries::{self, Entry};
 use crate::pg::shmem::segments::Segments;
@@ -22,6 +22,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::reservation::{Outcome, Unfit};
 use snowflake_ids_core::roster::{self, BACKOFF, Health};
 use snowflake_ids_core::wire::{Ask, Said, Want};
+use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
 
 /// Where there are several registries, each is waited for so many times less than one would be.
@@ -50,6 +51,11 @@ struct Errand<'a> {
     denials: usize,
     denial: Option<Outcome>,
 }
+
+/// What a registry has against it whose rows are locked.
+const LOCKED: &str =
+    "a transaction there has the row of a segment tag locked, or waits with it for a standby";
+const LOCKED_HINT: &str = "There, look at pg_stat_activity and pg_locks.";
 
 /// Why nothing was reserved.
 enum Failure {
@@ -89,18 +95,27 @@ impl Remote {
         let started = uptime();
         match self.reserve(round, site, &errands) {
             Ok(outcomes) => {
+                if let Some(entry) = entry(site)
+                    && !outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unfit(_)))
+                {
+                    entry.be_content();
+                }
                 let took = uptime().saturating_sub(started);
                 let both = errands.into_iter().zip(outcomes);
                 both.filter_map(|(errand, outcome)| errand.take_up(round, site, outcome, took)).collect()
             }
             // A row that is locked must not keep the others from being served.
-            Err(Failure::Away(no_answer)) if no_answer.is_conflict() && errands.len() > 1 => {
+            Err(failure) if failure.is_conflict() && errands.len() > 1 => {
                 errands.into_iter().flat_map(|errand| self.visit(round, site, vec![errand])).collect()
             }
             Err(failure) => {
-                let trouble = failure.trouble();
+                if failure.is_conflict()
+                    && let Some(entry) = entry(site)
+                {
+                    entry.complain(LOCKED, LOCKED_HINT);
+                }
                 for errand in &errands {
-                    errand.job.slot.trouble.set(trouble);
+                    errand.job.slot.trouble.set(failure.trouble());
                 }
                 errands
             }
@@ -118,11 +133,14 @@ impl Remote {
         let several = round.sites.len() > 1;
         let limit = settings::registry_timeout() / if several { FRACTION } else { 1 };
         let answer = self.caller.ask(site, Ask::Reserve(wants), limit).map_err(Failure::Away)?;
-        let Said::Reserved(outcomes) = answer.said else {
+        let Said::Reserved(mut outcomes) = answer.said else {
             return Err(garbled("it answers another question"));
         };
         if outcomes.len() != errands.len() {
             return Err(garbled("it answers for another number of tags"));
+        }
+        for outcome in &mut outcomes {
+            not_over_yet(outcome, answer.clock);
         }
         let noted = transaction(|| {
             if answer.registry.timeline > site.seen.timeline {
@@ -166,6 +184,7 @@ impl Errand<'_> {
                 self.denial = Some(outcome);
             }
             Outcome::Unfit(unfit) => self.complain(site, unfit),
+            // The registries were changed meanwhile: to be looked at again.
             Outcome::Locked => self.job.slot.trouble.set(Trouble::RowLocked),
         }
         Some(self)
@@ -195,12 +214,27 @@ impl Errand<'_> {
 }
 
 impl Failure {
+    /// Whether rows are locked there.
+    fn is_conflict(&self) -> bool {
+        matches!(self, Self::Away(no_answer) if no_answer.is_conflict())
+    }
+
     fn trouble(&self) -> Trouble {
         match self {
-            Self::Away(no_answer) if no_answer.is_conflict() => Trouble::RowLocked,
             Self::Away(_) => Trouble::Registry,
             Self::Here(failed) => Trouble::Failed(failed.code),
         }
+    }
+}
+
+/// A registry whose clock is behind ours gives ids of a period that is over here: they are good until it is over there.
+fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros) {
+    let now = SystemClock.now();
+    if let Outcome::Reserved(reserved) = outcome
+        && let period = &mut reserved.supply.period
+        && period.until <= now
+    {
+        period.until = now.plus(period.until.since(registry));
     }
 }
 

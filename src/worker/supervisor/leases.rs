@@ -132,6 +132,10 @@ impl Leases {
         {
             return Some(again - now);
         }
+        let moved_to = board.moved_to.swap(0, AcqRel);
+        if moved_to != 0 {
+            self.registry = Registry::Found(moved_to);
+        }
         match self.way(shared) {
             Way::Nowhere(none) => {
                 refuse(board, none);

@@ -12,13 +12,14 @@ use crate::segment::failure::TagFailure;
 use crate::segment::place;
 use crate::store::registry::{self as store, Site};
 use crate::worker::lease;
+use crate::worker::registrar::end_of;
 use crate::{settings, tenure};
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use snowflake_ids_core::lease::check_clock;
+use snowflake_ids_core::lease::{Lease, check_clock};
 use snowflake_ids_core::reservation::{Share, Unfit};
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::wire::{self, Answer, Ask, Said};
@@ -148,6 +149,38 @@ fn give(caller: &mut Caller, site: &Site, of: usize, rows: Vec<Box<RawValue>>) -
 /// Which of several registries this one is; None where there is one.
 pub fn share(site: &Site, of: usize) -> Option<Share> {
     u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: site.position, of })
+}
+
+/// Gives the worker id back that this server leased from a registry. Should that fail, it is free when its horizon has
+/// passed. Should the transaction be rolled back, it is leased again.
+///
+/// # Errors
+/// Those of SPI; the state can't be written.
+pub fn give_up_lease() -> Checked<()> {
+    let Some(shared) = shared() else { return Ok(()) };
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
+    let hindered = |hindrance: tenure::Hindrance| Box::new(hindrance.into());
+    for site in &sites {
+        let identity = &site.seen.identity;
+        let lease = tenure::change(shared, |state, _| {
+            let of_site =
+                |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == *identity);
+            let lease = state.lease.clone().filter(of_site)?;
+            // Not to be known again: who asks for a lease before this is committed gets another row.
+            state.give_up();
+            Some(lease)
+        });
+        let Some(lease) = lease.map_err(hindered)? else { continue };
+        // Ended by now: its mark is exact.
+        let end = tenure::change(shared, |state, here| end_of(state, &lease, &here.layout));
+        let Lease { datacenter, worker, token, .. } = lease;
+        let release = Ask::Release { datacenter, worker, token, from: end.map_err(hindered)? };
+        if let Err(report) = ask_site(&mut Caller::default(), site, release) {
+            pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.horizon, report.message());
+        }
+    }
+    Ok(())
 }
 
 /// Takes away what is in the buffers of this database, and has the worker id looked after when this is committed.

@@ -113,6 +113,12 @@ mod snowflake_ids_internal {
         join::take_back().map_err(|report| *report)
     }
 
+    /// Gives the worker id back that was leased from a registry.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn registry_give_up_lease() -> Result<(), ErrorReport> {
+        join::give_up_lease().map_err(|report| *report)
+    }
+
     /// Has the change of registries take effect.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_switch() -> Result<(), ErrorReport> {
@@ -171,6 +177,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_hand_over,
         snowflake_ids_internal::registry_seed,
         snowflake_ids_internal::registry_take_back,
+        snowflake_ids_internal::registry_give_up_lease,
         snowflake_ids_internal::registry_switch,
         snowflake_ids_internal::registry_is_busy,
         snowflake_ids_internal::registry_health,

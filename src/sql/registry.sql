@@ -140,6 +140,7 @@ BEGIN
     IF made IS NOT NULL THEN
         RAISE NOTICE 'segment tags of a registry that does not answer have the defaults of segment_create here: %', made;
     END IF;
+    PERFORM snowflake_ids_internal.registry_give_up_lease();
     DELETE FROM snowflake_ids.registry;
     PERFORM snowflake_ids_internal.registry_switch();
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING

@@ -31,7 +31,8 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint deny test-core loom miri test-backend test-server bench demo demo-stop clean help
+  test fmt-check lint deny test-core loom miri test-backend test-server bench demo demo-stop demo-cluster demo-cluster-stop \
+  clean help
 
 ## Build
 
@@ -66,6 +67,13 @@ demo: setup ## a throwaway server with a sharded table of a million rows, and in
 
 demo-stop: ## stop the demo's server and remove it
 	@devtools/demo.sh stop
+
+demo-cluster: setup ## five throwaway servers: a registry, a coordinator and shards, in trouble under load; what held
+	@$(MAKE) --no-print-directory install
+	@devtools/demo-cluster.sh start
+
+demo-cluster-stop: ## stop these servers and remove them
+	@devtools/demo-cluster.sh stop
 
 ## Test
 

@@ -1,0 +1,47 @@
+# The load on the cluster of the demo: 8 sessions, and what they were told.
+# shellcheck shell=bash
+# shellcheck source=devtools/cluster/nodes.sh
+source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
+
+# The rows of an INSERT; and of all, at least: so many that chance keeps four shards even to a fraction of 2 %.
+rows_at_once=50
+rows_enough=200000
+
+load_begin() {
+  local n
+  mkdir "$cluster/load"
+  touch "$cluster/load/going"
+  call_newest shard_3
+  for n in 1 2 3 4; do session "coordinator_$n" coordinator & done
+  for n in shard_1 shard_2 shard_3 newest_shard; do session "$n" "$n" & done
+}
+
+# Inserts until the load is over. When its server is gone, it tries to come back.
+session() {
+  local name=$1 server=$2 again=()
+  for _ in {1..20}; do again+=(--file=examples/cluster/insert.sql); done
+  while [[ -e $cluster/load/going ]]; do
+    on "$server" --set=ON_ERROR_STOP=0 --set=VERBOSITY=sqlstate --set=rows=$rows_at_once --no-align --tuples-only \
+      --field-separator=$'\t' "${again[@]}" >>"$cluster/load/$name.ids" 2>>"$cluster/load/$name.errors" || sleep 0.2
+  done
+}
+
+# The shard that the last session turns to when it connects anew.
+call_newest() {
+  ln -s "$1" "$cluster/$1.newest"
+  mv -T "$cluster/$1.newest" "$cluster/newest_shard"
+}
+
+# Lets the load go on until there are enough rows, for a minute at most.
+load_end() {
+  local deadline=$((SECONDS + 60))
+  until [[ $(rows_in '*') -ge $rows_enough || $SECONDS -ge $deadline ]]; do sleep 0.2; done
+  rm "$cluster/load/going"
+  wait
+}
+
+# How many rows the session of this name was told are committed, all sessions for *.
+rows_in() { find "$cluster/load" -name "$1.ids" -exec cat {} + | echo $(($(wc -l) * rows_at_once)); }
+
+# How many statements failed, with a SQLSTATE that begins so.
+failures() { cat "$cluster/load/"*.errors | grep --extended-regexp --count "ERROR:  ($1)" || true; }

@@ -1,0 +1,57 @@
+# The nodes of the cluster's demo: a coordinator and shards, whose ids come from the registry.
+# shellcheck shell=bash
+# shellcheck source=devtools/cluster/servers.sh
+source "$(dirname "${BASH_SOURCE[0]}")/servers.sh"
+
+# Which shard has which bucket.
+homes=(shard_{1,2,3} shard_{1,2,3} shard_{1,2,3} shard_{1,2,3})
+
+# A server becomes a node of the registry, and has its first id.
+node_join() {
+  on_with_secrets "$1" --set=registry_port="$(<"$cluster/registry/port")" --file=examples/cluster/node.sql
+}
+
+# Gives a node the tables, and tells it where their buckets are.
+node_route() {
+  local shard bucket
+  {
+    for shard in $(printf '%s\n' "${homes[@]}" | sort -u); do meet "$shard"; done
+    for bucket in "${!homes[@]}"; do
+      echo "CALL place('orders', $bucket, '${homes[bucket]}');"
+      echo "CALL place('invoices', $bucket, '${homes[bucket]}');"
+    done
+  } | on_with_secrets "$1" --file=examples/cluster/schema.sql --file=-
+}
+
+# The statement that tells a node of a shard.
+meet() { echo "CALL meet('$1', '$(<"$cluster/$1/port")', :'peer_password');"; }
+
+# shard_fill SHARD BUCKET...: moves buckets to a new shard, each first where it lives.
+shard_fill() {
+  local shard=$1 nodes=(coordinator shard_{1,2,3}) owners=("${homes[@]}") bucket node
+  shift
+  for bucket; do homes[bucket]=$shard; done
+  node_route "$shard"
+  for node in "${nodes[@]}"; do meet "$shard" | on_with_secrets "$node" --file=-; done
+  for bucket; do
+    bucket_move "${owners[bucket]}" "$bucket" "$shard"
+    for node in "${nodes[@]}"; do
+      [[ $node == "${owners[bucket]}" ]] || bucket_move "$node" "$bucket" "$shard"
+    done
+  done
+}
+
+# Moving gives way to inserts, so it may take several attempts.
+bucket_move() {
+  local node=$1 bucket=$2 shard=$3 table attempts
+  for table in orders invoices; do
+    attempts=0
+    until on "$node" --command="CALL move('$table', $bucket, '$shard')" 2>"$cluster/$node/move.log"; do
+      if ((++attempts == 50)); then
+        cat "$cluster/$node/move.log" >&2
+        fail "Bucket $bucket of $table does not get away from $node."
+      fi
+      sleep 0.05
+    done
+  done
+}

@@ -1,0 +1,73 @@
+# The servers of the cluster's demo.
+# shellcheck shell=bash
+# shellcheck source=devtools/demo-lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../demo-lib.sh"
+
+# The folder in which each server has one of its name.
+cluster=
+
+# psql on a server. How to reach it is not exported: servers would inherit that, and so their connections to others.
+on() {
+  local server=$1
+  shift
+  PGHOST=127.0.0.1 PGPORT=$(<"$cluster/$server/port") PGUSER=demo PGPASSWORD=$(<"$cluster/password") \
+    PGDATABASE=postgres "$(pg bindir)/psql" --no-psqlrc --quiet --pset=pager=off --set=ON_ERROR_STOP=1 "$@"
+}
+
+# The same, knowing the passwords of roles.
+on_with_secrets() {
+  local server=$1
+  shift
+  on "$server" --file="$cluster/secrets" "$@"
+}
+
+value() { on "$1" --tuples-only --no-align --command="$2"; }
+
+address() { echo "postgresql://demo:$(<"$cluster/password")@127.0.0.1:$(<"$cluster/$1/port")/postgres"; }
+
+# Calls FUNCTION for each argument, all at once.
+each() {
+  local function=$1 argument pid pids=()
+  shift
+  for argument; do
+    "$function" "$argument" &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid"; done
+}
+
+# A folder, and a port that the server keeps when it is started again.
+server_place() {
+  local port
+  while port=$(free_port) && grep -qsx "$port" "$cluster"/*/port; do :; done
+  mkdir "$cluster/$1"
+  if is_root; then chown postgres: "$cluster/$1"; fi
+  echo "$port" >"$cluster/$1/port"
+}
+
+# PostgreSQL's hash of a bigint is that of its two halves folded into one. Sequences that all began at zero would
+# fold ids of one second and of the next into the same, and make shards less even than chance does.
+server_begin() {
+  server_create "$cluster/$1" "$(<"$cluster/$1/port")" "$cluster/password" "cluster_name = '$1'" \
+    'shared_buffers = 32MB' "snowflake_ids.sequence_start = 'random'"
+  server_start "$cluster/$1"
+}
+
+# The postmaster and its children at once, as when a machine loses power. Where nobody reaps the postmaster it looks
+# alive for ever, so its lock files go, too.
+server_kill() {
+  local data=$cluster/$1/data processes
+  while mapfile -t processes < <(processes_in "$data") && [[ ${#processes[@]} -gt 0 ]]; do
+    kill -9 "${processes[@]}" 2>/dev/null || true
+    sleep 0.05
+  done
+  rm -f "$data/postmaster.pid" "$cluster/$1"/.s.PGSQL.*
+}
+
+# A server's processes all work in its data directory.
+processes_in() {
+  local process
+  for process in /proc/[0-9]*; do
+    if [[ $process/cwd -ef $1 ]]; then echo "${process#/proc/}"; fi
+  done
+}

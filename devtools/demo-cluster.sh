@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# demo-cluster.sh start: a registry, three shards and a coordinator, inserts from 8 sessions, and what can happen to
+# a cluster meanwhile; then a table that says what held. Fails when something did not.
+# demo-cluster.sh stop: stops these servers, and no others, and removes them.
+set -Eeuo pipefail
+# shellcheck source=devtools/cluster/trouble.sh
+source "$(dirname "$0")/cluster/trouble.sh"
+
+# Says in which folder the servers live.
+state=$TARGET/demo-cluster/folder
+
+demo_start() {
+  cluster_stop
+  say 'starting a registry, a coordinator and three shards'
+  cluster_start
+  say '8 sessions insert orders and invoices, 4 at the coordinator and 4 on shards'
+  load_and_trouble
+  say 'what happened, and what held'
+  prove
+  printf '%s\n' "To look around:  psql $(address coordinator)" "                 psql $(address registry)" \
+    'To stop it:      make demo-cluster-stop'
+  [[ $(value coordinator 'SELECT bool_and(ok) FROM report') == t ]] || fail 'Something did not hold, see above.'
+}
+
+cluster_start() {
+  local name
+  mkdir -p "$TARGET/demo-cluster"
+  cluster=$(server_folder)
+  echo "$cluster" >"$state"
+  trap at_exit EXIT
+  # Else some commands would take the interrupt for themselves, and the demo would go on.
+  trap 'exit 130' INT
+  new_password | keep_secret "$cluster/password"
+  printf '\\set %s_password %s\n' shard "$(new_password)" peer "$(new_password)" | keep_secret "$cluster/secrets"
+
+  for name in registry coordinator shard_{1,2,3}; do server_place "$name"; done
+  each server_begin registry coordinator shard_{1,2,3}
+  on_with_secrets registry --file=examples/cluster/registry.sql
+  each node_join coordinator shard_{1,2,3}
+  each node_route coordinator shard_{1,2,3}
+  on coordinator --file=examples/cluster/report.sql
+}
+
+# Leaves the servers, and nothing else that runs.
+at_exit() {
+  local status=$?
+  rm -f "$cluster/load/going"
+  wait
+  [[ $status -eq 0 ]] || echo 'The servers still run. To stop and remove them:  make demo-cluster-stop' >&2
+}
+
+cluster_stop() {
+  local cluster data
+  [[ -e $state ]] || return 0
+  cluster=$(<"$state")
+  rm -f "$cluster/load/going"
+  for data in "$cluster"/*/data; do server_stop "${data%/data}"; done
+  rm -rf "$cluster" "$state"
+  echo "The cluster's servers are stopped and removed."
+}
+
+prove() {
+  cat "$cluster/load/"*.ids | on coordinator --command='COPY acknowledged FROM STDIN'
+  on coordinator --set=table=orders --file=examples/cluster/proof_of_table.sql
+  on coordinator --set=table=invoices --file=examples/cluster/proof_of_table.sql
+  on coordinator --file=examples/cluster/proof_of_nodes.sql
+  on coordinator --file=examples/cluster/show.sql
+}
+
+case $1 in
+  start) demo_start ;;
+  stop) if [[ -e $state ]]; then cluster_stop; else echo "The demo has no cluster."; fi ;;
+esac

@@ -16,6 +16,9 @@ use std::time::Duration;
 /// What is sent.
 const SERVE: &str = "SELECT snowflake_ids.registry_serve($1)";
 
+/// How long the row of a tag is waited for: as long as many servers may need that want the same tag at once.
+const TAG_PATIENCE: Duration = Duration::from_millis(100);
+
 /// libpq's options for a registry.
 pub type Options = Vec<(String, String)>;
 
@@ -182,7 +185,8 @@ impl Caller {
         ask: Ask,
         limit: Duration,
     ) -> Result<Answer, NoAnswer> {
-        let patience = limit / 4;
+        // A tag whose row is locked must not hold the others up for long.
+        let patience = if matches!(ask, Ask::Reserve(_)) { TAG_PATIENCE } else { limit }.min(limit / 4);
         let request = Request { version: wire::VERSION, registry: seen.cloned(), patience, ask };
         let question = request.to_text().map_err(|error| NoAnswer::Garbled(error.to_string()))?;
         let deadline = uptime() + limit;

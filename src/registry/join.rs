@@ -1,7 +1,7 @@
 //! Beginning to use registries, and ending it: what is checked first, and what has to change at once.
 
 use super::call::{Caller, NoAnswer, options};
-use crate::error::{raise, spi};
+use crate::error::spi;
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::shared;
@@ -227,16 +227,15 @@ fn look_after_lease() {
 }
 
 fn ask(caller: &mut Caller, server: &str, seen: Option<&wire::Registry>, ask: Ask) -> Checked<Answer> {
-    // What is wrong with the foreign server is thrown: the caller is to know which one it is.
-    let options = PgTryBuilder::new(|| options(server))
+    let options = PgTryBuilder::new(|| Ok(options(server)))
         .catch_others(|error| {
             let (CaughtError::PostgresError(report)
             | CaughtError::ErrorReport(report)
             | CaughtError::RustPanic { ereport: report, .. }) = error;
             let hint = NoAnswer::NoServer(String::new()).hint();
-            raise(*refusal(report.sql_error_code(), server, report.message(), "", hint))
+            Err(refusal(report.sql_error_code(), server, report.message(), "", hint))
         })
-        .execute();
+        .execute()?;
     let answer = caller.ask_at(server, &options, seen, ask, settings::registry_timeout());
     answer.map_err(|no_answer| refused(server, &no_answer))
 }

@@ -47,26 +47,24 @@ fn hand_over(rows: &[Box<RawValue>], share: Option<Share>) -> Result<Option<(Str
     Ok(None)
 }
 
-/// In the order of the tags: so two servers that want the same ones never wait for each other.
+/// In the order of the tags, so that two servers that want the same ones never wait for each other. One that is alone waits
+/// for its row, as many servers may want the same tag at once; of several, none has to wait for another's.
 fn reserve_all(wants: Vec<Want>) -> Result<Vec<Outcome>, SpiError> {
+    let patience = if wants.len() > 1 { Patience::None } else { Patience::Some };
     let mut wants: Vec<(usize, Want)> = wants.into_iter().enumerate().collect();
     wants.sort_by(|(_, one), (_, other)| one.tag.cmp(&other.tag));
-    let outcomes = wants.into_iter().map(|(place, want)| Ok((place, reserve(want)?)));
+    let outcomes = wants.into_iter().map(|(place, want)| Ok((place, reserve(want, patience)?)));
     let mut outcomes = outcomes.collect::<Result<Vec<_>, SpiError>>()?;
     outcomes.sort_by_key(|(place, _)| *place);
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-/// Many servers may want the same tag at once: each waits for its turn.
-fn reserve(want: Want) -> Result<Outcome, SpiError> {
+fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
     let Ok(tag) = tag::checked(&from_utf8(&want.tag)) else { return Ok(Outcome::Unknown) };
     let create = if want.create { Create::Yes(want.wish.share) } else { Create::No };
     // What a transaction here handed out and rolled back is known when the row is locked.
     let floor = || Source::find().and_then(|source| place::floor(source, &tag));
-    segment::reserve(&tag, create, Patience::Some, || Wish {
-        floor: want.wish.floor.max(floor()),
-        ..want.wish
-    })
+    segment::reserve(&tag, create, patience, || Wish { floor: want.wish.floor.max(floor()), ..want.wish })
 }
 
 /// Chooses a worker id and takes it.

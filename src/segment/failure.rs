@@ -135,6 +135,8 @@ impl From<TagFailure> for ErrorReport {
 
 fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorReport {
     let (detail, hint) = match trouble {
+        // Where there is a registry, it is locked there.
+        Some(Trouble::RowLocked) if let Some(trouble) = registry_trouble() => trouble,
         Some(Trouble::RowLocked) => (
             "A transaction has the tag's row in snowflake_ids.segment, or all of the table, locked."
                 .to_owned(),

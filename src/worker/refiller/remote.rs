@@ -28,12 +28,17 @@ use std::time::Duration;
 /// Where there are several registries, each is waited for so many times less than one would be.
 const FRACTION: u32 = 5;
 
+/// How often rows that are locked are waited for, while there are other tags to serve.
+const WAIT_EVERY: Duration = Duration::from_millis(500);
+
 /// What is kept from one round to the next.
 #[derive(Default)]
 pub struct Remote {
     caller: Caller,
     /// Which registry was asked last.
     last: usize,
+    /// When a row that was locked was waited for last, by uptime.
+    waited: Duration,
 }
 
 /// What there is to go by in one round.
@@ -90,13 +95,28 @@ impl Remote {
         left.into_iter().filter_map(|errand| errand.settle(round, due)).max()
     }
 
-    /// Asks one registry. Gives those back that it had nothing for.
+    /// Asks one registry: for those whose rows were locked alone, and not all the time. Gives those back that it had
+    /// nothing for.
     fn visit<'a>(&mut self, round: Round<'_>, site: &Site, errands: Vec<Errand<'a>>) -> Vec<Errand<'a>> {
+        let locked = |errand: &Errand<'_>| errand.job.slot.trouble.get() == Some(Trouble::RowLocked);
+        let (locked, sound): (Vec<_>, Vec<_>) = errands.into_iter().partition(locked);
+        let alone = sound.is_empty() || uptime().saturating_sub(self.waited) >= WAIT_EVERY;
+        let mut left = if sound.is_empty() { sound } else { self.ask(round, site, sound) };
+        if alone && !locked.is_empty() {
+            left.extend(locked.into_iter().flat_map(|errand| self.ask(round, site, vec![errand])));
+            self.waited = uptime();
+        } else {
+            left.extend(locked);
+        }
+        left
+    }
+
+    fn ask<'a>(&mut self, round: Round<'_>, site: &Site, errands: Vec<Errand<'a>>) -> Vec<Errand<'a>> {
         let started = uptime();
         match self.reserve(round, site, &errands) {
             Ok(outcomes) => {
                 if let Some(entry) = entry(site)
-                    && !outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unfit(_)))
+                    && !outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unfit(_) | Outcome::Locked))
                 {
                     entry.be_content();
                 }
@@ -104,18 +124,14 @@ impl Remote {
                 let both = errands.into_iter().zip(outcomes);
                 both.filter_map(|(errand, outcome)| errand.take_up(round, site, outcome, took)).collect()
             }
-            // A row that is locked must not keep the others from being served.
-            Err(failure) if failure.is_conflict() && errands.len() > 1 => {
-                errands.into_iter().flat_map(|errand| self.visit(round, site, vec![errand])).collect()
-            }
             Err(failure) => {
+                for errand in &errands {
+                    errand.job.slot.trouble.set(failure.trouble());
+                }
                 if failure.is_conflict()
                     && let Some(entry) = entry(site)
                 {
                     entry.complain(LOCKED, LOCKED_HINT);
-                }
-                for errand in &errands {
-                    errand.job.slot.trouble.set(failure.trouble());
                 }
                 errands
             }
@@ -184,7 +200,7 @@ impl Errand<'_> {
                 self.denial = Some(outcome);
             }
             Outcome::Unfit(unfit) => self.complain(site, unfit),
-            // The registries were changed meanwhile: to be looked at again.
+            // There, or because the registries were changed meanwhile.
             Outcome::Locked => self.job.slot.trouble.set(Trouble::RowLocked),
         }
         Some(self)
@@ -221,6 +237,7 @@ impl Failure {
 
     fn trouble(&self) -> Trouble {
         match self {
+            Self::Away(_) if self.is_conflict() => Trouble::RowLocked,
             Self::Away(_) => Trouble::Registry,
             Self::Here(failed) => Trouble::Failed(failed.code),
         }

@@ -1,0 +1,100 @@
+//! Ids made at a low rate, each the first of its tick: how evenly `id % n` spreads them over shards.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use snowflake_ids_core::{Generator, Layout, Node, Rules, SequenceStart, UnixMicros};
+use std::num::NonZeroU32;
+
+const IDS: u32 = 1 << 18;
+/// The first tick.
+const START: u64 = 200_000_000_000;
+
+/// Ticks from one id to the next: from one id in each tick to one a minute.
+const PACES: [u64; 8] = [1, 2, 7, 10, 16, 1_000, 1_024, 60_000];
+
+/// Shards, and the chi-square that a fair choice among them exceeds once in 10^9 runs: the upper quantile of
+/// 3, 9 and 15 degrees of freedom.
+const LIMITS: [(u32, f64); 3] = [(4, 44.84), (10, 60.66), (16, 73.63)];
+
+/// The ids of a generator that is asked for so many at each of these ticks.
+fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64> {
+    let layout = Layout::default();
+    let placed = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
+    let rules = Rules { max_drift: 0, start };
+    let generator = Generator::new();
+    generator.begin(placed, 0, layout.end_position());
+    let take = |(tick, want)| {
+        let clock: UnixMicros = layout.instant(tick);
+        let taken = generator.take(&layout, &rules, &clock, NonZeroU32::new(want).unwrap()).unwrap();
+        assert_eq!(taken.stretch.count(), u64::from(want));
+        (taken.stretch.from..taken.stretch.to).map(|position| layout.id(position, placed))
+    };
+    asked.flat_map(take).collect()
+}
+
+/// Ids made one at a time, `pace` ticks apart.
+fn slow(start: SequenceStart, pace: u64) -> Vec<u64> {
+    ids(start, (0..u64::from(IDS)).map(|number| (START + number * pace, 1)))
+}
+
+fn rows(ids: &[u64], shards: u32) -> Vec<u32> {
+    let mut rows = vec![0; shards.try_into().unwrap()];
+    for id in ids {
+        rows[usize::try_from(id % u64::from(shards)).unwrap()] += 1;
+    }
+    rows
+}
+
+/// Pearson's chi-square of the rows, where each shard should have as many.
+fn chi_square(rows: &[u32]) -> f64 {
+    let fair = f64::from(rows.iter().sum::<u32>()) / f64::from(u32::try_from(rows.len()).unwrap());
+    rows.iter().map(|&rows| (f64::from(rows) - fair).powi(2) / fair).sum()
+}
+
+#[test]
+fn random_is_even_at_every_pace() {
+    for pace in PACES {
+        let ids = slow(SequenceStart::Random, pace);
+        for (shards, limit) in LIMITS {
+            let rows = rows(&ids, shards);
+            assert!(chi_square(&rows) < limit, "an id every {pace} ticks: {rows:?}");
+        }
+    }
+}
+
+/// Not by chance, so for numbers of shards that divide the sequence's, and at every rate that leaves ticks half empty.
+#[test]
+fn rotate_serves_the_shards_in_turn_whatever_the_rate() {
+    let bursts = (START..).zip([1, 5, 2, 30].into_iter().cycle()).take(10_000);
+    let paces = PACES.map(|pace| slow(SequenceStart::Rotate, pace));
+    for ids in paces.into_iter().chain([ids(SequenceStart::Rotate, bursts)]) {
+        for pair in ids.windows(2) {
+            assert_eq!((pair[0] + 1) % 16, pair[1] % 16, "{} is followed by {}", pair[0], pair[1]);
+        }
+    }
+}
+
+#[test]
+fn zero_puts_every_id_on_one_shard() {
+    for pace in PACES {
+        let ids = slow(SequenceStart::Zero, pace);
+        for shards in [4, 16] {
+            let rows = rows(&ids, shards);
+            assert_eq!(
+                rows.iter().filter(|rows| **rows > 0).count(),
+                1,
+                "an id every {pace} ticks: {rows:?}"
+            );
+        }
+    }
+}
+
+/// The limits are of use: they are exceeded where one shard gets a tenth too much.
+#[test]
+fn a_slightly_favoured_shard_is_noticed() {
+    for (shards, limit) in LIMITS {
+        let mut rows = vec![IDS / shards; shards.try_into().unwrap()];
+        rows[0] += rows[0] / 10;
+        assert!(chi_square(&rows) > limit, "{shards} shards: {rows:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Runs: one a seed, and many of them on all cores.
+
+use super::fault::FAULTS;
+use super::guards::Guards;
+use super::registry::Trouble;
+use super::world::{Event, SECOND, World};
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// Within this time everybody has ids again.
+const RECOVERY: u64 = 75 * SECOND;
+
+/// What came of one seed.
+pub struct Run {
+    world: World,
+    silent: Vec<usize>,
+}
+
+impl Run {
+    pub fn new(seed: u64, guards: Guards) -> Self {
+        Self::of(set_up(seed, guards))
+    }
+
+    pub fn traced(seed: u64, guards: Guards) -> Self {
+        let mut world = set_up(seed, guards);
+        world.trace = Some(Vec::new());
+        Self::of(world)
+    }
+
+    fn of(mut world: World) -> Self {
+        let faulty = world.between(60 * SECOND, 240 * SECOND);
+        world.run_until(faulty);
+        // One registry works from now on. Who uses it must have ids again.
+        let one = world.chance.below(world.registries.len());
+        heal(&mut world, Some(one));
+        world.run_until(faulty + RECOVERY);
+        let mut silent = world.silent(Some(one));
+        heal(&mut world, None);
+        world.run_until(faulty + 2 * RECOVERY);
+        silent.extend(world.silent(None));
+        Self { world, silent }
+    }
+
+    pub fn issues_twice(&self) -> bool {
+        self.world.ledger.twice > 0
+    }
+
+    pub fn leaves_silent(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
+    pub fn is_good(&self) -> bool {
+        !self.issues_twice() && !self.leaves_silent()
+    }
+
+    /// What happened, for people.
+    pub fn story(&self) -> String {
+        let trace = self.world.trace.as_ref().map_or(String::new(), |trace| trace.join("\n"));
+        let first = self.world.ledger.first_twice.as_deref().unwrap_or("none");
+        format!("{trace}\nissued twice: {first}\nsilent at the end: {:?}", self.silent)
+    }
+}
+
+/// The faults are over: for one registry, while the others are gone; or for all.
+fn heal(world: &mut World, one: Option<usize>) {
+    world.calm = true;
+    world.note(|| format!("calm, with {}", one.map_or("all".into(), |one| format!("registry {one}"))));
+    for registry in 0..world.registries.len() {
+        let works = one.is_none_or(|one| one == registry);
+        if world.registries[registry].is(Trouble::Altered) {
+            world.repair(registry);
+        }
+        let this = &mut world.registries[registry];
+        this.hung_until = 0;
+        this.down_until = if works { 0 } else { u64::MAX };
+        this.former = None;
+    }
+}
+
+/// The world of a seed, before anything happens.
+fn set_up(seed: u64, guards: Guards) -> World {
+    let registries = 1 + usize::try_from(seed % 3).unwrap();
+    let mut world = World::new(seed, guards, registries);
+    world.shared_from = world.between(0, 80 * SECOND);
+    for node in 0..2 + world.chance.below(4) {
+        let start = world.between(1, 30 * SECOND);
+        world.add_node(start);
+        // Some have rows of their own before.
+        let alone = world.chance.one_of(&[0, 0, 10 * SECOND, 40 * SECOND]);
+        world.nodes[node].alone_until = start + alone;
+        world.nodes[node].wants_all = !world.chance.once_in(4);
+    }
+    world.after(1, Event::Fault);
+    world.after(1, Event::Operator);
+    world
+}
+
+/// What came of many.
+#[derive(Default)]
+pub struct Total {
+    pub runs: u64,
+    pub ids: u64,
+    pub twice: u64,
+    pub again: u64,
+    pub silent: u64,
+    pub bad: u64,
+    pub first_bad: Option<u64>,
+    faults: [u64; FAULTS.len()],
+}
+
+impl Total {
+    /// Runs these seeds on all cores.
+    pub fn of(seeds: Range<u64>, guards: Guards) -> Self {
+        let next = AtomicU64::new(seeds.start);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let work = || {
+            let mut total = Self::default();
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds.end {
+                    return total;
+                }
+                total = total.and(&Self::of_one(seed, &Run::new(seed, guards)));
+            }
+        };
+        let totals: Vec<Self> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        totals.iter().fold(Self::default(), Self::and)
+    }
+
+    fn of_one(seed: u64, run: &Run) -> Self {
+        let ledger = &run.world.ledger;
+        Self {
+            runs: 1,
+            ids: ledger.issued,
+            twice: ledger.twice,
+            again: ledger.again,
+            silent: run.silent.len() as u64,
+            bad: u64::from(!run.is_good()),
+            first_bad: Some(seed).filter(|_| !run.is_good()),
+            faults: run.world.faults,
+        }
+    }
+
+    fn and(mut self, other: &Self) -> Self {
+        self.runs += other.runs;
+        self.ids += other.ids;
+        self.twice += other.twice;
+        self.again += other.again;
+        self.silent += other.silent;
+        self.bad += other.bad;
+        self.first_bad = self.first_bad.into_iter().chain(other.first_bad).min();
+        self.faults.iter_mut().zip(other.faults).for_each(|(sum, count)| *sum += count);
+        self
+    }
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs, ids, twice, again, silent, .. } = self;
+        write!(
+            f,
+            "registries: {runs} seeds, {ids} ids, {twice} twice, {silent} nodes silent, {again} again after a restore; faults:"
+        )?;
+        FAULTS.iter().zip(self.faults).try_for_each(|(fault, count)| write!(f, " {fault:?} {count}"))
+    }
+}

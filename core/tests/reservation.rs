@@ -1,0 +1,400 @@
+//! Reserving from a row: never below what anybody knows to be handed out, and never from a row that must not be used.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::reservation::{Leftover, Outcome, Reserved, Row, Share, Unfit, Wish};
+use snowflake_ids_core::segment::Period;
+use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::terms::{Exhausted, Range, Terms};
+use std::time::Duration;
+
+const TERMS: Terms = Terms {
+    max_id: 500,
+    start: 1,
+    step: 100,
+    max_step: 1_000,
+    increment: 1,
+    remainder: 0,
+    max_value: i64::MAX,
+};
+const TODAY: Period = Period { day: 20_000, until: UnixMicros(1_728_086_400_000_000) };
+
+fn row(terms: Terms) -> Row {
+    Row { terms, period: Period::FOREVER, format: "{id}".into(), version: 7 }
+}
+
+fn of_today(terms: Terms) -> Row {
+    Row { period: TODAY, ..row(terms) }
+}
+
+fn wish() -> Wish {
+    Wish {
+        leftover: None,
+        pace: Pace::default(),
+        lasted: None,
+        target: Duration::from_mins(15),
+        hungry: false,
+        prefetch: 50,
+        floor: None,
+        received: None,
+        share: None,
+    }
+}
+
+fn reserved(row: &Row, wish: &Wish) -> Reserved {
+    match row.reserve(wish) {
+        Outcome::Reserved(reserved) => reserved,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn range(first: i64, count: u32) -> Range {
+    Range { first, count, increment: 1 }
+}
+
+/// The last hundred ids of the row, as they were left over.
+fn leftover() -> Leftover {
+    Leftover { version: 7, day: None, range: range(401, 100) }
+}
+
+#[test]
+fn the_ids_after_the_rows_highest_are_reserved() {
+    let reserved = reserved(&row(TERMS), &wish());
+    assert_eq!(reserved.supply.range, range(501, 100));
+    assert_eq!(reserved.supply.period, Period::FOREVER);
+    assert_eq!(reserved.supply.prefetch_at, 50);
+    assert_eq!(reserved.reached(), (0, 600));
+    assert_eq!((reserved.version, reserved.format.as_str()), (8, "{id}"));
+    assert_eq!(reserved.left, (i64::MAX - 600).unsigned_abs());
+    assert_eq!(reserved.max_value, i64::MAX);
+}
+
+#[test]
+fn their_number_follows_from_the_pace() {
+    let pace = Pace { step: 100, depth: 1 };
+    let quick = Wish { pace, lasted: Some(Duration::from_secs(1)), ..wish() };
+    assert_eq!(reserved(&row(TERMS), &quick).pace, Pace { step: 200, depth: 1 });
+    assert_eq!(reserved(&row(TERMS), &quick).supply.range, range(501, 200));
+    let hungry = reserved(&row(TERMS), &Wish { hungry: true, ..quick });
+    assert_eq!((hungry.supply.range, hungry.supply.prefetch_at), (range(501, 400), 0));
+}
+
+#[test]
+fn ids_begin_above_the_floor_of_the_same_period() {
+    let floor = |floor| reserved(&of_today(TERMS), &Wish { floor: Some(floor), ..wish() }).supply.range.first;
+    assert_eq!(floor((20_000, 507)), 508);
+    assert_eq!(floor((20_000, 499)), 501, "the row is further");
+    assert_eq!(floor((19_999, 507)), 501, "that was yesterday");
+}
+
+#[test]
+fn a_row_without_ids_says_so() {
+    let used_up = Terms { max_value: 500, ..TERMS };
+    assert_eq!(row(used_up).reserve(&wish()), Outcome::Exhausted(Exhausted { max_value: 500 }));
+    let by_the_floor = Wish { floor: Some((0, 600)), ..wish() };
+    assert_eq!(
+        row(Terms { max_value: 600, ..TERMS }).reserve(&by_the_floor),
+        Outcome::Exhausted(Exhausted { max_value: 600 })
+    );
+}
+
+fn set_back(received: i64, max_id: i64, later: bool) -> Outcome {
+    Outcome::Unfit(Unfit::SetBack { received, max_id, later })
+}
+
+#[test]
+fn a_row_that_was_set_back_is_refused() {
+    let received = |id| Wish { received: Some((0, id)), ..wish() };
+    assert_eq!(row(TERMS).reserve(&received(501)), set_back(501, 500, false));
+    assert_eq!(reserved(&row(TERMS), &received(500)).supply.range.first, 501);
+    let anew = row(Terms { max_id: 0, ..TERMS });
+    assert_eq!(
+        anew.reserve(&received(1)),
+        set_back(1, 0, false),
+        "a row that was made anew has been set back, too"
+    );
+}
+
+#[test]
+fn a_new_day_is_not_behind_what_was_received_the_day_before() {
+    let received = |day, id| of_today(TERMS).reserve(&Wish { received: Some((day, id)), ..wish() });
+    assert!(matches!(received(19_999, 9_000), Outcome::Reserved(_)));
+    assert_eq!(received(20_000, 9_000), set_back(9_000, 500, false));
+    assert_eq!(received(20_001, 1), set_back(1, 500, true), "it is a day behind");
+}
+
+/// Numbers of days and numbers without one are not the same, though they be equal.
+#[test]
+fn a_tag_that_becomes_dated_or_undated_counts_anew() {
+    let received = |day, id| Wish { received: Some((day, id)), ..wish() };
+    assert!(matches!(row(TERMS).reserve(&received(20_000, 9_000)), Outcome::Reserved(_)));
+    assert!(matches!(of_today(TERMS).reserve(&received(0, 9_000)), Outcome::Reserved(_)));
+}
+
+#[test]
+fn what_was_left_over_comes_first() {
+    let taken_up = reserved(&row(TERMS), &Wish { leftover: Some(leftover()), ..wish() });
+    assert_eq!(taken_up.supply.range, range(401, 100));
+    assert_eq!(taken_up.version, 8, "so that they are taken up once");
+    assert_eq!(taken_up.reached(), (0, 500));
+    let again = Row { version: taken_up.version, ..row(TERMS) };
+    let fresh = reserved(&again, &Wish { leftover: Some(leftover()), ..wish() });
+    assert_eq!(fresh.supply.range, range(501, 100));
+}
+
+#[test]
+fn what_was_left_over_is_given_up_when_the_row_has_changed() {
+    let leftovers = [
+        Leftover { version: 6, ..leftover() },
+        Leftover { day: Some(20_000), ..leftover() },
+        Leftover { range: range(402, 100), ..leftover() },
+        Leftover { range: range(400, 100), ..leftover() },
+        Leftover { range: range(500, 0), ..leftover() },
+        Leftover { range: Range { first: 302, count: 100, increment: 2 }, ..leftover() },
+    ];
+    for leftover in leftovers {
+        let fresh = reserved(&row(TERMS), &Wish { leftover: Some(leftover.clone()), ..wish() });
+        assert_eq!(fresh.supply.range, range(501, 100), "{leftover:?}");
+    }
+    let other_remainder = Terms { increment: 2, remainder: 1, max_id: 500, ..TERMS };
+    let even = Range { first: 402, count: 50, increment: 2 };
+    let leftover = Leftover { range: even, ..leftover() };
+    let fresh = reserved(&row(other_remainder), &Wish { leftover: Some(leftover), ..wish() });
+    assert_eq!(fresh.supply.range.first, 501);
+}
+
+/// Where the row does not know of ids that were handed out, those left over may be among them.
+#[test]
+fn what_was_left_over_is_given_up_where_the_floor_is_above_the_row() {
+    let floor = |id| Wish { leftover: Some(leftover()), floor: Some((0, id)), ..wish() };
+    assert_eq!(reserved(&row(TERMS), &floor(500)).supply.range.first, 401);
+    assert_eq!(reserved(&row(TERMS), &floor(501)).supply.range.first, 502);
+    let behind = row(Terms { max_id: 400, ..TERMS });
+    assert_eq!(reserved(&behind, &floor(500)).supply.range.first, 501);
+}
+
+#[test]
+fn what_was_left_over_of_a_day_is_of_that_day() {
+    let leftover = Leftover { day: Some(20_000), ..leftover() };
+    let first = |row: &Row, leftover: &Leftover| {
+        reserved(row, &Wish { leftover: Some(leftover.clone()), ..wish() }).supply.range.first
+    };
+    assert_eq!(first(&of_today(TERMS), &leftover), 401);
+    let tomorrow = Period { day: 20_001, ..TODAY };
+    assert_eq!(first(&Row { period: tomorrow, ..row(TERMS) }, &leftover), 501);
+    assert_eq!(first(&row(TERMS), &leftover), 501, "the tag is not dated any more");
+}
+
+#[test]
+fn a_row_of_another_share_is_refused() {
+    let share = Share { index: 1, of: 2 };
+    let with = |increment, remainder| {
+        row(Terms { increment, remainder, ..TERMS }).reserve(&Wish { share: Some(share), ..wish() })
+    };
+    for (increment, remainder) in [(1, 0), (3, 1), (2, 0), (4, 2)] {
+        assert_eq!(
+            with(increment, remainder),
+            Outcome::Unfit(Unfit::Share { share, increment, remainder }),
+            "{increment} {remainder}"
+        );
+    }
+    for (increment, remainder) in [(2, 1), (4, 3), (6, 5)] {
+        assert!(matches!(with(increment, remainder), Outcome::Reserved(_)), "{increment} {remainder}");
+    }
+}
+
+/// A row with an increment below 1 counts by ones.
+#[test]
+fn no_share_holds_without_an_increment() {
+    for increment in [0, -2, i64::MIN] {
+        assert!(!Share { index: 0, of: 2 }.holds(increment, 0), "{increment}");
+    }
+}
+
+#[test]
+fn one_id_may_be_reserved_above_what_was_issued() {
+    let row = of_today(Terms { increment: 10, remainder: 3, ..TERMS });
+    assert_eq!(row.one_after(None), Ok(Range { first: 503, count: 1, increment: 10 }));
+    assert_eq!(row.one_after(Some((20_000, 523))).unwrap().first, 533);
+    assert_eq!(row.one_after(Some((19_999, 523))).unwrap().first, 503);
+    let last = Row { terms: Terms { max_value: 503, ..row.terms }, ..row };
+    assert_eq!(last.one_after(Some((20_000, 503))), Err(Exhausted { max_value: 503 }));
+}
+
+prop_compose! {
+    /// Terms that make sense, with little room, so that borders are met.
+    fn terms()(increment in 1_i64..12, any in 0_i64..12, max_id in -1_i64..200, max_step in 1_i64..40, step in 1_i64..40) -> Terms {
+        Terms { max_id, start: 0, step: step.min(max_step), max_step, increment, remainder: any % increment, max_value: 210 }
+    }
+}
+
+prop_compose! {
+    fn rows()(terms in terms(), day in 0_i32..3, version in 0_i64..3) -> Row {
+        let period = if day == 0 { Period::FOREVER } else { Period { day, until: UnixMicros(1) } };
+        Row { terms, period, format: String::new(), version }
+    }
+}
+
+fn reached() -> impl Strategy<Value = Option<(i32, i64)>> {
+    prop::option::of((0_i32..3, 0_i64..210))
+}
+
+prop_compose! {
+    fn paces()(step in 0_u32..50, depth in 0_u32..9) -> Pace {
+        Pace { step, depth }
+    }
+}
+
+prop_compose! {
+    fn wishes()(
+        pace in paces(),
+        lasted in prop::option::of(0_u64..40),
+        hungry: bool,
+        prefetch in 0_u8..=100,
+        floor in reached(),
+        received in reached(),
+        share in prop::option::of((0_u32..3, 2_u32..4)),
+    ) -> Wish {
+        let share = share.map(|(index, of)| Share { index: index % of, of });
+        let lasted = lasted.map(Duration::from_secs);
+        Wish { pace, lasted, hungry, prefetch, floor, received, share, target: Duration::from_secs(10), leftover: None }
+    }
+}
+
+fn ids(range: Range) -> impl Iterator<Item = i64> {
+    (0..range.count).map(move |offset| range.at(offset))
+}
+
+proptest! {
+    /// What is reserved is above all that is known to be handed out, within the bounds, and on the row's terms.
+    #[test]
+    fn what_is_reserved_was_never_reserved_before(row in rows(), wish in wishes()) {
+        let Outcome::Reserved(reserved) = row.reserve(&wish) else { return Ok(()) };
+        let Reserved { supply, left, version, .. } = reserved;
+        let terms = row.terms;
+        prop_assert!(supply.range.first > terms.max_id);
+        for (day, id) in [wish.floor, wish.received].into_iter().flatten() {
+            prop_assert!(day != row.period.day || supply.range.first > id, "{id} is handed out");
+        }
+        prop_assert!(supply.range.count >= 1 && i64::from(supply.range.count) <= terms.max_step);
+        prop_assert!(supply.prefetch_at <= supply.range.count);
+        prop_assert!(ids(supply.range).all(|id| id % terms.increment == terms.remainder && id <= terms.max_value));
+        prop_assert_eq!(left, terms.left_after(supply.range.last()));
+        prop_assert_eq!((supply.period, version), (row.period, row.version + 1));
+        if let Some(share) = wish.share {
+            prop_assert!(ids(supply.range).all(|id| id % i64::from(share.of) == i64::from(share.index)));
+        }
+    }
+
+    /// A row is used exactly if it is of the share and not behind what was received.
+    #[test]
+    fn a_row_is_unfit_for_a_reason(row in rows(), wish in wishes()) {
+        let Terms { max_id, increment, remainder, .. } = row.terms;
+        let foreign = wish.share.is_some_and(|share| !share.holds(increment, remainder));
+        let behind = wish.received.is_some_and(|(day, id)| match (day, row.period.dated()) {
+            (0, None) => id > max_id,
+            (received, Some(day)) => (received, id) > (day, max_id),
+            (_, None) => false,
+        });
+        match row.reserve(&wish) {
+            Outcome::Unfit(Unfit::Share { .. }) => prop_assert!(foreign),
+            Outcome::Unfit(Unfit::SetBack { .. }) => prop_assert!(behind && !foreign),
+            _ => prop_assert!(!foreign && !behind),
+        }
+    }
+
+    /// What was left over is taken up as it is, or not at all.
+    #[test]
+    fn what_was_left_over_comes_whole_or_never(row in rows(), wish in wishes(), version in 0_i64..3, count in 0_u32..20) {
+        let Terms { max_id, increment, .. } = row.terms;
+        let first = max_id - increment * (i64::from(count) - 1);
+        let range = Range { first, count, increment };
+        let leftover = Leftover { version, day: row.period.dated(), range };
+        let with = Wish { leftover: Some(leftover), ..wish.clone() };
+        match (row.reserve(&with), row.reserve(&wish)) {
+            (Outcome::Reserved(with), _) if with.supply.range.first <= max_id => {
+                prop_assert_eq!(with.supply.range, range);
+                prop_assert_eq!(version, row.version);
+                prop_assert!(ids(range).all(|id| id >= 0 && id % increment == row.terms.remainder));
+            }
+            (with, without) => prop_assert_eq!(with, without),
+        }
+    }
+
+    /// Reservations one after the other, by anybody: no id twice.
+    #[test]
+    fn one_after_the_other_no_id_comes_twice(mut row in rows(), wishes in prop::collection::vec(wishes(), 1..8)) {
+        let mut last = row.terms.max_id;
+        for wish in wishes {
+            if let Outcome::Reserved(reserved) = row.reserve(&wish) {
+                prop_assert!(reserved.supply.range.first > last);
+                last = reserved.supply.range.last();
+                row.terms.max_id = last;
+                row.version = reserved.version;
+            }
+        }
+    }
+
+    /// Registries that are never compared serve no id twice, whatever increments their rows have.
+    #[test]
+    fn two_shares_have_no_id_in_common(of in 2_u32..5, index in 0_u32..5, other in 0_u32..5, one in terms(), two in terms()) {
+        let (index, other) = (index % of, other % of);
+        prop_assume!(index != other);
+        let all = |index, terms: Terms| {
+            let of = i64::from(of);
+            let terms = Terms { increment: terms.increment * of, remainder: terms.remainder * of + i64::from(index), ..terms };
+            let holds = Share { index, of: u32::try_from(of).unwrap() }.holds(terms.increment, terms.remainder);
+            assert!(holds, "{terms:?}");
+            terms.reserve(u32::MAX).map(|range| ids(range).collect::<Vec<_>>()).unwrap_or_default()
+        };
+        let two = all(other, two);
+        prop_assert!(all(index, one).iter().all(|id| !two.contains(id)));
+    }
+
+    /// Terms hold exactly if all their ids leave the share's remainder.
+    #[test]
+    fn a_share_holds_what_leaves_its_remainder(of in 2_u32..6, index in 0_u32..6, increment in 1_i64..40, any in 0_i64..40) {
+        let remainder = any % increment;
+        let mine = (0..i64::from(of)).all(|turn| (remainder + turn * increment) % i64::from(of) == i64::from(index));
+        prop_assert_eq!(Share { index, of }.holds(increment, remainder), mine);
+    }
+
+    /// Whatever a row and a wish hold, nothing overflows, and what is reserved is within the bounds.
+    #[test]
+    fn any_row_and_any_wish_are_safe(
+        numbers in any::<[i64; 8]>(),
+        until: i64,
+        pace: (u32, u32),
+        days: [i32; 4],
+        reached: [i64; 2],
+        share: (u32, u32),
+        left: (i64, i64, u32, i64),
+    ) {
+        let [max_id, start, step, max_step, increment, remainder, max_value, version] = numbers;
+        let terms = Terms { max_id, start, step, max_step, increment, remainder, max_value };
+        let period = Period { day: days[0], until: UnixMicros(until) };
+        let row = Row { terms, period, format: String::new(), version };
+        let wish = Wish {
+            pace: Pace { step: pace.0, depth: pace.1 },
+            lasted: Some(Duration::MAX),
+            floor: Some((days[1], reached[0])),
+            received: Some((days[2], reached[1])),
+            share: Some(Share { index: share.0, of: share.1 }),
+            leftover: Some(Leftover {
+                version: left.0,
+                day: Some(days[3]),
+                range: Range { first: left.1, count: left.2, increment: left.3 },
+            }),
+            ..wish()
+        };
+        for wish in [wish.clone(), Wish { share: None, received: None, ..wish }] {
+            if let Outcome::Reserved(reserved) = row.reserve(&wish) {
+                let Range { first, count, .. } = reserved.supply.range;
+                prop_assert!(count >= 1 && first > max_id && first >= start && reserved.supply.range.last() <= max_value);
+            }
+            prop_assert!(row.one_after(wish.floor).is_err() || max_value > max_id);
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Questions and answers go through text and back, whatever is in them; what can't be understood is refused.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use serde_json::value::RawValue;
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::lease::{Choice, Holder, Policy, Preferred, Row};
+use snowflake_ids_core::reservation::{Leftover, Outcome, Reserved, Share, Unfit, Wish};
+use snowflake_ids_core::segment::{Period, Supply};
+use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::terms::{Exhausted, Range};
+use snowflake_ids_core::wire::{
+    Answer, Ask, Entry, LeaseWish, Leased, NoLease, Registry, Request, Said, Stranger, VERSION, Want,
+};
+use std::fmt::Debug;
+use std::time::Duration;
+
+fn registry(identity: &str, timeline: u32) -> Registry {
+    Registry { identity: identity.into(), timeline }
+}
+
+fn request(ask: Ask) -> Request {
+    Request {
+        version: VERSION,
+        registry: Some(registry("7/5/16400", 2)),
+        patience: Duration::from_secs(4),
+        ask,
+    }
+}
+
+fn answer(said: Said) -> Answer {
+    Answer { registry: registry("7/5/16400", 2), clock: UnixMicros(1_770_000_000_000_001), said }
+}
+
+/// Everything in it, for comparison.
+fn all(of: &impl Debug) -> String {
+    format!("{of:?}")
+}
+
+fn there_and_back(request: &Request) -> Request {
+    let text = request.to_text().unwrap();
+    assert!(text.is_ascii(), "any encoding can hold it: {text}");
+    Request::from_text(&text).unwrap().expect("it is of this version")
+}
+
+fn back_and_there(answer: &Answer) -> Answer {
+    let text = answer.to_text().unwrap();
+    assert!(text.is_ascii(), "any encoding can hold it: {text}");
+    Answer::from_text(&text).unwrap()
+}
+
+#[test]
+fn the_same_registry_or_its_successor_is_known_again() {
+    let seen = registry("a", 3);
+    assert_eq!(registry("a", 3).check(&seen), Ok(()));
+    assert_eq!(registry("a", 4).check(&seen), Ok(()));
+    assert_eq!(registry("a", 2).check(&seen), Err(Stranger::Former { timeline: 2, seen: 3 }));
+    assert_eq!(registry("b", 3).check(&seen), Err(Stranger::Another));
+    assert_eq!(registry("b", 2).check(&seen), Err(Stranger::Another), "its timelines are none of ours");
+}
+
+#[test]
+fn a_question_has_this_form() {
+    let wish = Wish {
+        leftover: Some(Leftover {
+            version: 4,
+            day: None,
+            range: Range { first: 91, count: 10, increment: 1 },
+        }),
+        pace: Pace { step: 100, depth: 1 },
+        lasted: None,
+        target: Duration::from_mins(15),
+        hungry: false,
+        prefetch: 50,
+        floor: None,
+        received: Some((0, 90)),
+        share: Some(Share { index: 0, of: 2 }),
+    };
+    let want = Want { tag: "gr\u{fc}n".into(), create: true, wish };
+    let text = request(Ask::Reserve(vec![want])).to_text().unwrap();
+    // Servers of another build read it: what is there must not change without another VERSION.
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"patience":{"secs":4,"nanos":0},"ask":{"Reserve":[{"#,
+            r#""tag":"gr\u00fcn","create":true,"wish":{"leftover":{"version":4,"day":null,"#,
+            r#""first":91,"count":10,"increment":1},"pace":{"step":100,"depth":1},"lasted":null,"#,
+            r#""target":{"secs":900,"nanos":0},"hungry":false,"prefetch":50,"floor":null,"#,
+            r#""received":[0,90],"share":{"index":0,"of":2}}}]}}"#
+        )
+    );
+}
+
+#[test]
+fn an_answer_has_this_form() {
+    let reserved = Reserved {
+        supply: Supply {
+            range: Range { first: 91, count: 10, increment: 1 },
+            period: Period::FOREVER,
+            prefetch_at: 5,
+        },
+        pace: Pace { step: 100, depth: 1 },
+        left: u64::MAX,
+        max_value: i64::MAX,
+        version: 5,
+        format: String::new(),
+    };
+    let text = answer(Said::Reserved(vec![Outcome::Reserved(reserved), Outcome::Unknown])).to_text().unwrap();
+    assert_eq!(
+        text,
+        concat!(
+            r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-02-02T02:40:00.000001Z","#,
+            r#""said":{"Reserved":[{"Reserved":{"supply":{"range":{"first":91,"count":10,"increment":1},"#,
+            r#""period":{"day":0,"until":"9223372036854775807"},"prefetch_at":5},"pace":{"step":100,"depth":1},"#,
+            r#""left":18446744073709551615,"max_value":9223372036854775807,"version":5,"format":""}},"Unknown"]}}"#
+        )
+    );
+}
+
+#[test]
+fn a_question_of_another_version_is_told_from_one_that_is_damaged() {
+    let newer = r#"{"version": 2, "ask": {"Foretell": [1, 2, 3]}, "mood": "good"}"#;
+    assert!(Request::from_text(newer).unwrap().is_none());
+    let damaged =
+        ["", "{", "[]", "null", r#"{"version":1}"#, r#"{"version":1,"ask":"Foretell"}"#, r#"{"ask":"Tags"}"#];
+    for text in damaged {
+        assert!(Request::from_text(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn an_answer_that_says_something_unknown_is_refused() {
+    let text = |said: &str| {
+        format!(
+            r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{said}}}"#
+        )
+    };
+    assert!(Answer::from_text(&text(r#""Released""#)).is_ok());
+    let unknown = [
+        r#""Foretold""#,
+        r#"{"Reserved":["Dreamt"]}"#,
+        r#"{"Reserved":[{"Reserved":{}}]}"#,
+        r#"{"Reserved":[{"Unfit":{"SetBack":{"received":1.5,"max_id":1,"later":false}}}]}"#,
+        r#"{"Renewed":"never"}"#,
+        r#"{"Stranger":{"Former":{"timeline":-1,"seen":2}}}"#,
+        "null",
+    ];
+    for said in unknown {
+        assert!(Answer::from_text(&text(said)).is_err(), "{said}");
+    }
+    for text in ["", "ERROR", "[]", &text(r#""Released""#)[1..]] {
+        assert!(Answer::from_text(text).is_err(), "{text}");
+    }
+}
+
+/// A later release may tell more without another version.
+#[test]
+fn what_is_told_in_addition_is_passed_over() {
+    let question = r#"{"version":1,"registry":{"identity":"a","timeline":1,"port":5432},"patience":{"secs":1,"nanos":0},"ask":"Tags","mood":"good"}"#;
+    let question = Request::from_text(question).unwrap().unwrap();
+    assert_eq!(question.registry, Some(registry("a", 1)));
+    assert!(matches!(question.ask, Ask::Tags));
+    let said = r#"{"registry":{"identity":"a","timeline":1},"clock":"2026-01-01T00:00:00Z","load":3,"said":"Released"}"#;
+    assert!(matches!(Answer::from_text(said).unwrap().said, Said::Released));
+}
+
+#[test]
+fn tags_with_any_letters_pass_through_ascii() {
+    for tag in ["", "a\"b\\c\n", "\u{0}", "na\u{ef}ve", "\u{65e5}\u{672c}", "\u{1f40c}\u{10ffff}"] {
+        let row = serde_json::json!({ "tag": tag }).to_string();
+        let rows = vec![RawValue::from_string(row).unwrap()];
+        let asked = there_and_back(&request(Ask::HandOver { rows, share: None }));
+        let Ask::HandOver { rows, .. } = asked.ask else { panic!("{asked:?}") };
+        let row: serde_json::Value = serde_json::from_str(rows[0].get()).unwrap();
+        assert_eq!(row["tag"], tag);
+    }
+}
+
+fn ranges() -> impl Strategy<Value = Range> {
+    any::<(i64, u32, i64)>().prop_map(|(first, count, increment)| Range { first, count, increment })
+}
+
+fn paces() -> impl Strategy<Value = Pace> {
+    any::<(u32, u32)>().prop_map(|(step, depth)| Pace { step, depth })
+}
+
+fn shares() -> impl Strategy<Value = Share> {
+    any::<(u32, u32)>().prop_map(|(index, of)| Share { index, of })
+}
+
+/// Those that a calendar has, and others.
+fn instants() -> impl Strategy<Value = UnixMicros> {
+    let of_calendars = -377_705_023_201_000_000_i64..253_402_207_200_999_999;
+    prop_oneof![of_calendars, any::<i64>(), Just(i64::MIN), Just(i64::MAX)].prop_map(UnixMicros)
+}
+
+fn registries() -> impl Strategy<Value = Registry> {
+    (".*", any::<u32>()).prop_map(|(identity, timeline)| Registry { identity, timeline })
+}
+
+prop_compose! {
+    fn leftovers()(version: i64, day: Option<i32>, range in ranges()) -> Leftover {
+        Leftover { version, day, range }
+    }
+}
+
+prop_compose! {
+    fn wishes()(
+        leftover in of(leftovers()),
+        pace in paces(),
+        times: (Option<Duration>, Duration),
+        (hungry, prefetch) in any::<(bool, u8)>(),
+        reached: [Option<(i32, i64)>; 2],
+        share in of(shares()),
+    ) -> Wish {
+        let ((lasted, target), [floor, received]) = (times, reached);
+        Wish { leftover, pace, lasted, target, hungry, prefetch, floor, received, share }
+    }
+}
+
+prop_compose! {
+    fn wants()(tag in ".{0,128}", create: bool, wish in wishes()) -> Want {
+        Want { tag, create, wish }
+    }
+}
+
+prop_compose! {
+    fn entries()(
+        (datacenter, token, term) in any::<(u32, i64, Duration)>(),
+        now in instants(),
+        last in of(instants()),
+        texts in prop::array::uniform3(".*"),
+        (system_identifier, timeline, port) in any::<(i64, u32, Option<i32>)>(),
+    ) -> Entry {
+        let [host, directory, layout] = texts;
+        let holder = Holder { system_identifier, timeline, host, port, directory, layout };
+        Entry { datacenter, token, term, now, last, holder }
+    }
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    prop::sample::select(vec![Policy::Reuse, Policy::Disposable, Policy::Queue])
+}
+
+prop_compose! {
+    fn preferences()((worker, share, only) in any::<(u32, u32, bool)>()) -> Preferred {
+        Preferred { worker, share, only }
+    }
+}
+
+prop_compose! {
+    fn lease_wishes()(
+        entry in entries(),
+        policy in policies(),
+        (token, except) in any::<(Option<i64>, Vec<u32>)>(),
+        (capacity, max_clock_skew) in any::<(u32, u64)>(),
+        preferred in of(preferences()),
+    ) -> LeaseWish {
+        LeaseWish { entry, policy, token, except, capacity, preferred, max_clock_skew }
+    }
+}
+
+fn asks() -> impl Strategy<Value = Ask> {
+    let rows = vec(any::<(i64, Option<bool>)>(), 0..4).prop_map(|rows| {
+        let json = |(max_id, dated)| {
+            format!(r#"{{"max_id": {max_id}, "dated": {}}}"#, serde_json::json!(dated as Option<bool>))
+        };
+        rows.into_iter().map(|row| RawValue::from_string(json(row)).unwrap()).collect()
+    });
+    prop_oneof![
+        Just(()).prop_map(|()| Ask::Introduce),
+        Just(()).prop_map(|()| Ask::Tags),
+        (rows, of(shares())).prop_map(|(rows, share)| Ask::HandOver { rows, share }),
+        vec(wants(), 0..4).prop_map(Ask::Reserve),
+        lease_wishes().prop_map(|wish| Ask::Lease(Box::new(wish))),
+        (any::<(u32, i64)>(), entries()).prop_map(|((worker, token), entry)| Ask::Renew {
+            worker,
+            token,
+            entry
+        }),
+        (any::<(u32, u32, i64)>(), instants()).prop_map(|((datacenter, worker, token), from)| Ask::Release {
+            datacenter,
+            worker,
+            token,
+            from
+        }),
+    ]
+}
+
+prop_compose! {
+    fn reserved()(
+        range in ranges(),
+        pace in paces(),
+        (day, until, prefetch_at) in any::<(i32, i64, u32)>(),
+        forever: bool,
+        (left, max_value, version) in any::<(u64, i64, i64)>(),
+        format in ".*",
+    ) -> Reserved {
+        let period = if forever { Period::FOREVER } else { Period { day, until: UnixMicros(until) } };
+        Reserved { supply: Supply { range, period, prefetch_at }, pace, left, max_value, version, format }
+    }
+}
+
+fn unfits() -> impl Strategy<Value = Unfit> {
+    prop_oneof![
+        any::<(i64, i64, bool)>().prop_map(|(received, max_id, later)| Unfit::SetBack {
+            received,
+            max_id,
+            later
+        }),
+        (shares(), any::<(i64, i64)>()).prop_map(|(share, (increment, remainder))| Unfit::Share {
+            share,
+            increment,
+            remainder
+        }),
+    ]
+}
+
+fn outcomes() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        reserved().prop_map(Outcome::Reserved),
+        Just(Outcome::Locked),
+        Just(Outcome::Unknown),
+        any::<i64>().prop_map(|max_value| Outcome::Exhausted(Exhausted { max_value })),
+        unfits().prop_map(Outcome::Unfit),
+    ]
+}
+
+prop_compose! {
+    fn rows()((worker, token) in any::<(u32, Option<i64>)>(), horizon in instants(), leased in instants()) -> Row {
+        Row { worker, token, horizon, leased }
+    }
+}
+
+fn choices() -> impl Strategy<Value = Choice> {
+    prop_oneof![
+        rows().prop_map(Choice::Own),
+        any::<u32>().prop_map(|worker| Choice::New { worker }),
+        rows().prop_map(Choice::Free),
+    ]
+}
+
+fn leased() -> impl Strategy<Value = Leased> {
+    prop_oneof![
+        (choices(), instants()).prop_map(|(choice, horizon)| Leased::Taken { choice, horizon }),
+        Just(Leased::Missed),
+        prop::array::uniform3(".*").prop_map(|[message, detail, hint]| Leased::None(NoLease {
+            message,
+            detail,
+            hint
+        })),
+    ]
+}
+
+fn strangers() -> impl Strategy<Value = Stranger> {
+    let former = any::<(u32, u32)>().prop_map(|(timeline, seen)| Stranger::Former { timeline, seen });
+    prop_oneof![Just(Stranger::Another), former]
+}
+
+fn saids() -> impl Strategy<Value = Said> {
+    let rows = vec(any::<i64>(), 0..4).prop_map(|ids| {
+        ids.into_iter().map(|id| RawValue::from_string(format!(r#"{{"max_id": {id}}}"#)).unwrap()).collect()
+    });
+    prop_oneof![
+        ".*".prop_map(|version| Said::Introduced { version }),
+        rows.prop_map(Said::Tags),
+        of((".*", unfits())).prop_map(Said::HandedOver),
+        vec(outcomes(), 0..4).prop_map(Said::Reserved),
+        leased().prop_map(Said::Leased),
+        of(instants()).prop_map(Said::Renewed),
+        Just(()).prop_map(|()| Said::Released),
+        strangers().prop_map(Said::Stranger),
+        any::<u32>().prop_map(Said::Version),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_question_arrives_as_it_was_sent(registry in of(registries()), patience: Duration, ask in asks()) {
+        let sent = Request { version: VERSION, registry, patience, ask };
+        prop_assert_eq!(all(&there_and_back(&sent)), all(&sent));
+    }
+
+    #[test]
+    fn every_answer_arrives_as_it_was_sent(registry in registries(), clock in instants(), said in saids()) {
+        let sent = Answer { registry, clock, said };
+        prop_assert_eq!(all(&back_and_there(&sent)), all(&sent));
+    }
+
+    #[test]
+    fn any_text_is_refused_or_understood(text in r#"[{}\[\]":,a-zA-Z0-9\\ ]*"#) {
+        prop_assert!(Answer::from_text(&text).is_err());
+        prop_assert!(!matches!(Request::from_text(&text), Ok(Some(_))));
+    }
+
+    /// A part of an answer, as a connection that breaks may leave it, is no answer.
+    #[test]
+    fn a_part_of_an_answer_is_none(said in saids(), cut: prop::sample::Index) {
+        let text = answer(said).to_text().unwrap();
+        prop_assert!(Answer::from_text(&text[..cut.index(text.len())]).is_err());
+    }
+}

@@ -119,6 +119,11 @@ pub enum Unfit {
         /// Whether the one received is of a later period.
         later: bool,
     },
+    /// It starts over at other times than the tag that was handed over to it.
+    Period {
+        /// Whether it does so at all.
+        dated: bool,
+    },
     /// Its ids are not those of this one of several registries.
     Share {
         /// Which it is.
@@ -142,6 +147,10 @@ impl Unfit {
                     "Ids up to {received} were received from it before, and its row knows of ids up to {max_id}."
                 )
             }
+            Self::Period { dated: true } => {
+                "It starts over each day, month or year; here the tag does not, or at other times.".to_owned()
+            }
+            Self::Period { dated: false } => "It never starts over; here the tag does.".to_owned(),
             Self::Share { share: Share { index, of }, increment, remainder } => format!(
                 "It is the one at place {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
                  row has increment {increment} and remainder {remainder}."
@@ -157,6 +166,10 @@ impl Unfit {
                 "It was set back, as by a restore. There, SELECT snowflake_ids.segment_raise('{tag}', id) with the \
                  highest id that any server may have got."
             ),
+            Self::Period { .. } => {
+                "Use another tag here, or drop this one here or there if no column takes ids from it."
+                    .to_owned()
+            }
             Self::Share { share: Share { index, of }, .. } => format!(
                 "There, SELECT snowflake_ids.segment_alter('{tag}', increment => {of}, remainder => {index})."
             ),

@@ -54,6 +54,9 @@ pub struct State {
     pub claim: Option<i64>,
     /// The database that holds the registry, by its oid.
     pub registry: Option<u32>,
+    /// The database that is to be the registry, if the transaction that said so was committed.
+    #[serde(default)]
+    pub moving_to: Option<u32>,
 }
 
 /// The high-water mark of a node.
@@ -137,6 +140,7 @@ impl State {
             lease: None,
             claim: None,
             registry: None,
+            moving_to: None,
         };
         if here.timeline > 1 {
             // A standby that was copied before its primary issued anything, and promoted since.

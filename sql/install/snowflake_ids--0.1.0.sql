@@ -313,90 +313,89 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
-CREATE  FUNCTION snowflake_ids_internal."registry_switch"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_give_up_lease
-CREATE  FUNCTION snowflake_ids_internal."registry_give_up_lease"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
-CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
-	"server" text /* Text < '_ > */
-) RETURNS TABLE (
-	"identity" TEXT,  /* String */
-	"timeline" INT  /* i32 */
-)
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
-CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
-CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
+CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal."segment_check"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal."segment_changed"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -444,152 +443,6 @@ CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
 GRANT SELECT ON snowflake_ids.status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* i32 */
-	"worker_id" INT, /* i32 */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
-CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal."segment_check"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal."segment_changed"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -896,6 +749,115 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
+CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
+CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
+CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
+	"server" text /* Text < '_ > */
+) RETURNS TABLE (
+	"identity" TEXT,  /* String */
+	"timeline" INT  /* i32 */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* i32 */
+	"worker_id" INT, /* i32 */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
+CREATE  FUNCTION snowflake_ids_internal."registry_switch"(
+	"moves_lease" bool /* bool */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_give_up_lease
+CREATE  FUNCTION snowflake_ids_internal."registry_give_up_lease"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   worker_check_registry
 --   worker_give_up
@@ -974,6 +936,20 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   registry_serve
 --   snowflake_ids_internal::registry_introduce
@@ -1049,6 +1025,11 @@ BEGIN
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'Its ids come from the transaction''s own memory until that commits.',
             HINT = 'Commit first.';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction of this isolation level' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It does not see how far tags have come since it began.',
+            HINT = 'Begin one of isolation level READ COMMITTED.';
     END IF;
     LOCK TABLE snowflake_ids.registry, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
 END
@@ -1073,7 +1054,7 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF cardinality(servers) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a foreign server.',
@@ -1099,7 +1080,7 @@ BEGIN
     PERFORM snowflake_ids_internal.registry_hand_over();
     PERFORM snowflake_ids_internal.registry_note(k.tag, k.period, k.max_id)
     FROM snowflake_ids_internal.registry_reached AS k;
-    PERFORM snowflake_ids_internal.registry_switch();
+    PERFORM snowflake_ids_internal.registry_switch(moves_lease => true);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
@@ -1107,8 +1088,6 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    made text;
 BEGIN
     PERFORM snowflake_ids_internal.registry_lock();
     IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
@@ -1116,22 +1095,9 @@ BEGIN
         RETURN;
     END IF;
     PERFORM snowflake_ids_internal.registry_take_back();
-    UPDATE snowflake_ids.segment AS s
-    SET max_id = k.max_id, period = k.period, version = s.version + 1, update_time = clock_timestamp()
-    FROM snowflake_ids_internal.registry_reached AS k
-    WHERE s.tag = k.tag AND (s.period, s.max_id) IS DISTINCT FROM (k.period, k.max_id);
-    WITH inserted AS (
-        INSERT INTO snowflake_ids.segment (tag, max_id, period)
-        SELECT tag, max_id, period FROM snowflake_ids_internal.registry_reached
-        ON CONFLICT (tag) DO NOTHING RETURNING tag
-    )
-    SELECT string_agg(tag, ', ') INTO made FROM inserted;
-    IF made IS NOT NULL THEN
-        RAISE NOTICE 'segment tags of a registry that does not answer have the defaults of segment_create here: %', made;
-    END IF;
     PERFORM snowflake_ids_internal.registry_give_up_lease();
     DELETE FROM snowflake_ids.registry;
-    PERFORM snowflake_ids_internal.registry_switch();
+    PERFORM snowflake_ids_internal.registry_switch(moves_lease => false);
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
         HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
@@ -1845,6 +1811,32 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
     'a notice of tables that an identity does not reach';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */

@@ -9,8 +9,10 @@ use std::sync::Once;
 pub struct Hooks {
     /// For [`watch`].
     pub watched: Once,
-    /// The transaction is about to commit or to be prepared. May run SQL, and may fail.
+    /// The transaction is about to commit. May run SQL, and may fail.
     pub before_commit: fn(),
+    /// It is about to be prepared. The same.
+    pub before_prepare: fn(),
     /// The transaction has committed. Must not fail.
     pub committed: fn(),
     /// The transaction was rolled back, or prepared. Must not fail.
@@ -84,7 +86,8 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, hooks
     // SAFETY: what `watch` passed.
     let hooks = unsafe { &*hooks.cast::<Hooks>() };
     match event {
-        XactEvent::XACT_EVENT_PRE_COMMIT | XactEvent::XACT_EVENT_PRE_PREPARE => (hooks.before_commit)(),
+        XactEvent::XACT_EVENT_PRE_COMMIT => (hooks.before_commit)(),
+        XactEvent::XACT_EVENT_PRE_PREPARE => (hooks.before_prepare)(),
         XactEvent::XACT_EVENT_COMMIT => (hooks.committed)(),
         XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PREPARE => (hooks.ended)(),
         _ => {}

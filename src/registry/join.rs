@@ -1,11 +1,13 @@
 //! Beginning to use registries, and ending it: what is checked first, and what has to change at once.
 
 use super::call::{Caller, NoAnswer, options};
-use crate::error::spi;
+use crate::error::{raise, spi};
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
+use crate::pg::process::PerProcess;
 use crate::pg::shmem::generator::shared;
 use crate::pg::shmem::leases::leases;
+use crate::pg::text::to_utf8;
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::failure::TagFailure;
@@ -20,10 +22,11 @@ use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::lease::{Lease, check_clock};
-use snowflake_ids_core::reservation::{Share, Unfit};
+use snowflake_ids_core::reservation::{Reached, Share, Unfit};
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::wire::{self, Answer, Ask, Said};
-use snowflake_ids_core::{Clock, Explain};
+use snowflake_ids_core::{Clock, Explain, UnixMicros};
+use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::Ordering::Release;
 
@@ -68,8 +71,8 @@ pub fn introduce(server: &str) -> Checked<wire::Registry> {
 /// A registry can't be asked, or a tag's row is not fit for it.
 pub fn hand_over() -> Checked<()> {
     let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
-    let (sites, ours) =
-        source.as_owner(|| Ok((store::sites()?, store::known_tags()?))).map_err(|error| of_spi(&error))?;
+    let ours = || Ok((store::sites()?, store::tags()?, store::received_tags()?));
+    let (sites, tags, received) = source.as_owner(ours).map_err(|error| of_spi(&error))?;
     let mut caller = Caller::default();
     let mut rows = Vec::new();
     if sites.len() > 1 {
@@ -78,8 +81,23 @@ pub fn hand_over() -> Checked<()> {
         }
     }
     // Rows that say all of a tag come first: others only raise it.
-    rows.extend(ours);
+    rows.extend(tags);
+    rows.extend(received);
+    // What transactions handed out and rolled back.
+    rows.extend(
+        place::floors(source).into_iter().filter_map(|(tag, floor)| row_of(&to_utf8(tag.as_bytes()), floor)),
+    );
     sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
+}
+
+/// A row that raises a tag this far.
+fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
+    const DAY: i64 = 86_400_000_000;
+    let first = UnixMicros(i64::from(day) * DAY);
+    let period =
+        (day != 0).then(|| first.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>());
+    let row = serde_json::json!({ "tag": tag, "period": period, "max_id": max_id });
+    RawValue::from_string(row.to_string()).ok()
 }
 
 /// All tags of a registry, which are fit for it if it is one of several.
@@ -116,10 +134,15 @@ pub fn take_back() -> Checked<()> {
             Ok(rows) => source
                 .as_owner(|| rows.iter().try_for_each(|row| store::take_back(row, &site.seen.identity)))
                 .map_err(|error| of_spi(&error))?,
-            Err(report) => pgrx::notice!("{}", report.message()),
+            Err(report) => pgrx::notice!(
+                "{}; tags that are known only there have the defaults of segment_create here",
+                report.message()
+            ),
         }
     }
-    Ok(())
+    source
+        .as_owner(|| store::received_tags()?.iter().try_for_each(|row| store::hand_over(row, None).map(drop)))
+        .map_err(|error| of_spi(&error))
 }
 
 /// Has every registry make a tag, or raise it, so that its ids are above one: for a column that has ids already.
@@ -129,8 +152,7 @@ pub fn take_back() -> Checked<()> {
 pub fn seed(tag: &str, highest: i64) -> Checked<()> {
     let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
     let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
-    let row = RawValue::from_string(serde_json::json!({ "tag": tag, "max_id": highest }).to_string());
-    let rows: Vec<Box<RawValue>> = row.into_iter().collect();
+    let rows: Vec<Box<RawValue>> = row_of(tag, (0, highest)).into_iter().collect();
     let mut caller = Caller::default();
     sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
 }
@@ -157,7 +179,10 @@ pub fn share(site: &Site, of: usize) -> Option<Share> {
 /// # Errors
 /// Those of SPI; the state can't be written.
 pub fn give_up_lease() -> Checked<()> {
-    let Some(shared) = shared() else { return Ok(()) };
+    // Another database may be the one that leases it.
+    let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
+        return Ok(());
+    };
     let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
     let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
     let hindered = |hindrance: tenure::Hindrance| Box::new(hindrance.into());
@@ -183,17 +208,19 @@ pub fn give_up_lease() -> Checked<()> {
     Ok(())
 }
 
-/// Takes away what is in the buffers of this database, and has the worker id looked after when this is committed.
+/// Takes away what is in the buffers of this database, and has the worker id looked after when this is committed; from
+/// here, if `moves_lease`.
 /// What was reserved before can't be published any more: refills are held up by the locks that the caller has.
 ///
 /// # Errors
 /// The state can't be written.
-pub fn switch() -> Checked<()> {
+pub fn switch(moves_lease: bool) -> Checked<()> {
     static HOOKS: Hooks = Hooks {
         watched: Once::new(),
         before_commit: || (),
+        before_prepare: refuse_to_prepare,
         committed: look_after_lease,
-        ended: || (),
+        ended: forget,
         subtransaction_aborted: |_| (),
         subtransaction_committed: |_, _| (),
     };
@@ -201,25 +228,53 @@ pub fn switch() -> Checked<()> {
     let Some(shared) = shared().filter(|shared| matches!(shared.identity, Identity::Leased { .. })) else {
         return Ok(());
     };
+    transaction::watch(&HOOKS);
+    CHANGED.set(true);
     let named = settings::database();
+    if !moves_lease {
+        return Ok(());
+    }
     if named.is_empty() || database::of_name(&named) == Some(server::database()) {
-        tenure::change(shared, |state, _| state.registry = Some(server::database()))
+        // Should the server end before it is acted on, the registrar looks whether this was committed.
+        tenure::change(shared, |state, _| state.moving_to = Some(server::database()))
             .map_err(|hindrance| Box::new(hindrance.into()))?;
-        if let Some(leases) = leases() {
-            leases.moved_to.store(server::database(), Release);
-        }
+        MOVING.set(true);
     } else {
         pgrx::notice!(
             "worker ids are still leased from database \"{named}\", which snowflake_ids.database names"
         );
     }
-    transaction::watch(&HOOKS);
     Ok(())
 }
 
-/// Called after every commit of a session that has switched once: then there is nothing to do, which is found out soon.
+/// Whether the transaction moves the registry of worker ids here.
+static MOVING: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// Whether it changes what registries this database uses.
+static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// Somebody else may commit it, who would not know what there is to do then.
+fn refuse_to_prepare() {
+    if CHANGED.get() {
+        let report = ErrorReport::new(
+            Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "cannot PREPARE a transaction that has changed the registry",
+            function_name!(),
+        );
+        raise(report.set_hint("COMMIT it."));
+    }
+}
+
+fn forget() {
+    MOVING.set(false);
+    CHANGED.set(false);
+}
+
 fn look_after_lease() {
-    if let Some(leases) = leases() {
+    let (changed, moving) = (CHANGED.replace(false), MOVING.replace(false));
+    if let Some(leases) = leases().filter(|_| changed) {
+        if moving {
+            leases.moved_to.store(server::database(), Release);
+        }
         leases.renew.store(true, Release);
         leases.request.ask();
         lease::call(leases);

@@ -64,6 +64,7 @@ pub fn note(source: Source, tag: &Tag, change: Change) {
     static HOOKS: Hooks = Hooks {
         watched: Once::new(),
         before_commit: settle,
+        before_prepare: settle,
         committed: forget_floors,
         ended: forget,
         subtransaction_aborted: undo,

@@ -7,6 +7,7 @@ use crate::pg::catalog::Source;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::{database, server};
 use snowflake_ids_core::directory::{Directory, Key, Tag};
+use snowflake_ids_core::reservation::Reached;
 use snowflake_ids_core::segment::{Period, Shelves};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -156,6 +157,17 @@ pub fn raise_floor(source: Source, tag: &Tag, day: i32, id: i64) {
 /// The id that rolled back transactions came to, and its day.
 pub fn floor(source: Source, tag: &Tag) -> Option<(i32, i64)> {
     with_place(source, tag, |slot| slot.floor.get()).flatten()
+}
+
+/// All that rolled back transactions came to, of this database's tags.
+pub fn floors(source: Source) -> Vec<(Tag, Reached)> {
+    let Some(segments) = segments() else { return Vec::new() };
+    let (database, source) = (server::database(), source.number());
+    // Let go before anything is made of it that could fail.
+    let places: Vec<(usize, Key)> =
+        segments.directory.read().iter().map(|(place, key)| (place, *key)).collect();
+    let ours = places.into_iter().filter(|(_, key)| key.database == database && key.source == source);
+    ours.filter_map(|(place, key)| Some((key.tag, segments.slots.get(place)?.floor.get()?))).collect()
 }
 
 /// The row knows of ids up to this one by now; None: the tag's owner says that none is in use.

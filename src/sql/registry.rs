@@ -120,9 +120,9 @@ mod snowflake_ids_internal {
     }
 
     /// Has the change of registries take effect.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn registry_switch() -> Result<(), ErrorReport> {
-        join::switch().map_err(|report| *report)
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn registry_switch(moves_lease: bool) -> Result<(), ErrorReport> {
+        join::switch(moves_lease).map_err(|report| *report)
     }
 
     /// Whether the transaction has changed tags.

@@ -60,6 +60,11 @@ BEGIN
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'Its ids come from the transaction''s own memory until that commits.',
             HINT = 'Commit first.';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction of this isolation level' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It does not see how far tags have come since it began.',
+            HINT = 'Begin one of isolation level READ COMMITTED.';
     END IF;
     LOCK TABLE snowflake_ids.registry, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
 END
@@ -84,7 +89,7 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF cardinality(servers) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a foreign server.',
@@ -110,7 +115,7 @@ BEGIN
     PERFORM snowflake_ids_internal.registry_hand_over();
     PERFORM snowflake_ids_internal.registry_note(k.tag, k.period, k.max_id)
     FROM snowflake_ids_internal.registry_reached AS k;
-    PERFORM snowflake_ids_internal.registry_switch();
+    PERFORM snowflake_ids_internal.registry_switch(moves_lease => true);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
@@ -118,8 +123,6 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    made text;
 BEGIN
     PERFORM snowflake_ids_internal.registry_lock();
     IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
@@ -127,22 +130,9 @@ BEGIN
         RETURN;
     END IF;
     PERFORM snowflake_ids_internal.registry_take_back();
-    UPDATE snowflake_ids.segment AS s
-    SET max_id = k.max_id, period = k.period, version = s.version + 1, update_time = clock_timestamp()
-    FROM snowflake_ids_internal.registry_reached AS k
-    WHERE s.tag = k.tag AND (s.period, s.max_id) IS DISTINCT FROM (k.period, k.max_id);
-    WITH inserted AS (
-        INSERT INTO snowflake_ids.segment (tag, max_id, period)
-        SELECT tag, max_id, period FROM snowflake_ids_internal.registry_reached
-        ON CONFLICT (tag) DO NOTHING RETURNING tag
-    )
-    SELECT string_agg(tag, ', ') INTO made FROM inserted;
-    IF made IS NOT NULL THEN
-        RAISE NOTICE 'segment tags of a registry that does not answer have the defaults of segment_create here: %', made;
-    END IF;
     PERFORM snowflake_ids_internal.registry_give_up_lease();
     DELETE FROM snowflake_ids.registry;
-    PERFORM snowflake_ids_internal.registry_switch();
+    PERFORM snowflake_ids_internal.registry_switch(moves_lease => false);
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
         HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';

@@ -61,17 +61,9 @@ macro_rules! row_sql {
 static TAGS: Statement =
     Statement::new(concat!("SELECT ", row_sql!(), " FROM snowflake_ids.segment AS s ORDER BY s.tag"), &[]);
 
-/// Rows that say all come first: they make what the others only raise.
-static KNOWN_TAGS: Statement = Statement::new(
-    concat!(
-        "SELECT s.tag, 0 AS rank, ",
-        row_sql!(),
-        " AS row FROM snowflake_ids.segment AS s
-         UNION ALL
-         SELECT tag, 1, convert_to(jsonb_build_object('tag', tag, 'period', period, 'max_id', max_id)::text, 'UTF8')
-         FROM snowflake_ids.received
-         ORDER BY rank, tag"
-    ),
+static RECEIVED_TAGS: Statement = Statement::new(
+    "SELECT convert_to(jsonb_build_object('tag', tag, 'period', period, 'max_id', max_id)::text, 'UTF8')
+     FROM snowflake_ids.received ORDER BY tag",
     &[],
 );
 
@@ -85,8 +77,13 @@ static HAND_OVER: Statement = Statement::new(
      FROM jsonb_populate_record(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n,
           LATERAL (SELECT coalesce(n.increment % $3 = 0 AND n.remainder % $3 = $2, false) AS fits) AS f
      ON CONFLICT (tag) DO UPDATE
-     SET max_id = EXCLUDED.max_id, period = EXCLUDED.period, version = s.version + 1, update_time = clock_timestamp()
-     WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id)",
+     SET max_id = CASE WHEN s.reset IS NULL OR EXCLUDED.period = s.period THEN greatest(s.max_id, EXCLUDED.max_id)
+                       ELSE EXCLUDED.max_id END,
+         period = CASE WHEN s.reset IS NOT NULL THEN EXCLUDED.period END,
+         version = s.version + 1, update_time = clock_timestamp()
+     WHERE CASE WHEN s.reset IS NULL THEN EXCLUDED.max_id > s.max_id
+                ELSE EXCLUDED.period <= snowflake_ids_internal.segment_period(s.reset, s.time_zone)
+                     AND (EXCLUDED.period, EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id) END",
     &[BYTEAOID, INT4OID, INT4OID],
 );
 
@@ -97,8 +94,10 @@ static WAS_RECEIVED: Statement = Statement::new(
 );
 
 static TERMS: Statement = Statement::new(
-    "SELECT convert_to(tag, 'UTF8'), increment, remainder FROM snowflake_ids.segment
-     WHERE tag = convert_from($1, 'UTF8')::jsonb ->> 'tag'",
+    "SELECT convert_to(s.tag, 'UTF8'), s.increment, s.remainder, s.reset IS NOT NULL,
+            n.row ? 'reset' AND (n.row ->> 'reset') IS DISTINCT FROM s.reset
+     FROM (SELECT convert_from($1, 'UTF8')::jsonb AS row) AS n
+          JOIN snowflake_ids.segment AS s ON s.tag = n.row ->> 'tag'",
     &[BYTEAOID],
 );
 
@@ -178,19 +177,19 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn tags() -> Result<Vec<Box<RawValue>>, SpiError> {
-    json_of(&TAGS, 1)
+    json_of(&TAGS)
 }
 
-/// All rows of the table of tags; and of tags that were received, how far that is.
+/// The tags that were received, and how far: rows that can raise others.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn known_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
-    json_of(&KNOWN_TAGS, 3)
+pub fn received_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
+    json_of(&RECEIVED_TAGS)
 }
 
-fn json_of(statement: &Statement, column: usize) -> Result<Vec<Box<RawValue>>, SpiError> {
-    let read = |row: &SpiHeapTupleData<'_>| Ok(row.get::<Vec<u8>>(column)?.unwrap_or_default());
+fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
+    let read = |row: &SpiHeapTupleData<'_>| Ok(row.get::<Vec<u8>>(1)?.unwrap_or_default());
     let rows = statement.all(&[], read)?;
     let rows = rows.into_iter().filter_map(|row| String::from_utf8(row).ok());
     Ok(rows.filter_map(|row| RawValue::from_string(row).ok()).collect())
@@ -205,13 +204,17 @@ pub fn hand_over(row: &RawValue, share: Option<Share>) -> Result<Option<(String,
     let Share { index, of } = share.unwrap_or(Share { index: 0, of: 1 });
     let row = row.get().as_bytes().to_vec();
     HAND_OVER.run(&[row.clone().into(), index.cast_signed().into(), of.cast_signed().into()])?;
-    let Some(share) = share else { return Ok(None) };
     let unfit = TERMS.first(&[row.into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
         let (increment, remainder) = (row.get(2)?.unwrap_or(1), row.get(3)?.unwrap_or(0));
-        let fits = share.holds(increment, remainder);
-        let tag = String::from_utf8_lossy(&tag).into_owned();
-        Ok((!fits).then_some((tag, Unfit::Share { share, increment, remainder })))
+        let dated = row.get(4)?.unwrap_or(false);
+        let share = share.filter(|share| !share.holds(increment, remainder));
+        let unfit = match share {
+            Some(share) => Some(Unfit::Share { share, increment, remainder }),
+            None if row.get(5)?.unwrap_or(false) => Some(Unfit::Period { dated }),
+            None => None,
+        };
+        Ok(unfit.map(|unfit| (String::from_utf8_lossy(&tag).into_owned(), unfit)))
     });
     Ok(unfit?.flatten())
 }

@@ -25,6 +25,8 @@ pub struct Counts {
     pub horizon: AtomicI64,
     /// The oid of the registry's database; 0 while that is not known.
     pub registry: AtomicU64,
+    /// The oid of the database that is to be the registry; else 0.
+    pub moving_to: AtomicU64,
 }
 
 impl Counts {
@@ -35,6 +37,15 @@ impl Counts {
 
     /// The oid of the registry's database, if that is known.
     pub fn registry(&self) -> Option<u32> {
-        u32::try_from(self.registry.load(Relaxed)).ok().filter(|oid| *oid != 0)
+        oid(&self.registry)
     }
+
+    /// The oid of the database that is to be the registry, if there is one.
+    pub fn moving_to(&self) -> Option<u32> {
+        oid(&self.moving_to)
+    }
+}
+
+fn oid(cell: &AtomicU64) -> Option<u32> {
+    u32::try_from(cell.load(Relaxed)).ok().filter(|oid| *oid != 0)
 }

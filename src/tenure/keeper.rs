@@ -75,6 +75,7 @@ pub fn publish(shared: &Shared, state: &State) {
     let horizon = state.lease.as_ref().map_or(0, |lease| lease.horizon.0);
     shared.counts.horizon.store(horizon, Relaxed);
     shared.counts.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
+    shared.counts.moving_to.store(state.moving_to.unwrap_or(0).into(), Relaxed);
     if let Some(leases) = leases() {
         let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
         leases.origin.write(origin.map_or("", |origin| &origin.server));

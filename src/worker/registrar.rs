@@ -108,6 +108,7 @@ fn look_after(shared: &Shared, leases: &Leases, caller: &mut Caller) -> Outcome 
         return Outcome::Elsewhere;
     }
     let site = match worker::transaction(find) {
+        Ok(Found::Here(None)) if goes_back(shared, leases) => return Outcome::Elsewhere,
         Ok(Found::Here(site)) => site,
         Ok(Found::Elsewhere) => return Outcome::Elsewhere,
         Ok(Found::Nothing) => return Outcome::NoRegistry,
@@ -126,6 +127,19 @@ fn look_after(shared: &Shared, leases: &Leases, caller: &mut Caller) -> Outcome 
         "The row of the worker id in snowflake_ids.worker changes all the time.",
         "See who writes to that table.",
     )))
+}
+
+/// Whether this database was to be the registry by a transaction that was rolled back, as the server's end left it.
+fn goes_back(shared: &Shared, leases: &Leases) -> bool {
+    let this = Some(server::database());
+    let back = tenure::change(shared, |state, _| {
+        let moved = state.moving_to == this && state.registry.is_some() && state.registry != this;
+        state.moving_to = state.moving_to.filter(|_| !moved);
+        state.registry.filter(|_| moved)
+    });
+    let Ok(Some(registry)) = back else { return false };
+    leases.moved_to.store(registry, Release);
+    true
 }
 
 /// Where the registry is.

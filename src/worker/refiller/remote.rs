@@ -3,7 +3,8 @@
 //! One is asked for all tags at once; what it can't give, the next one is asked for. What was received is written down
 //! before it is handed out, so that a registry that was set back to an earlier state is noticed, even after a crash.
 
-use super::{Job, RETRY};
+use super::job::Job;
+use super::{RETRY, RETRY_AFTER_FAILURE};
 use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -35,6 +36,8 @@ const WAIT_EVERY: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub struct Remote {
     caller: Caller,
+    /// Whether there were any when that was looked at last.
+    used: bool,
     /// Which registry was asked last.
     last: usize,
     /// When a row that was locked was waited for last, by uptime.
@@ -71,17 +74,24 @@ enum Failure {
 }
 
 impl Remote {
+    /// Whether registries on other servers were in use when that was looked at last.
+    pub fn is_used(&self) -> bool {
+        self.used
+    }
+
     /// Reserves for all of these jobs, and publishes. Gives a pause to be made where some could not be served.
-    pub fn serve(
-        &mut self,
-        segments: &Segments,
-        leftovers: &Leftovers,
-        jobs: &[&Job],
-        sites: &[Site],
-    ) -> Option<Duration> {
+    pub fn serve(&mut self, segments: &Segments, leftovers: &Leftovers, jobs: &[&Job]) -> Option<Duration> {
+        let sites = match transaction(store::sites) {
+            Ok(sites) => sites,
+            Err(failure) => return jobs.iter().map(|job| failure.note(job)).max(),
+        };
+        self.used = !sites.is_empty();
+        if !self.used {
+            return Some(Duration::ZERO);
+        }
+        let (sites, healths) = (&sites, healths(&sites));
         let round = Round { segments, leftovers, sites };
         let waited_for = jobs.iter().any(|job| job.slot.segment.shelves().left() == 0);
-        let healths = healths(sites);
         let mut left: Vec<Errand<'_>> =
             jobs.iter().map(|job| Errand { job, denials: 0, denial: None }).collect();
         for index in roster::order(&healths, self.last, uptime(), waited_for) {
@@ -98,8 +108,8 @@ impl Remote {
     /// Asks one registry: for those whose rows were locked alone, and not all the time. Gives those back that it had
     /// nothing for.
     fn visit<'a>(&mut self, round: Round<'_>, site: &Site, errands: Vec<Errand<'a>>) -> Vec<Errand<'a>> {
-        let locked = |errand: &Errand<'_>| errand.job.slot.trouble.get() == Some(Trouble::RowLocked);
-        let (locked, sound): (Vec<_>, Vec<_>) = errands.into_iter().partition(locked);
+        let (locked, sound): (Vec<_>, Vec<_>) =
+            errands.into_iter().partition(|errand| errand.job.was_locked());
         let alone = sound.is_empty() || uptime().saturating_sub(self.waited) >= WAIT_EVERY;
         let mut left = if sound.is_empty() { sound } else { self.ask(round, site, sound) };
         if alone && !locked.is_empty() {
@@ -126,7 +136,7 @@ impl Remote {
             }
             Err(failure) => {
                 for errand in &errands {
-                    errand.job.slot.trouble.set(failure.trouble());
+                    failure.note(errand.job);
                 }
                 if failure.is_conflict()
                     && let Some(entry) = entry(site)
@@ -201,7 +211,7 @@ impl Errand<'_> {
             }
             Outcome::Unfit(unfit) => self.complain(site, unfit),
             // There, or because the registries were changed meanwhile.
-            Outcome::Locked => self.job.slot.trouble.set(Trouble::RowLocked),
+            Outcome::Locked => self.job.note_locked(),
         }
         Some(self)
     }
@@ -223,7 +233,7 @@ impl Errand<'_> {
                 self.job.deny(&denial);
                 None
             }
-            None if self.job.slot.trouble.get() == Some(Trouble::RowLocked) => Some(RETRY),
+            None if self.job.was_locked() => Some(RETRY),
             None => Some(due),
         }
     }
@@ -235,12 +245,16 @@ impl Failure {
         matches!(self, Self::Away(no_answer) if no_answer.is_conflict())
     }
 
-    fn trouble(&self) -> Trouble {
+    /// Notes it; gives the pause before the next attempt, where there is no registry to turn to.
+    fn note(&self, job: &Job) -> Duration {
         match self {
-            Self::Away(_) if self.is_conflict() => Trouble::RowLocked,
-            Self::Away(_) => Trouble::Registry,
-            Self::Here(failed) => Trouble::Failed(failed.code),
+            Self::Away(_) if self.is_conflict() => job.note_locked(),
+            Self::Away(_) => job.slot.trouble.set(Trouble::Registry),
+            Self::Here(failed) => {
+                job.note_failure(failed);
+            }
         }
+        RETRY_AFTER_FAILURE
     }
 }
 

@@ -43,6 +43,7 @@ impl Registry<'_> {
             if ours {
                 state.take_up(lease);
                 state.registry = Some(server::database());
+                state.moving_to = None;
             }
             ours
         })?;

@@ -25,6 +25,7 @@ impl Registry<'_> {
                 held.origin.clone_from(&origin);
                 state.claim = None;
                 state.registry = Some(server::database());
+                state.moving_to = None;
             } else {
                 state.give_up();
             }

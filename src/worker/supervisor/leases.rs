@@ -159,7 +159,7 @@ impl Leases {
             );
         }
         if let Registry::Remembered = self.registry {
-            let remembered = shared.counts.registry();
+            let remembered = shared.counts.moving_to().or_else(|| shared.counts.registry());
             self.registry = remembered.map_or_else(survey, Registry::Found);
         }
         if let Registry::Found(database) = self.registry

@@ -7,9 +7,13 @@
 //! | --- | --- |
 //! | [`serve`] | what a registry does |
 //! | [`call`] | asking one that is another server |
+//! | [`asking`] | the same, in a session |
 //! | [`join`] | beginning to use some, and ending it |
+//! | [`handover`] | tags that go from one to another |
 
+mod asking;
 pub mod call;
+pub mod handover;
 pub mod join;
 pub mod serve;
 

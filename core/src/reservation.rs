@@ -3,9 +3,10 @@
 //! The row may be in the server's own tables or in those of a registry that many servers share. Either way the
 //! ids are the server's once the row that this gives is durable.
 
+use crate::clock::UnixMicros;
 use crate::segment::{Period, Supply};
 use crate::step::Pace;
-use crate::terms::{Exhausted, Range, Terms};
+use crate::terms::{Exhausted, MAX_STEP, Range, Terms};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -195,11 +196,45 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// How far the tag has come with these.
-    pub fn reached(&self) -> Reached {
-        (self.supply.period.day, self.supply.range.last())
+    /// Whether this can be what was wished for, at the registry's clock: what another server says is not believed blindly.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, wish: &Wish, clock: UnixMicros) -> Result<(), &'static str> {
+        let Supply { range, period, prefetch_at } = self.supply;
+        let Range { first, count, increment } = range;
+        let sane = 1..=MAX_STEP;
+        let last = increment.checked_mul(i64::from(count) - 1).and_then(|length| first.checked_add(length));
+        if !sane.contains(&i64::from(count)) || !sane.contains(&increment) || prefetch_at > count {
+            Err("a number of ids that none could be")
+        } else if first < 0 || last.is_none_or(|last| last > self.max_value) {
+            Err("ids that none could be")
+        } else if period.until.plus(MIDNIGHT) <= clock || period.day.unsigned_abs() > MAX_DAY {
+            Err("ids of a period that is over, or none")
+        } else if wish.share.is_some_and(|share| !share.holds(increment, first % increment.max(1))) {
+            Err("ids of another registry")
+        } else if self.repeats(wish) {
+            Err("ids that were received before")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn repeats(&self, wish: &Wish) -> bool {
+        let Supply { range, period, .. } = self.supply;
+        let left =
+            wish.leftover.as_ref().is_some_and(|left| left.range == range && left.day == period.dated());
+        let comparable = |day: i32| (day != 0) == period.dated().is_some();
+        let received = wish.received.filter(|(day, _)| comparable(*day));
+        !left && received.is_some_and(|received| received >= (period.day, range.first))
     }
 }
+
+/// How long an answer may take at the end of a period, in microseconds.
+const MIDNIGHT: u64 = 60_000_000;
+
+/// Days since 1970 that any calendar has.
+const MAX_DAY: u32 = 1_000_000;
 
 impl Row {
     /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest.

@@ -250,10 +250,10 @@ impl Segment {
         &self.buffers[usize::from(generation & 1 == 1)]
     }
 
-    /// Publishes a range as the one after the present. False, and nothing is done, while there is one already, and
-    /// where the buffers were emptied or handed over since the stamp. For one process at a time.
+    /// Publishes a range as the one after the present. False, and nothing is done, while there is one already, where
+    /// the buffers were emptied or handed over since the stamp, and for no ids. For one process at a time.
     pub fn publish(&self, supply: &Supply, stamp: Stamp) -> bool {
-        if stamp != self.stamp() {
+        if stamp != self.stamp() || supply.range.count == 0 {
             return false;
         }
         // Acquire: whoever claimed ids up to here has read what is overwritten now.

@@ -63,6 +63,28 @@ impl NoAnswer {
         matches!(self, Self::Failed(Failure::Refused { code, .. }) if CONFLICTS.contains(&code))
     }
 
+    /// Whether it is one tag that can't be served: the statement failed, and not for what the registry is.
+    pub fn is_of_tag(&self) -> bool {
+        const OF_REGISTRY: [&[u8]; 9] = [b"08", b"25", b"28", b"3D", b"3F", b"42", b"53", b"55", b"57"];
+        match self {
+            Self::Failed(Failure::Refused { code, .. }) => {
+                self.is_conflict() || !OF_REGISTRY.iter().any(|class| code.starts_with(class))
+            }
+            _ => false,
+        }
+    }
+
+    /// The SQLSTATE of an SQL error, packed as the server has it.
+    pub fn sqlstate(&self) -> Option<i32> {
+        match self {
+            Self::Failed(Failure::Refused { code, .. }) => {
+                let packed = code.iter().rev().map(|letter| i32::from(letter.wrapping_sub(b'0') & 0x3f));
+                Some(packed.fold(0, |packed, letter| packed << 6 | letter))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether another host of the same server may do better.
     fn is_of_host(&self) -> bool {
         match self {
@@ -192,12 +214,12 @@ impl Caller {
         let deadline = uptime() + limit;
         let hosts = hosts::each(options);
         // A host that is not the registry any more, or not its primary, is passed over.
-        let mut answer = self.ask_host(server, options, &hosts, &question, deadline);
+        let mut answer = self.ask_host(server, options, &hosts, seen, &question, deadline);
         for _ in 1..hosts.len() {
             if !answer.as_ref().err().is_some_and(NoAnswer::is_of_host) {
                 break;
             }
-            answer = self.ask_host(server, options, &hosts, &question, deadline);
+            answer = self.ask_host(server, options, &hosts, seen, &question, deadline);
         }
         answer
     }
@@ -208,6 +230,7 @@ impl Caller {
         server: &str,
         options: &Options,
         hosts: &[Options],
+        seen: Option<&wire::Registry>,
         question: &str,
         deadline: Duration,
     ) -> Result<Answer, NoAnswer> {
@@ -219,7 +242,10 @@ impl Caller {
             let (connection, host) = connect(hosts, first, deadline)?;
             Line { server: server.to_owned(), options: options.clone(), connection, host }
         };
-        let answer = line.ask(question, deadline.saturating_sub(uptime()));
+        let answer = line.ask(question, deadline.saturating_sub(uptime())).and_then(|answer| match seen {
+            Some(seen) => answer.registry.check(seen).map_err(NoAnswer::Stranger).map(|()| answer),
+            None => Ok(answer),
+        });
         let good = answer.as_ref().err().is_none_or(|no_answer| !no_answer.is_of_host());
         self.first_hosts.insert(server.to_owned(), if good { line.host } else { line.host + 1 });
         if good {
@@ -271,7 +297,7 @@ pub fn options(server: &str) -> Options {
 }
 
 fn note(entry: Option<&Entry>, server: &str, answer: &Result<Answer, NoAnswer>, took: Duration) {
-    let failure = answer.as_ref().err().filter(|no_answer| !no_answer.is_conflict()).map(NoAnswer::to_string);
+    let failure = answer.as_ref().err().filter(|no_answer| !no_answer.is_of_tag()).map(NoAnswer::to_string);
     // The log gets it once; the view shows the rest.
     if let Some(why) = &failure
         && entry.is_none_or(|entry| entry.health().failures == 0 || entry.error() != *why)

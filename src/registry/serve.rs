@@ -60,7 +60,8 @@ fn reserve_all(wants: Vec<Want>) -> Result<Vec<Outcome>, SpiError> {
 }
 
 fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
-    let Ok(tag) = tag::checked(&from_utf8(&want.tag)) else { return Ok(Outcome::Unknown) };
+    let tag = from_utf8(&want.tag).and_then(|bytes| tag::checked(&bytes).ok());
+    let Some(tag) = tag else { return Ok(Outcome::Unknown) };
     let create = if want.create { Create::Yes(want.wish.share) } else { Create::No };
     // What a transaction here handed out and rolled back is known when the row is locked.
     let floor = || Source::find().and_then(|source| place::floor(source, &tag));

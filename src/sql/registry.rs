@@ -72,11 +72,12 @@ fn is_no_registry(server: &str) -> ErrorReport {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
+    use crate::error::bad_argument;
     use crate::pg::server;
     use crate::pg::shmem::registries;
     use crate::pg::tag::{self, TagArg};
     use crate::pg::text::{Text, legible, to_utf8};
-    use crate::registry::join;
+    use crate::registry::{handover, join};
     use crate::segment::failure::TagFailure;
     use crate::segment::own;
     use crate::sql::time;
@@ -97,20 +98,26 @@ mod snowflake_ids_internal {
     /// Sees to it that the registries in use know of the tags of this database.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_hand_over() -> Result<(), ErrorReport> {
-        join::hand_over().map_err(|report| *report)
+        handover::hand_over().map_err(|report| *report)
     }
 
     /// Has the registries in use make a tag whose ids are above one.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<(), ErrorReport> {
         let tag = tag::checked(tag.0).map_err(TagFailure::BadTag)?;
-        join::seed(&to_utf8(tag.as_bytes()), highest).map_err(|report| *report)
+        let unknown = || {
+            bad_argument(
+                "the tag is not in UTF-8",
+                "Registries on other servers know it by no other letters.",
+            )
+        };
+        handover::seed(&to_utf8(tag.as_bytes()).ok_or_else(unknown)?, highest).map_err(|report| *report)
     }
 
     /// Makes rows here of the tags that were received, as they are in the registries.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_take_back() -> Result<(), ErrorReport> {
-        join::take_back().map_err(|report| *report)
+        handover::take_back().map_err(|report| *report)
     }
 
     /// Gives the worker id back that was leased from a registry.

@@ -22,6 +22,13 @@ pub struct Site {
     pub seen: wire::Registry,
 }
 
+impl Site {
+    /// Which of several registries this one is; None where there is one.
+    pub fn share(&self, of: usize) -> Option<Share> {
+        u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
+    }
+}
+
 static SITES: Statement = Statement::new(
     "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
      FROM snowflake_ids.registry ORDER BY position",

@@ -1,5 +1,6 @@
-//! The registrar: leases worker ids for this server from the registry, renews the lease and notices its loss. The registry
-//! is the table in one of its databases, or that of another server which this database uses. It leaves when there is nothing to do, so that the database can be dropped and copied.
+//! The registrar: leases worker ids for this server from the registry, renews the lease and notices its loss. The
+//! registry is the table in one of its databases, or that of another server, which this database uses. It leaves when
+//! there is nothing to do, so that the database can be dropped and copied.
 //!
 //! It may die between any two steps. What it is about to write into the registry, the token of a *claim*, is in the
 //! server's state before; whoever comes after it knows the row again by that. Requests stay asked until they are
@@ -7,12 +8,13 @@
 
 mod acquire;
 mod renew;
+mod trouble;
 
 pub use acquire::end_of;
 
 use super::lease;
 use super::rest;
-use crate::error::{self, ended};
+use crate::error;
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::uptime;
 use crate::pg::shmem::generator::{Shared, shared};
@@ -24,7 +26,7 @@ use crate::registry::call::{Caller, NoAnswer};
 use crate::registry::serve;
 use crate::settings;
 use crate::store::registry::{self as sites, Site};
-use crate::tenure::{self, Hindrance};
+use crate::tenure;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::lease::{Holder, Lease, Origin};
@@ -33,6 +35,7 @@ use snowflake_ids_core::state::{Here, Identity, State};
 use snowflake_ids_core::wire::{Ask, Entry, NoLease, Said};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use trouble::{Trouble, failure};
 
 /// For how long it waits for a lock, and how often it tries again.
 const LOCK_TIMEOUT: &CStr = c"1s";
@@ -186,18 +189,6 @@ enum Step {
     Again,
 }
 
-/// Why a step was in vain.
-enum Trouble {
-    /// The registry's transaction failed.
-    Failed(Failed),
-    /// The registry on the server of this name gave no answer.
-    Away(String, NoAnswer),
-    /// The state does not let us.
-    Hindered(Hindrance),
-    /// There is no id to be had.
-    None(NoLease),
-}
-
 /// What is to be done.
 enum Job {
     Nothing,
@@ -205,27 +196,6 @@ enum Job {
     Impossible,
     Acquire(acquire::Plan),
     Renew(Lease, Entry),
-}
-
-impl Trouble {
-    /// Whether another attempt may succeed: rows were locked.
-    fn is_conflict(&self) -> bool {
-        match self {
-            Self::Failed(failed) => failed.is_lock_timeout(),
-            Self::Away(_, no_answer) => no_answer.is_conflict(),
-            Self::Hindered(_) | Self::None(_) => false,
-        }
-    }
-
-    /// In a few words.
-    fn why(&self) -> String {
-        match self {
-            Self::Failed(failed) => failed.message.clone(),
-            Self::Away(_, no_answer) => no_answer.to_string(),
-            Self::Hindered(hindrance) => hindrance.to_string(),
-            Self::None(none) => none.to_string(),
-        }
-    }
 }
 
 impl Registry<'_> {
@@ -342,38 +312,4 @@ fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, Troub
             "Try again.",
         ))),
     }
-}
-
-impl From<Hindrance> for Trouble {
-    fn from(hindrance: Hindrance) -> Self {
-        Self::Hindered(hindrance)
-    }
-}
-
-impl From<Trouble> for NoLease {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::None(none) => none,
-            Trouble::Failed(failed) => failure(&failed),
-            Trouble::Away(server, no_answer) => Self::yet(
-                ended(format!("Registry \"{server}\", which leases worker ids: {no_answer}")),
-                no_answer.hint(),
-            ),
-            Trouble::Hindered(hindrance) => {
-                Self::yet(format!("{hindrance}."), "Look at snowflake_ids.status and at the server's log.")
-            }
-        }
-    }
-}
-
-fn failure(failed: &Failed) -> NoLease {
-    pgrx::log!("snowflake_ids could not reach the registry of worker ids: {}", failed.message);
-    NoLease::yet(
-        format!(
-            "The registry, the table snowflake_ids.worker, gives SQLSTATE {}: {}.",
-            error::sqlstate(failed.code),
-            failed.message
-        ),
-        "Ids go on by themselves when the table can be written to.",
-    )
 }

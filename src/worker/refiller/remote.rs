@@ -14,13 +14,12 @@ use crate::pg::tag::TagText;
 use crate::pg::text::to_utf8;
 use crate::pg::worker::{self, Failed};
 use crate::registry::call::{Caller, NoAnswer};
-use crate::registry::join::share;
 use crate::segment::slot::Trouble;
 use crate::settings;
 use crate::store::registry::{self as store, Site};
 use crate::worker::leftover::Leftovers;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::reservation::{Outcome, Unfit};
+use snowflake_ids_core::reservation::{Outcome, Unfit, Wish};
 use snowflake_ids_core::roster::{self, BACKOFF, Health};
 use snowflake_ids_core::wire::{Ask, Said, Want};
 use snowflake_ids_core::{Clock, UnixMicros};
@@ -55,6 +54,8 @@ struct Round<'a> {
 /// A tag that wants ids, while the registries are asked one after the other.
 struct Errand<'a> {
     job: &'a Job,
+    /// The tag, in letters that all servers know.
+    tag: String,
     /// How many have said that they don't know the tag, or have no more ids of it; and the last such answer.
     denials: usize,
     denial: Option<Outcome>,
@@ -92,8 +93,7 @@ impl Remote {
         let (sites, healths) = (&sites, healths(&sites));
         let round = Round { segments, leftovers, sites };
         let waited_for = jobs.iter().any(|job| job.slot.segment.shelves().left() == 0);
-        let mut left: Vec<Errand<'_>> =
-            jobs.iter().map(|job| Errand { job, denials: 0, denial: None }).collect();
+        let mut left: Vec<Errand<'_>> = errands(jobs);
         for index in roster::order(&healths, self.last, uptime(), waited_for) {
             if !left.is_empty() {
                 self.last = index;
@@ -134,6 +134,10 @@ impl Remote {
                 let both = errands.into_iter().zip(outcomes);
                 both.filter_map(|(errand, outcome)| errand.take_up(round, site, outcome, took)).collect()
             }
+            // One that can't be served must not take the others with it.
+            Err(failure) if failure.is_of_tag() && errands.len() > 1 => {
+                errands.into_iter().flat_map(|errand| self.ask(round, site, vec![errand])).collect()
+            }
             Err(failure) => {
                 for errand in &errands {
                     failure.note(errand.job);
@@ -155,15 +159,24 @@ impl Remote {
         site: &Site,
         errands: &[Errand<'_>],
     ) -> Result<Vec<Outcome>, Failure> {
-        let wants = transaction(|| errands.iter().map(|errand| errand.want(round, site)).collect())?;
+        let wants: Vec<Want> =
+            transaction(|| errands.iter().map(|errand| errand.want(round, site)).collect())?;
+        let wishes: Vec<Wish> = wants.iter().map(|want| want.wish.clone()).collect();
         let several = round.sites.len() > 1;
         let limit = settings::registry_timeout() / if several { FRACTION } else { 1 };
         let answer = self.caller.ask(site, Ask::Reserve(wants), limit).map_err(Failure::Away)?;
         let Said::Reserved(mut outcomes) = answer.said else {
-            return Err(garbled("it answers another question"));
+            return Err(garbled(site, "it answers another question"));
         };
         if outcomes.len() != errands.len() {
-            return Err(garbled("it answers for another number of tags"));
+            return Err(garbled(site, "it answers for another number of tags"));
+        }
+        for (outcome, wish) in outcomes.iter().zip(&wishes) {
+            if let Outcome::Reserved(reserved) = outcome {
+                reserved
+                    .check(wish, answer.clock)
+                    .map_err(|wrong| garbled(site, &format!("it gives {wrong}")))?;
+            }
         }
         for outcome in &mut outcomes {
             not_over_yet(outcome, answer.clock);
@@ -192,8 +205,8 @@ impl Errand<'_> {
         // Once only, even if the registry is set back to where it was.
         let version = received.map(|(_, version)| version);
         wish.leftover = wish.leftover.filter(|leftover| Some(leftover.version) == version);
-        wish.share = share(site, round.sites.len());
-        Ok(Want { tag: to_utf8(self.job.tag.as_bytes()), create: self.job.creates(), wish })
+        wish.share = site.share(round.sites.len());
+        Ok(Want { tag: self.tag.clone(), create: self.job.creates(), wish })
     }
 
     /// Publishes what a registry gave. Gives itself back where that was nothing.
@@ -245,13 +258,26 @@ impl Failure {
         matches!(self, Self::Away(no_answer) if no_answer.is_conflict())
     }
 
+    /// Whether it concerns one tag, and not the registry.
+    fn is_of_tag(&self) -> bool {
+        matches!(self, Self::Away(no_answer) if no_answer.is_of_tag())
+    }
+
     /// Notes it; gives the pause before the next attempt, where there is no registry to turn to.
     fn note(&self, job: &Job) -> Duration {
         match self {
             Self::Away(_) if self.is_conflict() => job.note_locked(),
-            Self::Away(_) => job.slot.trouble.set(Trouble::Registry),
+            Self::Away(no_answer) => match no_answer.sqlstate().filter(|_| self.is_of_tag()) {
+                Some(code) => {
+                    pgrx::warning!("snowflake_ids could not reserve ids of a registry: {no_answer}");
+                    job.slot.trouble.set(Trouble::Failed(code));
+                }
+                None => job.slot.trouble.set(Trouble::Registry),
+            },
             Self::Here(failed) => {
-                job.note_failure(failed);
+                if !job.note_failure(failed) {
+                    pgrx::warning!("snowflake_ids could not note ids that it received: {}", failed.message);
+                }
             }
         }
         RETRY_AFTER_FAILURE
@@ -269,8 +295,27 @@ fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros) {
     }
 }
 
-fn garbled(why: &str) -> Failure {
-    Failure::Away(NoAnswer::Garbled(why.to_owned()))
+/// An answer that is not to be believed counts as none.
+fn garbled(site: &Site, why: &str) -> Failure {
+    let no_answer = NoAnswer::Garbled(why.to_owned());
+    pgrx::warning!("snowflake_ids got no ids of registry \"{}\": {no_answer}", site.server);
+    if let Some(entry) = entry(site) {
+        entry.failed(&no_answer.to_string(), no_answer.hint());
+    }
+    Failure::Away(no_answer)
+}
+
+/// Those whose tags other servers can know; the others are unknown there.
+fn errands<'a>(jobs: &[&'a Job]) -> Vec<Errand<'a>> {
+    let texts =
+        worker::transaction(|| jobs.iter().map(|job| to_utf8(job.tag.as_bytes())).collect::<Vec<_>>());
+    let known = |(job, tag): (&&'a Job, Option<String>)| {
+        if tag.is_none() {
+            job.deny(&Outcome::Unknown);
+        }
+        Some(Errand { job, tag: tag?, denials: 0, denial: None })
+    };
+    jobs.iter().zip(texts.unwrap_or_default()).filter_map(known).collect()
 }
 
 fn healths(sites: &[Site]) -> Vec<Health> {

@@ -2,6 +2,7 @@
 
 use super::{Registry, Step, Trouble, transaction};
 use crate::pg::server;
+use crate::registry::call::NoAnswer;
 use crate::settings;
 use crate::store::worker as store;
 use crate::tenure;
@@ -31,7 +32,11 @@ impl Registry<'_> {
             return Ok(Step::Again);
         };
         let lease = match leased {
-            Leased::Taken { choice, horizon } => plan.lease_of(&choice, horizon, layout, self.origin()),
+            Leased::Taken { choice, horizon } => {
+                let lease = plan.lease_of(&choice, horizon, layout, self.origin());
+                self.check(&lease, plan)?;
+                lease
+            }
             Leased::Missed => return Ok(Step::Again),
             Leased::None(none) => return Err(Trouble::None(self.named(none))),
         };
@@ -56,6 +61,21 @@ impl Registry<'_> {
             self.release(former);
         }
         Ok(Step::Done)
+    }
+
+    /// What another server says is not believed blindly.
+    fn check(&self, lease: &Lease, plan: &Plan) -> Result<(), Trouble> {
+        let Some(site) = &self.site else { return Ok(()) };
+        let now = tenure::believed_now(self.shared);
+        let layout = &self.shared.layout;
+        let latest = layout.position_after(now.plus(settings::rules().max_drift));
+        let sane = lease.worker < capacity(layout)
+            && !plan.except.contains(&lease.worker)
+            && lease.horizon > now
+            && lease.start <= latest;
+        let garbled =
+            || NoAnswer::Garbled(format!("it leases worker id {} until {}", lease.worker, lease.horizon));
+        if sane { Ok(()) } else { Err(Trouble::Away(site.server.clone(), garbled())) }
     }
 
     /// With the name of the registry, where it is another server.

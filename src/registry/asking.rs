@@ -1,0 +1,70 @@
+//! Asking registries in a session, whose user is told at once what stands in the way.
+
+use super::call::{Caller, NoAnswer, options};
+use crate::error::spi;
+use crate::settings;
+use crate::store::registry::Site;
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
+use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
+use snowflake_ids_core::reservation::Unfit;
+use snowflake_ids_core::wire::{self, Answer, Ask};
+
+/// What came of something, or the report of why nothing did.
+pub type Checked<T> = Result<T, Box<ErrorReport>>;
+
+/// Asks the registry of a foreign server; `seen` says which one is meant.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask(caller: &mut Caller, server: &str, seen: Option<&wire::Registry>, ask: Ask) -> Checked<Answer> {
+    let options = PgTryBuilder::new(|| Ok(options(server)))
+        .catch_others(|error| {
+            let (CaughtError::PostgresError(report)
+            | CaughtError::ErrorReport(report)
+            | CaughtError::RustPanic { ereport: report, .. }) = error;
+            let hint = NoAnswer::NoServer(String::new()).hint();
+            Err(refusal(report.sql_error_code(), server, report.message(), "", hint))
+        })
+        .execute()?;
+    let answer = caller.ask_at(server, &options, seen, ask, settings::registry_timeout());
+    answer.map_err(|no_answer| refused(server, &no_answer))
+}
+
+/// Asks a registry in use.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask_site(caller: &mut Caller, site: &Site, what: Ask) -> Checked<Answer> {
+    ask(caller, &site.server, Some(&site.seen), what)
+}
+
+fn refused(server: &str, why: &NoAnswer) -> Box<ErrorReport> {
+    refusal(why.code(), server, &why.to_string(), why.detail(), why.hint())
+}
+
+/// An answer to another question.
+pub fn garbled(server: &str) -> Box<ErrorReport> {
+    refused(server, &NoAnswer::Garbled("it answers another question".to_owned()))
+}
+
+/// What keeps a registry from being used can be mended.
+pub const NOT_READY: Code = Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+
+/// Why a registry can't be used.
+pub fn refusal(code: Code, server: &str, why: &str, detail: &str, hint: &str) -> Box<ErrorReport> {
+    let message = format!("cannot use registry \"{server}\": {why}");
+    let report = ErrorReport::new(code, message, function_name!());
+    Box::new(if detail.is_empty() { report } else { report.set_detail(detail) }.set_hint(hint))
+}
+
+/// A tag's row there is not fit.
+pub fn unfit_row(server: &str, tag: &str, unfit: Unfit) -> Box<ErrorReport> {
+    let why = format!("segment tag \"{tag}\" there is not fit");
+    refusal(NOT_READY, server, &why, &unfit.detail(), &unfit.hint(tag))
+}
+
+/// An error of SPI's.
+pub fn of_spi(error: &SpiError) -> Box<ErrorReport> {
+    Box::new(spi(error))
+}

@@ -1,0 +1,116 @@
+//! Handing tags over from one table of tags to another, so that none goes on below what the other has given.
+
+use super::asking::{Checked, ask_site, garbled, of_spi, unfit_row};
+use super::call::Caller;
+use crate::pg::catalog::Source;
+use crate::pg::text::to_utf8;
+use crate::segment::failure::TagFailure;
+use crate::segment::place;
+use crate::store::registry::{self as store, Site};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::reservation::{Reached, Share, Unfit};
+use snowflake_ids_core::wire::{Ask, Said};
+
+/// Sees to it that no registry is behind the tags of this database, nor behind each other.
+///
+/// # Errors
+/// A registry can't be asked, or a tag's row is not fit for it.
+pub fn hand_over() -> Checked<()> {
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    let ours = || Ok((store::sites()?, store::tags()?, store::received_tags()?));
+    let (sites, tags, received) = source.as_owner(ours).map_err(|error| of_spi(&error))?;
+    let mut caller = Caller::default();
+    let mut rows = Vec::new();
+    if sites.len() > 1 {
+        for site in &sites {
+            rows.extend(tags_of(&mut caller, site, site.share(sites.len()))?);
+        }
+    }
+    // Rows that say all of a tag come first: others only raise it.
+    rows.extend(tags);
+    rows.extend(received);
+    // What transactions handed out and rolled back.
+    let floors = place::floors(source).into_iter();
+    rows.extend(floors.filter_map(|(tag, floor)| row_of(&to_utf8(tag.as_bytes())?, floor)));
+    sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
+}
+
+/// A row that raises a tag this far.
+fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
+    const DAY: i64 = 86_400_000_000;
+    let first = UnixMicros(i64::from(day) * DAY);
+    let period =
+        (day != 0).then(|| first.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>());
+    let row = serde_json::json!({ "tag": tag, "period": period, "max_id": max_id });
+    RawValue::from_string(row.to_string()).ok()
+}
+
+/// All tags of a registry, which are fit for it if it is one of several.
+fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Vec<Box<RawValue>>> {
+    /// What of a row says which ids it gives.
+    #[derive(Deserialize)]
+    struct Terms {
+        tag: String,
+        increment: i64,
+        remainder: i64,
+    }
+    let Said::Tags(rows) = ask_site(caller, site, Ask::Tags)?.said else { return Err(garbled(&site.server)) };
+    for row in &rows {
+        let terms: Terms = serde_json::from_str(row.get()).map_err(|_| garbled(&site.server))?;
+        let Terms { tag, increment, remainder } = terms;
+        if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
+            return Err(unfit_row(&site.server, &tag, Unfit::Share { share, increment, remainder }));
+        }
+    }
+    Ok(rows)
+}
+
+/// Makes rows here of the tags that were received from registries, as they are there: above all that those have reserved.
+/// One that gives no answer is left out, with a notice.
+///
+/// # Errors
+/// Those of SPI.
+pub fn take_back() -> Checked<()> {
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
+    let mut caller = Caller::default();
+    for site in &sites {
+        match tags_of(&mut caller, site, None) {
+            Ok(rows) => source
+                .as_owner(|| rows.iter().try_for_each(|row| store::take_back(row, &site.seen.identity)))
+                .map_err(|error| of_spi(&error))?,
+            Err(report) => pgrx::notice!(
+                "{}; tags that are known only there have the defaults of segment_create here",
+                report.message()
+            ),
+        }
+    }
+    source
+        .as_owner(|| store::received_tags()?.iter().try_for_each(|row| store::hand_over(row, None).map(drop)))
+        .map_err(|error| of_spi(&error))
+}
+
+/// Has every registry make a tag, or raise it, so that its ids are above one: for a column that has ids already.
+///
+/// # Errors
+/// A registry can't be asked, or the tag's row is not fit for it.
+pub fn seed(tag: &str, highest: i64) -> Checked<()> {
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
+    let rows: Vec<Box<RawValue>> = row_of(tag, (0, highest)).into_iter().collect();
+    let mut caller = Caller::default();
+    sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
+}
+
+fn give(caller: &mut Caller, site: &Site, of: usize, rows: Vec<Box<RawValue>>) -> Checked<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    match ask_site(caller, site, Ask::HandOver { rows, share: site.share(of) })?.said {
+        Said::HandedOver(None) => Ok(()),
+        Said::HandedOver(Some((tag, unfit))) => Err(unfit_row(&site.server, &tag, unfit)),
+        _ => Err(garbled(&site.server)),
+    }
+}

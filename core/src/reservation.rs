@@ -196,6 +196,11 @@ pub struct Reserved {
 }
 
 impl Reserved {
+    /// How far the tag has come with these.
+    pub fn reached(&self) -> Reached {
+        (self.supply.period.day, self.supply.range.last())
+    }
+
     /// Whether this can be what was wished for, at the registry's clock: what another server says is not believed blindly.
     ///
     /// # Errors

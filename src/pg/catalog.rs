@@ -110,6 +110,12 @@ pub fn extension() -> Option<u32> {
     (extension != pg_sys::InvalidOid && Source::registry().is_some()).then_some(extension.to_u32())
 }
 
+/// Whether a role is a superuser. Only within a transaction.
+pub fn is_superuser(role: pg_sys::Oid) -> bool {
+    // SAFETY: as above.
+    unsafe { pg_sys::superuser_arg(role) }
+}
+
 /// Has `action` called whenever the table was changed or dropped.
 pub fn on_change(action: Action) {
     ON_CHANGE.set(Some(action));

@@ -18,7 +18,7 @@ mod names;
 mod options;
 mod patience;
 
-pub use options::options_of;
+pub use options::{options_of, owner_of};
 
 use handle::{Answer, Handle, Poll};
 use patience::{Need, Patience};

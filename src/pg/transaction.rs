@@ -61,6 +61,12 @@ pub fn is_parallel() -> bool {
     unsafe { pg_sys::IsInParallelMode() }
 }
 
+/// Whether the user has begun the transaction, and ends it.
+pub fn is_block() -> bool {
+    // SAFETY: looks at variables of this process.
+    unsafe { pg_sys::IsTransactionBlock() }
+}
+
 /// Runs SQL where the transaction is about to end, and has no snapshot any more.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: within a transaction. An error ends it, with its snapshots and its being read-only, which it may

@@ -1,11 +1,14 @@
 //! Asking a registry that is another server.
 
+use crate::error::raise;
+use crate::pg::catalog::is_superuser;
 use crate::pg::clock::uptime;
-use crate::pg::libpq::{Connection, Failure, options_of};
+use crate::pg::libpq::{Connection, Failure, options_of, owner_of};
 use crate::pg::shmem::registries::{self, Entry};
 use crate::pg::{server, worker};
 use crate::store::registry::Site;
-use pgrx::PgSqlErrorCode as Code;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::hosts;
 use snowflake_ids_core::wire::{self, Answer, Ask, Request, Said, Stranger};
@@ -290,10 +293,31 @@ fn connect(hosts: &[Options], first: usize, deadline: Duration) -> Result<(Conne
 }
 
 /// libpq's options for a foreign server, with the user mapping of the extension's owner. Only within a transaction; what
-/// is missing is an SQL error.
+/// is missing is an SQL error. Connections are made with the server's own account, so nobody else may say where to.
 pub fn options(server: &str) -> Options {
     let owner = super::role().unwrap_or(pgrx::pg_sys::InvalidOid);
+    let theirs = owner_of(server);
+    for (owner, what) in [
+        (owner, "table \"snowflake_ids.segment\"".to_owned()),
+        (theirs, format!("foreign server \"{server}\"")),
+    ] {
+        if !is_superuser(owner) {
+            raise(not_trusted(&what));
+        }
+    }
     options_of(server, owner)
+}
+
+fn not_trusted(what: &str) -> ErrorReport {
+    ErrorReport::new(
+        Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("{what} must belong to a superuser"),
+        function_name!(),
+    )
+    .set_detail(
+        "Its owner decides where this server's background workers connect, with the server's own account.",
+    )
+    .set_hint("Change its owner with ALTER ... OWNER TO.")
 }
 
 fn note(entry: Option<&Entry>, server: &str, answer: &Result<Answer, NoAnswer>, took: Duration) {

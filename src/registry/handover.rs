@@ -99,7 +99,9 @@ pub fn take_back() -> Checked<()> {
 pub fn seed(tag: &str, highest: i64) -> Checked<()> {
     let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
     let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
-    let rows: Vec<Box<RawValue>> = row_of(tag, (0, highest)).into_iter().collect();
+    // One that starts over would give the column's ids again.
+    let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
+    let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let mut caller = Caller::default();
     sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
 }

@@ -8,6 +8,7 @@ use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::shmem::generator::shared;
 use crate::pg::shmem::leases::leases;
+use crate::pg::shmem::registries;
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::failure::TagFailure;
@@ -157,6 +158,9 @@ fn forget() {
 
 fn look_after_lease() {
     let (changed, moving) = (CHANGED.replace(false), MOVING.replace(false));
+    if changed {
+        registries::forget(server::database());
+    }
     if let Some(leases) = leases().filter(|_| changed) {
         if moving {
             leases.moved_to.store(server::database(), Release);

@@ -13,8 +13,9 @@ use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::lease::{Policy, Preferred, Search, check_clock};
 use snowflake_ids_core::reservation::{Outcome, Share, Unfit, Wish};
-use snowflake_ids_core::wire::{Ask, LeaseWish, Leased, NoLease, Said, Want};
+use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, NoLease, Said, Want};
 use snowflake_ids_core::{Explain, UnixMicros};
+use std::time::Duration;
 
 /// How many holders an error lists.
 const LISTED: i32 = 20;
@@ -46,6 +47,35 @@ fn hand_over(rows: &[Box<RawValue>], share: Option<Share>) -> Result<Option<(Str
     }
     Ok(None)
 }
+
+/// What another server asks, within bounds: it may have been written by anybody who has a role here.
+pub fn bounded(ask: Ask, now: UnixMicros) -> Ask {
+    match ask {
+        Ask::Lease(mut wish) => {
+            bound(&mut wish.entry, now);
+            wish.capacity = wish.capacity.clamp(1, MOST);
+            wish.preferred = None;
+            Ask::Lease(wish)
+        }
+        Ask::Renew { worker, token, mut entry } => {
+            bound(&mut entry, now);
+            Ask::Renew { worker: worker.min(MOST), token, entry }
+        }
+        other => other,
+    }
+}
+
+/// Times beyond ours would keep others from leasing anything.
+fn bound(entry: &mut Entry, now: UnixMicros) {
+    entry.datacenter = entry.datacenter.min(MOST);
+    entry.last = entry.last.map(|last| last.min(now));
+    entry.term = entry.term.min(LONGEST_TERM);
+}
+
+/// The highest number that a column takes.
+const MOST: u32 = i32::MAX.cast_unsigned();
+/// For how long an id is leased at most.
+const LONGEST_TERM: Duration = Duration::from_hours(366 * 24);
 
 /// In the order of the tags, so that two servers that want the same ones never wait for each other. One that is alone waits
 /// for its row, as many servers may want the same tag at once; of several, none has to wait for another's.

@@ -5,7 +5,7 @@ use crate::error::{Unready, bad_argument, spi};
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::text::Text;
-use crate::pg::{guc, server};
+use crate::pg::{guc, server, transaction};
 use crate::registry::{self, serve};
 use crate::segment::failure::TagFailure;
 use crate::segment::own;
@@ -23,6 +23,9 @@ use std::time::Duration;
 fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
     if server::in_recovery() {
         return Err(Unready::InRecovery.report("snowflake_ids.registry_serve"));
+    }
+    if transaction::is_block() {
+        return Err(in_a_block());
     }
     let this = registry::this().ok_or(TagFailure::NoTable)?;
     let request = Request::from_text(request.as_str())
@@ -53,9 +56,21 @@ fn serve(ask: wire::Ask, patience: Duration) -> Result<Said, ErrorReport> {
     let patience = CString::new(format!("{}ms", patience.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &patience);
     own::keep_quiet(true);
-    let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, SystemClock.now())));
+    let now = SystemClock.now();
+    let ask = serve::bounded(ask, now);
+    let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))
+}
+
+/// An answer is good when it is durable, and rows stay locked until then.
+fn in_a_block() -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
+        "snowflake_ids.registry_serve() cannot run inside a transaction block",
+        function_name!(),
+    )
+    .set_detail("It is what other servers ask by.")
 }
 
 /// A database that takes its ids from a registry has none to give.

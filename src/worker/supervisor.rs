@@ -5,6 +5,7 @@ mod marks;
 
 use super::desk::Desk;
 use super::{leftover, pending};
+use crate::pg::shmem::registries;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
 use crate::pg::worker::{self, Sleep, Unavailable};
@@ -174,6 +175,11 @@ impl Supervisor {
     /// Looks at all tags: those of dropped databases go; of the others it becomes known which were not used for a
     /// while.
     fn look_at_tags(&self) {
+        if !server::in_recovery() {
+            let dropped =
+                registries::databases().into_iter().filter(|database| !database::may_exist(*database));
+            dropped.for_each(registries::forget);
+        }
         if self.segments.directory.read().is_empty() || server::in_recovery() {
             return;
         }

@@ -7,6 +7,7 @@ use crate::settings::Config;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::roster::Health;
 use snowflake_ids_core::{Clock, UnixMicros};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64};
 use std::time::Duration;
@@ -145,9 +146,7 @@ static REGISTRIES: AtomicPtr<[Entry; MOST]> = AtomicPtr::new(std::ptr::null_mut(
 /// The entry of a registry of a database; None where there is no place for it, or no shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Entry> {
     let key = key(database, position);
-    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
-    let all = unsafe { REGISTRIES.load(Relaxed).as_ref() }?;
-    let found = all.iter().find(|entry| {
+    let found = all().iter().find(|entry| {
         let theirs = entry.key.load(Acquire);
         theirs == key || theirs == 0 && claim(&entry.key, key)
     })?;
@@ -158,15 +157,40 @@ pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Entr
 /// The same, where there is one already.
 pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
     let key = key(database, position);
-    // SAFETY: as above.
-    let all = unsafe { REGISTRIES.load(Relaxed).as_ref() }?;
-    all.iter().find(|entry| entry.key.load(Acquire) == key)
+    all().iter().find(|entry| entry.key.load(Acquire) == key)
 }
 
 /// What is wrong with the registries of a database: their names, why, and what to do about it.
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
     each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.hint.read().1))).collect()
+}
+
+/// Gives the places of a database's registries back. What its workers note there meanwhile is lost.
+pub fn forget(database: u32) {
+    for entry in all() {
+        let key = entry.key.load(Acquire);
+        if key != 0 && database_of(key) == database {
+            entry.write(&entry.server, "");
+            entry.key.store(0, Release);
+        }
+    }
+}
+
+/// The databases with registries that are noted.
+pub fn databases() -> BTreeSet<u32> {
+    let keys = all().iter().map(|entry| entry.key.load(Acquire));
+    keys.filter(|key| *key != 0).map(database_of).collect()
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]
+fn database_of(key: u64) -> u32 {
+    key as u32
+}
+
+fn all() -> &'static [Entry] {
+    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
+    unsafe { REGISTRIES.load(Relaxed).as_ref() }.map_or(&[], <[Entry; MOST]>::as_slice)
 }
 
 fn key(database: u32, position: u32) -> u64 {

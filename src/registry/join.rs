@@ -7,7 +7,7 @@ use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::shmem::generator::shared;
-use crate::pg::shmem::leases::leases;
+use crate::pg::shmem::leases::{ANY, leases};
 use crate::pg::shmem::registries;
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
@@ -79,11 +79,14 @@ pub fn give_up_lease() -> Checked<()> {
             let of_site =
                 |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == *identity);
             let lease = state.lease.clone().filter(of_site)?;
+            // Another database may use a registry, too.
+            state.registry = None;
             // Not to be known again: who asks for a lease before this is committed gets another row.
             state.give_up();
             Some(lease)
         });
         let Some(lease) = lease.map_err(hindered)? else { continue };
+        MOVING.set(Some(ANY));
         // Ended by now: its mark is exact.
         let end = tenure::change(shared, |state, here| end_of(state, &lease, &here.layout));
         let Lease { datacenter, worker, token, .. } = lease;
@@ -125,7 +128,7 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
         // Should the server end before it is acted on, the registrar looks whether this was committed.
         tenure::change(shared, |state, _| state.moving_to = Some(server::database()))
             .map_err(|hindrance| Box::new(hindrance.into()))?;
-        MOVING.set(true);
+        MOVING.set(Some(server::database()));
     } else {
         pgrx::notice!(
             "worker ids are still leased from database \"{named}\", which snowflake_ids.database names"
@@ -134,8 +137,8 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
     Ok(())
 }
 
-/// Whether the transaction moves the registry of worker ids here.
-static MOVING: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// Where the transaction moves the registry of worker ids to, if it does.
+static MOVING: PerProcess<Cell<Option<u32>>> = PerProcess::new(Cell::new(None));
 /// Whether it changes what registries this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
@@ -152,18 +155,18 @@ fn refuse_to_prepare() {
 }
 
 fn forget() {
-    MOVING.set(false);
+    MOVING.set(None);
     CHANGED.set(false);
 }
 
 fn look_after_lease() {
-    let (changed, moving) = (CHANGED.replace(false), MOVING.replace(false));
+    let (changed, moving) = (CHANGED.replace(false), MOVING.take());
     if changed {
         registries::forget(server::database());
     }
     if let Some(leases) = leases().filter(|_| changed) {
-        if moving {
-            leases.moved_to.store(server::database(), Release);
+        if let Some(database) = moving {
+            leases.moved_to.store(database, Release);
         }
         leases.renew.store(true, Release);
         leases.request.ask();

@@ -17,6 +17,8 @@ use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, NoLease, Said, Wan
 use snowflake_ids_core::{Explain, UnixMicros};
 use std::time::Duration;
 
+/// How many may come for a worker id at the same time.
+const CROWD: usize = 64;
 /// How many holders an error lists.
 const LISTED: i32 = 20;
 
@@ -98,7 +100,7 @@ fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
     segment::reserve(&tag, create, patience, || Wish { floor: want.wish.floor.max(floor()), ..want.wish })
 }
 
-/// Chooses a worker id and takes it.
+/// Chooses a worker id and takes it; another one, where others who came at the same time were faster.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
@@ -122,12 +124,16 @@ pub fn lease(wish: &LeaseWish, now: UnixMicros) -> Result<Leased, SpiError> {
         capacity: *capacity,
         now,
     };
-    let rows = store::rows(entry.datacenter, above.is_none(), own)?;
-    let Some(choice) = search.choose(&rows) else {
-        return none_free(wish, preferred, now).map(Leased::None);
-    };
-    let taken = store::take(&choice, entry, now)?;
-    Ok(taken.map_or(Leased::Missed, |horizon| Leased::Taken { choice, horizon }))
+    for _ in 0..CROWD {
+        let rows = store::rows(entry.datacenter, above.is_none(), own)?;
+        let Some(choice) = search.choose(&rows) else {
+            return none_free(wish, preferred, now).map(Leased::None);
+        };
+        if let Some(horizon) = store::take(&choice, entry, now)? {
+            return Ok(Leased::Taken { choice, horizon });
+        }
+    }
+    Ok(Leased::Missed)
 }
 
 /// Who has them all.

@@ -51,7 +51,7 @@ pub fn run(errand: Errand, database: u32) {
     worker::connect(database, LOCK_TIMEOUT);
     leases.arrivals.fetch_add(1, AcqRel);
     match errand {
-        Errand::Survey => report(leases, worker::transaction(catalog::extension).ok().flatten()),
+        Errand::Survey => report(leases, worker::transaction(rank).ok().flatten()),
         Errand::Serve => serve(shared, leases),
     }
 }
@@ -65,9 +65,17 @@ fn go() {
     lease::call(leases);
 }
 
-/// Tells the supervisor which extension this database has.
-fn report(leases: &Leases, extension: Option<u32>) {
-    let found = u64::from(server::database()) << 32 | u64::from(extension.unwrap_or(0));
+/// Which of several databases comes first: one that uses a registry on another server, else the one in which the extension
+/// was created first. None where there is none.
+fn rank() -> Option<u32> {
+    let extension = catalog::extension()?;
+    let uses = Source::registry().map(|source| source.as_owner(sites::in_use)).transpose();
+    Some(if matches!(uses, Ok(Some(true))) { 1 } else { extension })
+}
+
+/// Tells the supervisor how this database ranks.
+fn report(leases: &Leases, rank: Option<u32>) {
+    let found = u64::from(server::database()) << 32 | u64::from(rank.unwrap_or(0));
     leases.survey.store(found, Release);
 }
 

@@ -22,9 +22,10 @@ pub struct Leases {
     /// The era of the generator in which a caller found the clock behind, and wants another worker id; plus 1, and 0 when
     /// nobody does.
     pub behind: AtomicU64,
-    /// The database that is to be the registry from now on, by its oid, until the supervisor has seen it; else 0.
+    /// The database that is to be the registry from now on, by its oid, or [`ANY`], until the supervisor has seen it;
+    /// else 0.
     pub moved_to: AtomicU32,
-    /// What a look into a database found: its oid, and that of the extension below it; 0 when that was read.
+    /// What a look into a database found: its oid, and below it how it ranks; 0 when that was read.
     pub survey: AtomicU64,
     /// How many registrars have reached their database.
     pub arrivals: AtomicU64,
@@ -33,6 +34,9 @@ pub struct Leases {
     /// Why there is no lease. Written by the registrar, or by the supervisor while the desk is free.
     pub trouble: Caption<512>,
 }
+
+/// No database in particular.
+pub const ANY: u32 = u32::MAX;
 
 static LEASES: AtomicPtr<Leases> = AtomicPtr::new(std::ptr::null_mut());
 

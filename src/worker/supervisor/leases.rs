@@ -5,7 +5,7 @@ mod renewal;
 
 use super::BACKOFF;
 use crate::pg::shmem::generator::{Shared, shared};
-use crate::pg::shmem::leases::{Leases as Board, leases};
+use crate::pg::shmem::leases::{ANY, Leases as Board, leases};
 use crate::pg::worker::{self, Errand};
 use crate::pg::{database, server};
 use crate::settings;
@@ -45,8 +45,8 @@ enum Registry {
     /// One database after the other is looked into.
     Survey {
         left: Vec<u32>,
-        /// The oldest extension found, and its database.
-        oldest: Option<(u32, u32)>,
+        /// The first by rank, and its database.
+        first: Option<(u32, u32)>,
     },
     /// This one.
     Found(u32),
@@ -104,15 +104,15 @@ impl Leases {
         }
     }
 
-    /// Notes what a registrar found: the oids of the database and of the extension.
+    /// Notes what a registrar found: the oid of the database, and how it ranks.
     fn take_up(&mut self, started: &Started, board: &Board, report: u64) {
         #[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]
         let extension = Some(report as u32).filter(|extension| *extension != 0);
         match started.errand {
             Errand::Survey => {
-                if let (Registry::Survey { oldest, .. }, Some(extension)) = (&mut self.registry, extension) {
+                if let (Registry::Survey { first, .. }, Some(extension)) = (&mut self.registry, extension) {
                     let this = (extension, started.database);
-                    *oldest = Some(oldest.map_or(this, |oldest| oldest.min(this)));
+                    *first = Some(first.map_or(this, |first| first.min(this)));
                 }
             }
             // It is not there any more, or not yet.
@@ -132,9 +132,10 @@ impl Leases {
         {
             return Some(again - now);
         }
-        let moved_to = board.moved_to.swap(0, AcqRel);
-        if moved_to != 0 {
-            self.registry = Registry::Found(moved_to);
+        match board.moved_to.swap(0, AcqRel) {
+            0 => {}
+            ANY => self.registry = survey(),
+            database => self.registry = Registry::Found(database),
         }
         match self.way(shared) {
             Way::Nowhere(none) => {
@@ -169,7 +170,7 @@ impl Leases {
         }
         match &mut self.registry {
             Registry::Found(database) => Way::To(Errand::Serve, *database),
-            Registry::Survey { left, oldest } => match (left.pop(), *oldest) {
+            Registry::Survey { left, first } => match (left.pop(), *first) {
                 (Some(next), _) => Way::To(Errand::Survey, next),
                 (None, Some((_, database))) => {
                     self.registry = Registry::Found(database);
@@ -208,7 +209,7 @@ impl Leases {
 /// All databases are to be looked into.
 fn survey() -> Registry {
     let left = worker::transaction(database::all_open).unwrap_or_default();
-    Registry::Survey { left, oldest: None }
+    Registry::Survey { left, first: None }
 }
 
 /// Answers those who asked. Only while the desk is free.

@@ -389,6 +389,12 @@ impl State {
         debug_assert!(self.node.is_some_and(|node| node.worker == worker));
     }
 
+    /// The registry is where it was, this database where that is not known: what was begun to move it was rolled back.
+    pub fn stay(&mut self, database: u32) {
+        self.moving_to = None;
+        self.registry = self.registry.or(Some(database));
+    }
+
     /// Gives the lease up, because it is lost or released: nobody issues until there is another.
     pub fn give_up(&mut self) {
         self.forget_lease();

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::reservation::{Reached, Share, Unfit};
 use snowflake_ids_core::wire::{Ask, Said};
+use std::collections::BTreeSet;
 
 /// Sees to it that no registry is behind the tags of this database, nor behind each other.
 ///
@@ -74,22 +75,37 @@ fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Ve
 /// Those of SPI.
 pub fn take_back() -> Checked<()> {
     let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
-    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
+    let ours = || Ok((store::sites()?, store::received_tags()?));
+    let (sites, received) = source.as_owner(ours).map_err(|error| of_spi(&error))?;
+    let names: BTreeSet<String> = received.iter().filter_map(|row| name_of(row)).collect();
+    let take = |rows: &[&RawValue]| {
+        let all = || rows.iter().try_for_each(|row| store::hand_over(row, None).map(drop));
+        source.as_owner(all).map_err(|error| of_spi(&error))
+    };
     let mut caller = Caller::default();
     for site in &sites {
         match tags_of(&mut caller, site, None) {
-            Ok(rows) => source
-                .as_owner(|| rows.iter().try_for_each(|row| store::take_back(row, &site.seen.identity)))
-                .map_err(|error| of_spi(&error))?,
+            Ok(rows) => {
+                let rows = rows.iter().map(AsRef::as_ref);
+                let is_ours = |row: &&RawValue| name_of(row).is_some_and(|name| names.contains(&name));
+                take(&rows.filter(is_ours).collect::<Vec<_>>())?;
+            }
             Err(report) => pgrx::notice!(
                 "{}; tags that are known only there have the defaults of segment_create here",
                 report.message()
             ),
         }
     }
-    source
-        .as_owner(|| store::received_tags()?.iter().try_for_each(|row| store::hand_over(row, None).map(drop)))
-        .map_err(|error| of_spi(&error))
+    take(&received.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+}
+
+/// The tag of a row.
+fn name_of(row: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Name {
+        tag: String,
+    }
+    serde_json::from_str(row.get()).ok().map(|Name { tag }| tag)
 }
 
 /// Has every registry make a tag, or raise it, so that its ids are above one: for a column that has ids already.

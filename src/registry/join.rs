@@ -154,9 +154,13 @@ fn refuse_to_prepare() {
     }
 }
 
+/// What is in the state already does not count. Must not fail, so the supervisor puts it right.
 fn forget() {
-    MOVING.set(None);
     CHANGED.set(false);
+    if let (Some(_), Some(leases)) = (MOVING.take(), leases()) {
+        leases.stays.store(server::database(), Release);
+        lease::call(leases);
+    }
 }
 
 fn look_after_lease() {

@@ -76,16 +76,7 @@ impl From<TagFailure> for ErrorReport {
             TagFailure::Unready(unready, function) => unready.report(function),
             TagFailure::NoTag => error::bad_argument("tag must not be null", "Ids belong to a tag."),
             TagFailure::BadTag(wrong) => explained(&wrong),
-            TagFailure::Unknown(tag) => report(
-                Code::ERRCODE_UNDEFINED_OBJECT,
-                format!("segment tag \"{tag}\" does not exist"),
-                "There is no row for it in snowflake_ids.segment.".to_owned(),
-                format!(
-                    "Create it with SELECT snowflake_ids.segment_create({}), or have unknown tags created on \
-                     first use with snowflake_ids.segment_auto_create.",
-                    pgrx::spi::quote_literal(&tag)
-                ),
-            ),
+            TagFailure::Unknown(tag) => unknown(&tag),
             TagFailure::Exhausted(tag, exhausted) => report(
                 Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 format!("segment tag \"{tag}\" has no ids left"),
@@ -131,6 +122,23 @@ impl From<TagFailure> for ErrorReport {
             TagFailure::Spi(error) => error::spi(&error),
         }
     }
+}
+
+fn unknown(tag: &str) -> ErrorReport {
+    let (there, detail) = match registries::first(server::database()) {
+        Some(server) => (" there", format!("Registry \"{server}\" has no such tag.")),
+        None => ("", "There is no row for it in snowflake_ids.segment.".to_owned()),
+    };
+    report(
+        Code::ERRCODE_UNDEFINED_OBJECT,
+        format!("segment tag \"{tag}\" does not exist"),
+        legible(&detail),
+        format!(
+            "Create it{there} with SELECT snowflake_ids.segment_create({}), or have unknown tags created on first use with \
+             snowflake_ids.segment_auto_create.",
+            pgrx::spi::quote_literal(tag)
+        ),
+    )
 }
 
 fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorReport {

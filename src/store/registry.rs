@@ -94,12 +94,6 @@ static HAND_OVER: Statement = Statement::new(
     &[BYTEAOID, INT4OID, INT4OID],
 );
 
-static WAS_RECEIVED: Statement = Statement::new(
-    "SELECT true FROM snowflake_ids.received
-     WHERE identity = $2 AND tag = convert_from($1, 'UTF8')::jsonb ->> 'tag'",
-    &[BYTEAOID, TEXTOID],
-);
-
 static TERMS: Statement = Statement::new(
     "SELECT convert_to(s.tag, 'UTF8'), s.increment, s.remainder, s.reset IS NOT NULL,
             n.row ? 'reset' AND (n.row ->> 'reset') IS DISTINCT FROM s.reset
@@ -224,16 +218,4 @@ pub fn hand_over(row: &RawValue, share: Option<Share>) -> Result<Option<(String,
         Ok(unfit.map(|unfit| (String::from_utf8_lossy(&tag).into_owned(), unfit)))
     });
     Ok(unfit?.flatten())
-}
-
-/// The same, of a registry's tags, if ids of it were received.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
-pub fn take_back(row: &RawValue, identity: &str) -> Result<(), SpiError> {
-    let key = row.get().as_bytes().to_vec();
-    match WAS_RECEIVED.first(&[key.into(), identity.to_owned().into()], |_| Ok(()))? {
-        Some(()) => hand_over(row, None).map(drop),
-        None => Ok(()),
-    }
 }

@@ -69,7 +69,7 @@ fn go() {
 /// was created first. None where there is none.
 fn rank() -> Option<u32> {
     let extension = catalog::extension()?;
-    let uses = Source::registry().map(|source| source.as_owner(sites::in_use)).transpose();
+    let uses = Source::find().map(|source| source.as_owner(sites::in_use)).transpose();
     Some(if matches!(uses, Ok(Some(true))) { 1 } else { extension })
 }
 
@@ -118,19 +118,21 @@ fn look_after(shared: &Shared, leases: &Leases, caller: &mut Caller) -> Outcome 
     if moved_to != 0 && moved_to != server::database() {
         return Outcome::Elsewhere;
     }
-    let site = match worker::transaction(find) {
-        Ok(Found::Here(None)) if goes_back(shared, leases) => return Outcome::Elsewhere,
-        Ok(Found::Here(site)) => site,
-        Ok(Found::Elsewhere) => return Outcome::Elsewhere,
-        Ok(Found::Nothing) => return Outcome::NoRegistry,
-        Err(failed) => return Outcome::Done(Err(failure(&failed))),
-    };
-    let mut registry = Registry { shared, leases, caller, site };
     for attempt in 1..=ATTEMPTS {
+        let again = |conflict| conflict && attempt < ATTEMPTS;
+        let site = match worker::transaction(find) {
+            Ok(Found::Here(None)) if goes_back(shared, leases) => return Outcome::Elsewhere,
+            Ok(Found::Here(site)) => site,
+            Ok(Found::Elsewhere) => return Outcome::Elsewhere,
+            Ok(Found::Nothing) => return Outcome::NoRegistry,
+            Err(failed) if again(failed.is_lock_timeout()) => continue,
+            Err(failed) => return Outcome::Done(Err(failure(&failed))),
+        };
+        let mut registry = Registry { shared, leases, caller: &mut *caller, site };
         match registry.step() {
             Ok(Step::Again) => {}
             Ok(Step::Done) => return Outcome::Done(Ok(())),
-            Err(trouble) if trouble.is_conflict() && attempt < ATTEMPTS => {}
+            Err(trouble) if again(trouble.is_conflict()) => {}
             Err(trouble) => return Outcome::Done(Err(trouble.into())),
         }
     }
@@ -165,7 +167,7 @@ fn find() -> Found {
     if is_named_elsewhere() {
         return Found::Elsewhere;
     }
-    let Some(source) = Source::registry() else { return Found::Nothing };
+    let Some(source) = Source::registry().and_then(|_| Source::find()) else { return Found::Nothing };
     match source.as_owner(sites::sites) {
         // Worker ids come from the first.
         Ok(sites) => Found::Here(sites.into_iter().next()),

@@ -25,6 +25,9 @@ pub struct Leases {
     /// The database that is to be the registry from now on, by its oid, or [`ANY`], until the supervisor has seen it;
     /// else 0.
     pub moved_to: AtomicU32,
+    /// The database whose wish to be the registry, or not to be it any more, was rolled back, until the supervisor has
+    /// seen it; else 0.
+    pub stays: AtomicU32,
     /// What a look into a database found: its oid, and below it how it ranks; 0 when that was read.
     pub survey: AtomicU64,
     /// How many registrars have reached their database.
@@ -66,6 +69,7 @@ unsafe fn fill(block: *mut u8, _: &Config) {
         renew: AtomicBool::new(false),
         behind: AtomicU64::new(0),
         moved_to: AtomicU32::new(0),
+        stays: AtomicU32::new(0),
         survey: AtomicU64::new(0),
         arrivals: AtomicU64::new(0),
         origin: Caption::default(),

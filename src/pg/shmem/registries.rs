@@ -146,10 +146,8 @@ static REGISTRIES: AtomicPtr<[Entry; MOST]> = AtomicPtr::new(std::ptr::null_mut(
 /// The entry of a registry of a database; None where there is no place for it, or no shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Entry> {
     let key = key(database, position);
-    let found = all().iter().find(|entry| {
-        let theirs = entry.key.load(Acquire);
-        theirs == key || theirs == 0 && claim(&entry.key, key)
-    })?;
+    let ours = |entry: &&Entry| entry.key.load(Acquire) == key;
+    let found = all().iter().find(ours).or_else(|| all().iter().find(|entry| claim(&entry.key, key)))?;
     found.is_for(server);
     Some(found)
 }
@@ -164,6 +162,11 @@ pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
     each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.hint.read().1))).collect()
+}
+
+/// The first registry of a database, if it uses any.
+pub fn first(database: u32) -> Option<String> {
+    find(database, 0).map(Entry::server)
 }
 
 /// Gives the places of a database's registries back. What its workers note there meanwhile is lost.

@@ -108,8 +108,10 @@ impl Job {
         let (slot, supplies) = (self.slot, &self.slot.supplies);
         let Supply { range, period, .. } = reserved.supply;
         let mut stamp = self.stamp.get();
-        // What is left of a day that is over belongs to that day.
-        if stamp == slot.segment.stamp() && slot.segment.shelves().days().any(|day| day != period.day) {
+        // What is left of a day that is over belongs to that day; or to this one, where another server's clock is behind.
+        let shelves = slot.segment.shelves();
+        let stale = shelves.days().any(|day| day != period.day) || shelves.is_over(&SystemClock);
+        if stamp == slot.segment.stamp() && stale {
             slot.clear();
             stamp = slot.segment.stamp();
         }

@@ -8,8 +8,8 @@ use crate::pg::shmem::generator::{Shared, shared};
 use crate::pg::shmem::leases::{ANY, Leases as Board, leases};
 use crate::pg::worker::{self, Errand};
 use crate::pg::{database, server};
-use crate::settings;
 use crate::worker::lease;
+use crate::{settings, tenure};
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use renewal::Renewal;
 use snowflake_ids_core::state::Identity;
@@ -75,6 +75,10 @@ impl Leases {
             return None;
         }
         self.see_off(board);
+        let stays = board.stays.swap(0, AcqRel);
+        if stays != 0 && tenure::change(shared, |state, _| state.stay(stays)).is_err() {
+            board.stays.store(stays, Release);
+        }
         let renewal_due = self.renewal.round(shared, board);
         let due = if board.request.pending().is_some() { self.help(shared, board) } else { None };
         [renewal_due, due].into_iter().flatten().min()

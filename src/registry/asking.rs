@@ -23,8 +23,9 @@ pub fn ask(caller: &mut Caller, server: &str, seen: Option<&wire::Registry>, ask
             let (CaughtError::PostgresError(report)
             | CaughtError::ErrorReport(report)
             | CaughtError::RustPanic { ereport: report, .. }) = error;
-            let hint = NoAnswer::NoServer(String::new()).hint();
-            Err(refusal(report.sql_error_code(), server, report.message(), "", hint))
+            let hint = report.hint().unwrap_or(NoAnswer::NoServer(String::new()).hint());
+            let detail = report.detail().unwrap_or_default();
+            Err(refusal(report.sql_error_code(), server, report.message(), detail, hint))
         })
         .execute()?;
     let answer = caller.ask_at(server, &options, seen, ask, settings::registry_timeout());

@@ -110,6 +110,15 @@ impl NoAnswer {
         }
     }
 
+    /// The same for everybody, without where the registry is.
+    pub fn briefly(&self) -> String {
+        match self {
+            Self::Failed(Failure::Unreachable(_)) => "it can't be reached".to_owned(),
+            Self::Failed(Failure::Lost(_)) => "the connection broke".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// What the registry adds to it; empty where nothing.
     pub fn detail(&self) -> &str {
         match self {

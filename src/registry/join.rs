@@ -1,19 +1,16 @@
 //! Beginning to use registries, and ending it: what is checked first, and what has to change at once.
 
-use super::asking::{Checked, NOT_READY, ask, ask_site, garbled, of_spi, refusal};
+use super::asking::{Checked, NOT_READY, ask, garbled, refusal};
 use super::call::Caller;
 use crate::error::raise;
-use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::shmem::generator::shared;
-use crate::pg::shmem::leases::{ANY, leases};
+use crate::pg::shmem::leases::{ANY, Leases, leases};
 use crate::pg::shmem::registries;
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
-use crate::segment::failure::TagFailure;
 use crate::segment::place;
-use crate::store::registry as store;
 use crate::worker::lease;
 use crate::worker::registrar::end_of;
 use crate::{settings, tenure};
@@ -60,40 +57,41 @@ pub fn introduce(server: &str) -> Checked<wire::Registry> {
     Ok(answer.registry)
 }
 
-/// Gives the worker id back that this server leased from a registry. Should that fail, it is free when its horizon has
-/// passed. Should the transaction be rolled back, it is leased again.
+/// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
+/// when its horizon has passed. Should the transaction be rolled back, one is leased again.
 ///
 /// # Errors
-/// Those of SPI; the state can't be written.
-pub fn give_up_lease() -> Checked<()> {
+/// The state can't be written.
+pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     // Another database may be the one that leases it.
     let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
         return Ok(());
     };
-    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
-    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
     let hindered = |hindrance: tenure::Hindrance| Box::new(hindrance.into());
-    for site in &sites {
-        let identity = &site.seen.identity;
-        let lease = tenure::change(shared, |state, _| {
-            let of_site =
-                |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == *identity);
-            let lease = state.lease.clone().filter(of_site)?;
-            // Another database may use a registry, too.
-            state.registry = None;
-            // Not to be known again: who asks for a lease before this is committed gets another row.
-            state.give_up();
-            Some(lease)
-        });
-        let Some(lease) = lease.map_err(hindered)? else { continue };
-        MOVING.set(Some(ANY));
-        // Ended by now: its mark is exact.
-        let end = tenure::change(shared, |state, here| end_of(state, &lease, &here.layout));
-        let Lease { datacenter, worker, token, .. } = lease;
-        let release = Ask::Release { datacenter, worker, token, from: end.map_err(hindered)? };
-        if let Err(report) = ask_site(&mut Caller::default(), site, release) {
-            pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.horizon, report.message());
-        }
+    let given_up = tenure::change(shared, |state, _| {
+        let of_site =
+            |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == registry.identity);
+        let lease = state.lease.clone().filter(of_site)?;
+        // By one of these the row is known, if a renewal is on its way.
+        let tokens = [Some(lease.token), state.claim];
+        // Another database may use a registry, too.
+        state.registry = None;
+        // Not to be known again: who asks for a lease before this is committed gets another row.
+        state.give_up();
+        Some((lease, tokens))
+    });
+    let Some((lease, tokens)) = given_up.map_err(hindered)? else { return Ok(()) };
+    MOVING.set(Some(ANY));
+    // Ended by now: its mark is exact.
+    let end = tenure::change(shared, |state, here| end_of(state, &lease, &here.layout)).map_err(hindered)?;
+    let Lease { datacenter, worker, .. } = lease;
+    let mut caller = Caller::default();
+    let release = |token| Ask::Release { datacenter, worker, token, from: end };
+    let mut tokens = tokens.into_iter().flatten();
+    let released =
+        tokens.try_for_each(|token| ask(&mut caller, server, Some(registry), release(token)).map(drop));
+    if let Err(report) = released {
+        pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.horizon, report.message());
     }
     Ok(())
 }
@@ -109,7 +107,7 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
         watched: Once::new(),
         before_commit: || (),
         before_prepare: refuse_to_prepare,
-        committed: look_after_lease,
+        committed: act,
         ended: forget,
         subtransaction_aborted: |_| (),
         subtransaction_committed: |_, _| (),
@@ -159,11 +157,11 @@ fn forget() {
     CHANGED.set(false);
     if let (Some(_), Some(leases)) = (MOVING.take(), leases()) {
         leases.stays.store(server::database(), Release);
-        lease::call(leases);
+        look_after(leases);
     }
 }
 
-fn look_after_lease() {
+fn act() {
     let (changed, moving) = (CHANGED.replace(false), MOVING.take());
     if changed {
         registries::forget(server::database());
@@ -172,8 +170,12 @@ fn look_after_lease() {
         if let Some(database) = moving {
             leases.moved_to.store(database, Release);
         }
-        leases.renew.store(true, Release);
-        leases.request.ask();
-        lease::call(leases);
+        look_after(leases);
     }
+}
+
+fn look_after(leases: &Leases) {
+    leases.renew.store(true, Release);
+    leases.request.ask();
+    lease::call(leases);
 }

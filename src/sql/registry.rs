@@ -99,6 +99,7 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::UnixMicros;
+    use snowflake_ids_core::wire::Registry;
     use std::sync::atomic::Ordering::Relaxed;
 
     /// Which registry a foreign server is, if this server can use it.
@@ -136,9 +137,15 @@ mod snowflake_ids_internal {
     }
 
     /// Gives the worker id back that was leased from a registry.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn registry_give_up_lease() -> Result<(), ErrorReport> {
-        join::give_up_lease().map_err(|report| *report)
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn registry_give_up_lease(
+        server: Text<'_>,
+        identity: Text<'_>,
+        timeline: i32,
+    ) -> Result<(), ErrorReport> {
+        let (identity, timeline) = (identity.as_str().to_owned(), timeline.cast_unsigned());
+        let registry = Registry { identity, timeline };
+        join::give_up_lease(server.as_str(), &registry).map_err(|report| *report)
     }
 
     /// Has the change of registries take effect.
@@ -184,7 +191,7 @@ mod snowflake_ids_internal {
             instant(entry.last_answer.load(Relaxed))?,
             took.map(time::interval).transpose()?,
             instant(entry.last_failure.load(Relaxed))?,
-            Some(legible(&entry.error())).filter(|error| !error.is_empty()),
+            Some(legible(&registries::shown(&entry.error()))).filter(|error| !error.is_empty()),
             entry.retry_at().map(time::to_sql).transpose()?,
         )))
     }

@@ -88,6 +88,8 @@ $$;
 
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    former snowflake_ids.registry[];
 BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
@@ -100,6 +102,7 @@ BEGIN
             DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
     END IF;
     PERFORM snowflake_ids_internal.registry_lock();
+    former := ARRAY(SELECT r FROM snowflake_ids.registry AS r);
     DELETE FROM snowflake_ids.registry;
     FOR place IN 1 .. cardinality(servers) LOOP
         INSERT INTO snowflake_ids.registry (position, server, identity, timeline)
@@ -115,6 +118,9 @@ BEGIN
     PERFORM snowflake_ids_internal.registry_hand_over();
     PERFORM snowflake_ids_internal.registry_note(k.tag, k.period, k.max_id)
     FROM snowflake_ids_internal.registry_reached AS k;
+    PERFORM snowflake_ids_internal.registry_give_up_lease(f.server::text, f.identity, f.timeline)
+    FROM unnest(former) AS f
+    WHERE f.identity IS DISTINCT FROM (SELECT r.identity FROM snowflake_ids.registry AS r WHERE r.position = 0);
     PERFORM snowflake_ids_internal.registry_switch(moves_lease => true);
 END
 $$;
@@ -130,7 +136,8 @@ BEGIN
         RETURN;
     END IF;
     PERFORM snowflake_ids_internal.registry_take_back();
-    PERFORM snowflake_ids_internal.registry_give_up_lease();
+    PERFORM snowflake_ids_internal.registry_give_up_lease(r.server::text, r.identity, r.timeline)
+    FROM snowflake_ids.registry AS r;
     DELETE FROM snowflake_ids.registry;
     PERFORM snowflake_ids_internal.registry_switch(moves_lease => false);
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING

@@ -220,7 +220,7 @@ impl Registry<'_> {
         if let Some(entry) = registries::entry(server::database(), site.position, &site.server)
             && roster::until_due(&[entry.health()], uptime(), true).is_some_and(|due| !due.is_zero())
         {
-            return Err(away(NoAnswer::Before(entry.error())));
+            return Err(away(NoAnswer::Before("it has given no answer just before".to_owned())));
         }
         let answer = self.caller.ask(site, ask, settings::registry_timeout()).map_err(away)?;
         if answer.registry.timeline > site.seen.timeline {

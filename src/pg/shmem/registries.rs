@@ -2,6 +2,7 @@
 
 use super::Block;
 use crate::pg::clock::{SystemClock, uptime};
+use crate::pg::server;
 use crate::segment::slot::Caption;
 use crate::settings::Config;
 use snowflake_ids_core::clock::{human, micros};
@@ -161,7 +162,14 @@ pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
 /// What is wrong with the registries of a database: their names, why, and what to do about it.
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
-    each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.hint.read().1))).collect()
+    each.filter_map(|entry| Some((entry.server(), shown(&entry.complaint()?), entry.hint.read().1))).collect()
+}
+
+/// What is wrong with a registry, for the session's user: not everybody is to know where it is.
+pub fn shown(why: &str) -> String {
+    const WITH_ADDRESS: [&str; 2] = ["it can't be reached", "the connection broke"];
+    let kind = WITH_ADDRESS.into_iter().find(|kind| why.starts_with(kind) && !server::may_see_all_activity());
+    kind.unwrap_or(why).to_owned()
 }
 
 /// The first registry of a database, if it uses any.

@@ -298,9 +298,12 @@ fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros) {
 /// An answer that is not to be believed counts as none.
 fn garbled(site: &Site, why: &str) -> Failure {
     let no_answer = NoAnswer::Garbled(why.to_owned());
-    pgrx::warning!("snowflake_ids got no ids of registry \"{}\": {no_answer}", site.server);
+    let text = no_answer.to_string();
+    if entry(site).is_none_or(|entry| entry.error() != text) {
+        pgrx::warning!("snowflake_ids got no ids of registry \"{}\": {text}", site.server);
+    }
     if let Some(entry) = entry(site) {
-        entry.failed(&no_answer.to_string(), no_answer.hint());
+        entry.failed(&text, no_answer.hint());
     }
     Failure::Away(no_answer)
 }

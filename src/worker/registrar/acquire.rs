@@ -28,9 +28,11 @@ impl Registry<'_> {
     /// Takes a worker id, and gives up the one that the server had.
     pub fn acquire(&mut self, plan: &Plan) -> Result<Step, Trouble> {
         let layout = &self.shared.layout;
-        let Said::Leased(leased) = self.ask(Ask::Lease(Box::new(plan.wish(layout))))? else {
-            return Ok(Step::Again);
-        };
+        let said = self.ask(Ask::Lease(Box::new(plan.wish(layout))));
+        if said.is_err() {
+            self.leave_former(plan)?;
+        }
+        let Said::Leased(leased) = said? else { return Ok(Step::Again) };
         let lease = match leased {
             Leased::Taken { choice, horizon } => {
                 let lease = plan.lease_of(&choice, horizon, layout, self.origin());
@@ -61,6 +63,19 @@ impl Registry<'_> {
             self.release(former);
         }
         Ok(Step::Done)
+    }
+
+    /// A worker id of another registry than the one in use may be anybody's there.
+    fn leave_former(&self, plan: &Plan) -> Result<(), Trouble> {
+        if plan.lease.as_ref().is_none_or(|lease| self.has_leased(lease)) {
+            return Ok(());
+        }
+        tenure::change(self.shared, |state, _| {
+            if state.lease == plan.lease {
+                state.give_up();
+            }
+        })
+        .map_err(Trouble::from)
     }
 
     /// What another server says is not believed blindly.

@@ -51,7 +51,7 @@ impl From<Trouble> for NoLease {
             Trouble::None(none) => none,
             Trouble::Failed(failed) => failure(&failed),
             Trouble::Away(server, no_answer) => Self::yet(
-                ended(format!("Registry \"{server}\", which leases worker ids: {no_answer}")),
+                ended(format!("Registry \"{server}\", which leases worker ids: {}", no_answer.briefly())),
                 no_answer.hint(),
             ),
             Trouble::Hindered(hindrance) => {

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`serve`] | what a registry does |
 //! | [`call`] | asking one that is another server |
+//! | [`no_answer`] | why one gave no answer |
 //! | [`asking`] | the same, in a session |
 //! | [`join`] | beginning to use some, and ending it |
 //! | [`handover`] | tags that go from one to another |
@@ -15,7 +16,10 @@ mod asking;
 pub mod call;
 pub mod handover;
 pub mod join;
+mod no_answer;
 pub mod serve;
+
+pub use no_answer::NoAnswer;
 
 use crate::pg::catalog::Source;
 use crate::pg::{cluster, server};

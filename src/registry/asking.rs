@@ -1,6 +1,7 @@
 //! Asking registries in a session, whose user is told at once what stands in the way.
 
-use super::call::{Caller, NoAnswer, options};
+use super::NoAnswer;
+use super::call::{Caller, options};
 use crate::error::spi;
 use crate::settings;
 use crate::store::registry::Site;

@@ -2,7 +2,7 @@
 
 use super::{Registry, Step, Trouble, transaction};
 use crate::pg::server;
-use crate::registry::call::NoAnswer;
+use crate::registry::NoAnswer;
 use crate::settings;
 use crate::store::worker as store;
 use crate::tenure;

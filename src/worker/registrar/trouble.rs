@@ -2,7 +2,7 @@
 
 use crate::error::{self, ended};
 use crate::pg::worker::Failed;
-use crate::registry::call::NoAnswer;
+use crate::registry::NoAnswer;
 use crate::tenure::Hindrance;
 use snowflake_ids_core::wire::NoLease;
 

@@ -69,7 +69,8 @@ impl Server {
     }
 }
 
-fn children(parent: Pid) -> Result<Vec<Pid>> {
+/// The processes that a process has started.
+pub(crate) fn children(parent: Pid) -> Result<Vec<Pid>> {
     let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
     list.split_whitespace().map(|pid| Ok(Pid::from_raw(pid.parse()?))).collect()
 }

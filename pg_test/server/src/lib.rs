@@ -5,24 +5,29 @@
 //! | --- | --- |
 //! | [`builder`] | what a server is started with |
 //! | [`server`] | a running server: sessions, stop, start, removal |
-//! | `clock`, `crash`, `standby`, `copies` | what else a server can do: step its clock, die, be promoted, be copied |
+//! | `clock`, `crash`, `pause`, `standby`, `copies` | what else a server can do: step its clock, die, hang, be promoted, be copied |
 //! | [`state_file`] | the file that reserves ids, and what can happen to it |
 //! | [`load`] | sessions that take ids without a pause and note each one down |
 //! | [`sql`] | short forms for queries and for the errors they should give |
 //! | [`ids`] | what every list of ids must be |
 //! | [`snowflakes`], [`segments`] | what tests of either kind of ids ask again and again |
 //! | [`registry`] | the table that leases worker ids |
+//! | [`cluster`] | a registry, and the servers whose ids come from it |
+//! | [`latency`] | how long calls take |
 //! | [`sessions`] | many sessions at once |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
 //! | [`wait`] | waiting with an end |
 
 pub mod builder;
 mod clock;
+pub mod cluster;
 mod copies;
 mod crash;
 pub mod ids;
+pub mod latency;
 pub mod load;
 pub mod owner;
+mod pause;
 pub mod port;
 pub mod programs;
 pub mod registry;
@@ -36,6 +41,7 @@ pub mod state_file;
 pub mod wait;
 
 pub use builder::Builder;
+pub use pause::Paused;
 pub use server::{Server, Shutdown};
 
 /// Whether to test for as long as it takes to trust it (`SNOWFLAKE_IDS_FULL=1`), or for a moment.

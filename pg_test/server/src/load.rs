@@ -1,4 +1,4 @@
-//! Sessions that take snowflake ids without a pause, in every way there is, and note each one down.
+//! Sessions that take ids without a pause and note each one down; snowflake ids in every way there is.
 
 use crate::ids;
 use crate::server::Server;
@@ -56,25 +56,27 @@ pub struct Load {
 }
 
 impl Server {
-    /// Lets so many sessions take ids in the database `postgres`.
+    /// Lets so many sessions take snowflake ids in the database `postgres`.
     ///
     /// # Errors
     /// The server refuses a session.
     pub fn load(&self, sessions: usize) -> Result<Load> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (mut given, mut threads) = (Vec::new(), Vec::new());
-        for (number, mut client) in self.sessions("postgres", sessions)?.into_iter().enumerate() {
-            if number % 4 == 1 {
-                client.batch_execute("set snowflake_ids.cache = 100")?;
-            }
-            let call =
-                if number % 4 == 2 { "select snowflake_nextvals(50)" } else { "select snowflake_nextval()" };
-            let call = client.prepare(call)?;
-            let (stop, count) = (Arc::clone(&stop), Arc::new(AtomicU64::new(0)));
-            given.push(Arc::clone(&count));
-            threads.push(thread::spawn(move || take(&mut client, &call, &stop, &count)));
+        let mut clients = self.sessions("postgres", sessions)?;
+        for client in clients.iter_mut().skip(1).step_by(4) {
+            client.batch_execute("set snowflake_ids.cache = 100")?;
         }
-        Ok(Load { stop, given, threads })
+        Load::start(clients, |number| {
+            if number % 4 == 2 { "select snowflake_nextvals(50)" } else { "select snowflake_nextval()" }
+        })
+    }
+
+    /// Lets so many sessions take ids of a tag in the database `postgres`.
+    ///
+    /// # Errors
+    /// The server refuses a session.
+    pub fn load_of_tag(&self, tag: &str, sessions: usize) -> Result<Load> {
+        let call = format!("select segment_nextval('{tag}')");
+        Load::start(self.sessions("postgres", sessions)?, |_| &call)
     }
 }
 
@@ -100,6 +102,19 @@ fn take(client: &mut Client, call: &Statement, stop: &AtomicBool, count: &Atomic
 }
 
 impl Load {
+    /// Sets each session to work at the call for its number.
+    fn start<'a>(clients: Vec<Client>, call: impl Fn(usize) -> &'a str) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (mut given, mut threads) = (Vec::new(), Vec::new());
+        for (number, mut client) in clients.into_iter().enumerate() {
+            let call = client.prepare(call(number))?;
+            let (stop, count) = (Arc::clone(&stop), Arc::new(AtomicU64::new(0)));
+            given.push(Arc::clone(&count));
+            threads.push(thread::spawn(move || take(&mut client, &call, &stop, &count)));
+        }
+        Ok(Self { stop, given, threads })
+    }
+
     /// Waits until every session has been given another id.
     ///
     /// # Errors
@@ -110,6 +125,23 @@ impl Load {
         wait::until(Duration::from_secs(30), "every session to get another id", || {
             Ok(now().iter().zip(&before).all(|(now, before)| now > before).then_some(()))
         })
+    }
+
+    /// The same of several.
+    ///
+    /// # Errors
+    /// A session of one of them is given none.
+    pub fn all_go_on(loads: &[Self]) -> Result<()> {
+        loads.iter().try_for_each(Self::goes_on)
+    }
+
+    /// Ends several, and puts together what they were given.
+    pub fn end_all(loads: Vec<Self>) -> Taken {
+        let mut taken = Taken::default();
+        for load in loads {
+            taken.add(load.end());
+        }
+        taken
     }
 
     /// Lets them work for a while longer.

@@ -1,0 +1,271 @@
+//! A registry, and the servers whose ids come from it: its nodes.
+
+use crate::builder::Builder;
+use crate::load::Taken;
+use crate::registry::auto;
+use crate::segments::{PATIENCE, take_until_refused};
+use crate::server::{Server, Shutdown};
+use crate::sql;
+use crate::wait;
+use anyhow::{Context, Result, ensure};
+use postgres::error::{DbError, SqlState};
+use postgres::types::FromSqlOwned;
+use postgres::{Client, NoTls};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What nodes call their registry, if they have one.
+pub const NAME: &str = "central";
+/// The role that nodes reserve as.
+pub const ROLE: &str = "shard";
+/// Its password.
+pub const PASSWORD: &str = "sesame";
+
+/// A registry and its nodes.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The server that keeps the tags and the worker ids.
+    pub registry: Server,
+    /// Servers that have joined it.
+    pub nodes: Vec<Server>,
+}
+
+impl Cluster {
+    /// A registry and so many nodes.
+    ///
+    /// # Errors
+    /// A server does not start, or does not join.
+    pub fn start(nodes: usize) -> Result<Self> {
+        Self::of(auto(), &node(), nodes)
+    }
+
+    /// A registry and so many nodes with settings of their own.
+    ///
+    /// # Errors
+    /// A server does not start, or does not join.
+    pub fn of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
+        let registry = registry.start()?;
+        registry.serve_nodes()?;
+        let nodes = (0..nodes).map(|_| {
+            let node = node.clone().start()?;
+            node.join(&registry)?;
+            Ok(node)
+        });
+        Ok(Self { nodes: nodes.collect::<Result<_>>()?, registry })
+    }
+
+    /// A tag in the registry; `terms` are further arguments of `segment_create`.
+    ///
+    /// # Errors
+    /// The tag exists, or the terms are wrong.
+    pub fn create(&self, tag: &str, terms: &str) -> Result<()> {
+        crate::segments::create(&mut self.registry.connect("postgres")?, tag, terms)
+    }
+
+    /// A session on the first node.
+    ///
+    /// # Errors
+    /// It refuses one.
+    pub fn session(&self) -> Result<Client> {
+        self.nodes[0].connect("postgres")
+    }
+}
+
+/// A server to become a node, which gives a registry up after a second.
+pub fn node() -> Builder {
+    auto().set("snowflake_ids.registry_timeout", "1s")
+}
+
+impl Server {
+    /// Makes it a registry: the extension, and a role that may reserve by password and do nothing else.
+    ///
+    /// # Errors
+    /// The extension is not installed, or the role exists.
+    pub fn serve_nodes(&self) -> Result<Client> {
+        let mut client = self.session()?;
+        client.batch_execute(&format!(
+            "create role {ROLE} login password '{PASSWORD}';
+             grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
+        ))?;
+        self.rule(&format!("host all {ROLE} 127.0.0.1/32 scram-sha-256"))?;
+        Ok(client)
+    }
+
+    /// Puts a rule for connections before all others.
+    ///
+    /// # Errors
+    /// The file can't be written, or the server does not run.
+    pub fn rule(&self, rule: &str) -> Result<()> {
+        let path = self.data().join("pg_hba.conf");
+        let rules = fs::read_to_string(&path)?;
+        fs::write(&path, format!("{rule}\n{rules}"))?;
+        Ok(self.connect("postgres")?.batch_execute("select pg_reload_conf()")?)
+    }
+
+    /// A session by TCP, as a user with a password.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    pub fn connect_as(&self, user: &str, password: &str) -> Result<Client> {
+        let mut config = Client::configure();
+        config.host("127.0.0.1").port(self.port()).user(user).password(password).dbname("postgres");
+        Ok(config.connect(NoTls)?)
+    }
+
+    /// Makes a registry on these ports of 127.0.0.1, on whichever takes writes, known to the database `postgres`.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn introduce(&self, name: &str, ports: &[u16]) -> Result<Client> {
+        let mut client = self.session()?;
+        let hosts = vec!["127.0.0.1"; ports.len()].join(",");
+        let ports = ports.iter().map(u16::to_string).collect::<Vec<_>>().join(",");
+        client.batch_execute(&format!(
+            "create extension if not exists postgres_fdw;
+             create server {name} foreign data wrapper postgres_fdw options
+               (host '{hosts}', port '{ports}', dbname 'postgres', target_session_attrs 'read-write');
+             create user mapping for postgres server {name} options (user '{ROLE}', password '{PASSWORD}')"
+        ))?;
+        Ok(client)
+    }
+
+    /// Makes it a node of a registry.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub fn join(&self, registry: &Self) -> Result<Client> {
+        let mut client = self.introduce(NAME, &[registry.port()])?;
+        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+        Ok(client)
+    }
+
+    /// Ends the sessions of nodes with this registry.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn end_nodes_sessions(&self) -> Result<()> {
+        let sessions =
+            format!("select pg_terminate_backend(pid) from pg_stat_activity where usename = '{ROLE}'");
+        Ok(self.connect("postgres")?.batch_execute(&sessions)?)
+    }
+
+    /// How many statements nodes have sent to this registry, if it logs all statements and each with its user.
+    pub fn statements_of_nodes(&self) -> usize {
+        let (execute, simple) = (format!("{ROLE} LOG:  execute"), format!("{ROLE} LOG:  statement"));
+        self.log().lines().filter(|line| line.starts_with(&execute) || line.starts_with(&simple)).count()
+    }
+
+    /// Runs this server from now on with the data directory of another one, which goes with it.
+    ///
+    /// # Errors
+    /// It does not stop or start.
+    pub fn replace_by(&mut self, mut other: Self) -> Result<()> {
+        self.stop(Shutdown::Fast)?;
+        if other.postmaster.is_some() {
+            other.stop(Shutdown::Fast)?;
+        }
+        fs::remove_dir_all(self.data())?;
+        fs::rename(other.data(), self.data())?;
+        // The other's own address came with it.
+        self.set_address()?;
+        self.start_again()
+    }
+
+    /// The version of a tag's row: each reservation raises it by one.
+    ///
+    /// # Errors
+    /// There is no such tag.
+    pub fn version(&self, tag: &str) -> Result<i64> {
+        row(&mut self.connect("postgres")?, tag, "version")
+    }
+
+    /// A file for what a program of this server's writes or reads.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.socket_folder().join(name)
+    }
+}
+
+/// A column of a tag's row in the table of the session's database.
+///
+/// # Errors
+/// There is no such tag.
+pub fn row<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
+    sql::one(client, &format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
+}
+
+/// A column of `registry_status`, for one of the registries that a node uses.
+///
+/// # Errors
+/// It uses no such registry.
+pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column: &str) -> Result<T> {
+    let status = "snowflake_ids.registry_status where database = current_database()";
+    sql::one(client, &format!("select {column} from {status} and server = '{name}'"))
+}
+
+/// Waits until a registry's state is this one.
+///
+/// # Errors
+/// It does not become so.
+pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
+    let mut seen = String::new();
+    let waited = wait::until(PATIENCE, "the registry's state to change", || {
+        seen = registry_status(client, name, "state || coalesce(': ' || error, '')")?;
+        Ok(seen.starts_with(state).then_some(()))
+    });
+    waited.with_context(|| format!("it is not {state} but {seen}"))
+}
+
+/// The highest id of a tag that a node has received.
+///
+/// # Errors
+/// It has received none.
+pub fn received(client: &mut Client, tag: &str) -> Result<i64> {
+    sql::one(client, &format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
+}
+
+/// What an error tells its reader.
+pub fn said(error: &DbError) -> String {
+    [Some(error.message()), error.detail(), error.hint()].into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+/// Takes ids of a tag until there are none left, and gives them and the error.
+///
+/// # Errors
+/// The session is lost.
+pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
+    let (ids, error) = take_until_refused(client, tag);
+    let error = error.downcast::<postgres::Error>()?;
+    let error = error.as_db_error().with_context(|| format!("the session is lost: {error}"))?.clone();
+    Ok((ids, error))
+}
+
+/// An error is that of a call which found no ids because of the registry, and tells so.
+///
+/// # Errors
+/// It is another one, or does not name the tag or the registry.
+pub fn blames(error: &DbError, tag: &str, registry: &str) -> Result<()> {
+    ensure!(error.code() == &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    ensure!(error.message().starts_with(&format!("no ids for segment tag \"{tag}\" within")), "{error:?}");
+    ensure!(error.detail().is_some_and(|detail| detail.contains(registry)), "{error:?}");
+    Ok(())
+}
+
+/// The refusals of calls that took ids are all of those that a registry in trouble may cause.
+///
+/// # Errors
+/// The first that is another.
+pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
+    let other = taken.refusals.iter().find(|refusal| refusal.code() != &SqlState::INSUFFICIENT_RESOURCES);
+    ensure!(other.is_none(), "{other:?}");
+    Ok(())
+}
+
+/// Short waits, for calls that are to fail.
+///
+/// # Errors
+/// The session is lost.
+pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
+    let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
+    Ok(client.batch_execute(&set)?)
+}

@@ -1,0 +1,190 @@
+//! What happens to a tag at the registry while nodes use it: its own sessions, changes, rollbacks, its end.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{
+    Cluster, NAME, blames, exhaust, only_for_want_of_ids, row, wait_at_most,
+};
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::segments::{next, take};
+use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::{Shutdown, full, ids, sql};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A registry with a tag, a node, and a session on each.
+fn pair(terms: &str) -> Result<(Cluster, Client, Client)> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", terms)?;
+    let (registry, node) = (cluster.registry.connect("postgres")?, cluster.session()?);
+    Ok((cluster, registry, node))
+}
+
+/// Everybody takes ids of one tag while an operator turns all its knobs.
+#[test]
+fn changes_under_load_repeat_nothing() -> Result<()> {
+    let cluster = Cluster::start(2)?;
+    cluster.create("t", "step => 10, max_step => 1000")?;
+    let mut operator = cluster.registry.connect("postgres")?;
+    let mut loads = vec![cluster.registry.load_of_tag("t", 2)?];
+    for node in &cluster.nodes {
+        loads.push(node.load_of_tag("t", 2)?);
+    }
+    for round in 0..if full() { 40 } else { 4 } {
+        for change in [
+            "segment_alter('t', step => 20)",
+            "segment_alter('t', increment => 2, remainder => 1)",
+            "segment_raise('t', (select max_id from snowflake_ids.segment) + 7)",
+            "segment_alter('t', increment => 1, remainder => 0)",
+            "segment_set('t', (select max_id from snowflake_ids.segment) + 100)",
+            "segment_raise('t', 5)",
+        ] {
+            Load::all_go_on(&loads)?;
+            sleep(Duration::from_millis(round * 7 % 20));
+            operator.batch_execute(&format!("select snowflake_ids.{change}"))?;
+        }
+    }
+    Load::all_go_on(&loads)?;
+    let taken = Load::end_all(loads);
+    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+    taken.unique()
+}
+
+/// A transaction at the registry serves itself above what is reserved; the row knows of that at the commit only.
+#[test]
+fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again() -> Result<()> {
+    let (_cluster, mut registry, mut node) = pair("step => 10, max_step => 10")?;
+    let mut taken = take(&mut node, "t", 5)?;
+    for end in ["rollback", "commit"] {
+        registry.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+        taken.extend(take(&mut registry, "t", 45)?);
+        registry.batch_execute(end)?;
+        taken.extend(take(&mut node, "t", 105)?);
+    }
+    ids::unique(taken)
+}
+
+/// A row that is locked there is trouble for its tag alone, and ends with the lock.
+#[test]
+fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag() -> Result<()> {
+    let (cluster, mut registry, mut node) = pair("step => 10, max_step => 10")?;
+    cluster.create("other", "step => 10, max_step => 10")?;
+    let mut taken = take(&mut node, "t", 5)?;
+    registry.batch_execute("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
+    wait_at_most(&mut node, Duration::from_secs(2))?;
+    let (rest, error) = exhaust(&mut node, "t")?;
+    taken.extend(rest);
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+    assert!(error.detail().is_some_and(|detail| detail.contains("lock")), "{error:?}");
+    let (other, time) = timed(|| take(&mut node, "other", 200))?;
+    assert!(time < Duration::from_secs(2), "the other tag was held up for {time:?}");
+    ids::dense(other)?;
+    registry.batch_execute("rollback")?;
+    taken.extend(take(&mut node, "t", 50)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such() -> Result<()> {
+    let (cluster, mut registry, mut node) = pair("step => 10, max_step => 10, max_value => 25")?;
+    let (taken, error) = exhaust(&mut node, "t")?;
+    assert_eq!(taken, (1..=25).collect::<Vec<i64>>());
+    assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    registry.batch_execute("select snowflake_ids.segment_alter('t', max_value => 1000)")?;
+    assert_eq!(next(&mut node, "t")?, 26);
+
+    cluster.create("u", "step => 10, max_step => 10")?;
+    next(&mut node, "u")?;
+    registry.batch_execute("select snowflake_ids.segment_drop('u')")?;
+    let (_, error) = exhaust(&mut node, "u")?;
+    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    assert_eq!(next(&mut node, "t")?, 27);
+    Ok(())
+}
+
+/// What the role, the database and the server say does not weaken a reservation, nor keep nodes from their ids.
+#[test]
+fn settings_of_the_registry_do_not_matter() -> Result<()> {
+    let (mut cluster, mut registry, _) = pair("step => 10, max_step => 10")?;
+    registry.batch_execute(
+        "create schema evil; create function evil.clock_timestamp() returns timestamptz language sql as
+             $$ select timestamptz '1999-01-01' $$;
+         alter role shard set synchronous_commit = off;
+         alter role shard set default_transaction_isolation = serializable;
+         alter role shard set search_path = evil, pg_catalog;
+         alter role shard set datestyle = 'SQL, DMY';
+         alter role shard set timezone = 'Asia/Kathmandu';
+         alter role shard set intervalstyle = 'iso_8601';
+         alter role shard set bytea_output = 'escape';
+         alter role shard set client_encoding = 'LATIN1'",
+    )?;
+    cluster.registry.end_nodes_sessions()?;
+    let load = cluster.nodes[0].load_of_tag("t", 4)?;
+    for round in 0..if full() { 40 } else { 4 } {
+        load.goes_on()?;
+        sleep(Duration::from_millis(round * 37 % 150));
+        cluster.registry.kill9()?;
+        cluster.registry.start_again()?;
+    }
+    load.goes_on()?;
+    let taken = load.end();
+    only_for_want_of_ids(&taken)?;
+    taken.unique()
+}
+
+/// Whatever letters a tag has and however the node's database writes them.
+#[test]
+fn a_tag_is_the_same_in_every_encoding() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    let tags = ["Größe \"1\" \\ '' {}", &"é".repeat(64), "x\ty"];
+    let node = &cluster.nodes[0];
+    let mut client = node.connect("postgres")?;
+    client.batch_execute("create database latin encoding 'LATIN1' template template0")?;
+    let mut latin = node.connect("latin")?;
+    let options = "options (host '127.0.0.1', port '{port}', dbname 'postgres')";
+    latin.batch_execute(&format!(
+        "create extension snowflake_ids; create extension postgres_fdw;
+         create server central foreign data wrapper postgres_fdw {};
+         create user mapping for postgres server central options (user 'shard', password 'sesame');
+         select snowflake_ids.use_registry('central')",
+        options.replace("{port}", &cluster.registry.port().to_string())
+    ))?;
+    for tag in tags {
+        cluster.create(tag, "step => 10, max_step => 10")?;
+        let mut taken = take(&mut client, tag, 25)?;
+        taken.extend(take(&mut latin, tag, 25)?);
+        ids::unique(taken)?;
+        assert!(row::<i64>(&mut cluster.registry.connect("postgres")?, tag, "max_id")? >= 50);
+    }
+    Ok(())
+}
+
+/// The way out for a node whose registry is gone for good.
+#[test]
+fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave() -> Result<()> {
+    let (mut cluster, _, mut node) = pair("step => 10, max_step => 10")?;
+    let mut taken = take(&mut node, "t", 25)?;
+    node.batch_execute("drop server central cascade")?;
+    wait_at_most(&mut node, Duration::from_secs(1))?;
+    let (rest, error) = exhaust(&mut node, "t")?;
+    taken.extend(rest);
+    blames(&error, "t", NAME)?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    node.batch_execute("select snowflake_ids.use_local_registry()")?;
+    taken.extend(take(&mut node, "t", 50)?);
+    ids::growing(&taken)
+}
+
+/// A node may be no registry of others, least of all of its own.
+#[test]
+fn a_node_is_no_registry() -> Result<()> {
+    let (cluster, mut registry, _) = pair("")?;
+    cluster.nodes[0].serve_nodes()?;
+    drop(cluster.registry.introduce("node", &[cluster.nodes[0].port()])?);
+    let error = sql::error(&mut registry, "select snowflake_ids.use_registry('node')")?;
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert!(error.message().contains("node") || error.detail().is_some_and(|detail| detail.contains("node")));
+    assert_eq!(next(&mut registry, "t")?, 1);
+    Ok(())
+}

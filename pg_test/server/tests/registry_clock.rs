@@ -1,0 +1,152 @@
+//! The registry's clock beside a node's.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{Cluster, NAME, node, said};
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::{PATIENCE, next, take};
+use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::snowflakes::{self, now, refused, seconds, status, time};
+use snowflake_ids_server_tests::{Builder, ids, sql, wait};
+use std::collections::BTreeSet;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const NO_ID: &str = "this server has no worker id yet";
+const JOIN: &str = "select snowflake_ids.use_registry('central')";
+
+#[test]
+fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {
+    let registry = auto().start()?;
+    registry.serve_nodes()?;
+    let node = node().faketime().start()?;
+    let mut client = node.introduce(NAME, &[registry.port()])?;
+    for clock in ["+1h", "-1h", "-20"] {
+        node.set_clock(clock)?;
+        let error = sql::error(&mut client, JOIN)?;
+        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{clock}: {error:?}");
+        let said = said(&error);
+        assert!(said.contains(NAME) && said.contains("snowflake_ids.max_clock_skew"), "{clock}: {said}");
+    }
+    node.set_clock("-2")?;
+    client.batch_execute(JOIN)?;
+    wait_for_id(&mut client).map(drop)
+}
+
+/// With a number of its own a node needs no lease, so its clock is not looked at before it asks for one.
+#[test]
+fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
+    let builder = node().faketime().set("snowflake_ids.worker_id", "7");
+    let mut cluster = Cluster::of(auto(), &builder, 1)?;
+    cluster.create("t", "")?;
+    let node = &mut cluster.nodes[0];
+    node.set("snowflake_ids.worker_id", "auto")?;
+    for clock in ["-10min", "+10min"] {
+        node.set_clock(&clock.replace("min", "m"))?;
+        node.restart()?;
+        let mut client = node.connect("postgres")?;
+        let error = refused(&mut client)?;
+        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+        let said = said(&error);
+        assert!(said.contains("clock") && said.contains("snowflake_ids.max_clock_skew"), "{said}");
+        assert!(said.contains(NAME), "{said}");
+        next(&mut client, "t")?;
+    }
+    node.set_clock("+0")?;
+    let mut client = node.connect("postgres")?;
+    wait_for_id(&mut client)?;
+    assert_eq!(status::<String>(&mut client, "registry")?, NAME);
+    Ok(())
+}
+
+/// How far the next id is from the true time, in seconds.
+fn off(client: &mut Client, taken: &mut Vec<i64>) -> Result<f64> {
+    let id = snowflakes::next(client)?;
+    taken.push(id);
+    Ok(time(client, id)? - now()?)
+}
+
+/// A clock that is suddenly hours ahead is not believed, unless the registry's says the same.
+#[test]
+fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
+    let cluster = Cluster::of(auto().faketime(), &node().faketime(), 1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    let mut taken = vec![wait_for_id(&mut client)?];
+    take(&mut client, "t", 50)?;
+    cluster.nodes[0].set_clock("+3h")?;
+    for _ in 0..5 {
+        take(&mut client, "t", 50)?;
+        let off = off(&mut client, &mut taken)?;
+        assert!((-2.0..2.0).contains(&off), "an id of {off} s from now");
+    }
+    wait::until(PATIENCE, "the jump to be noticed", || {
+        Ok((seconds(&mut client, "clock_ahead")? > 10_000.0).then_some(()))
+    })?;
+    cluster.registry.set_clock("+3h")?;
+    wait::until(PATIENCE, "the jump to be followed", || {
+        take(&mut client, "t", 50)?;
+        let off = off(&mut client, &mut taken)? - 3.0 * 3600.0;
+        Ok((-2.0..2.0).contains(&off).then_some(()))
+    })?;
+    assert!(seconds(&mut client, "clock_ahead")?.abs() < 1.0);
+    ids::growing(&taken)
+}
+
+/// The registry's clock alone moves nothing.
+#[test]
+fn a_registry_whose_clock_is_off_leaves_ids_alone() -> Result<()> {
+    let cluster = Cluster::of(auto().faketime(), &node(), 1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    let mut taken = vec![wait_for_id(&mut client)?];
+    let mut of_tag = Vec::new();
+    for clock in ["+3h", "-3h", "+10y"] {
+        cluster.registry.set_clock(clock)?;
+        of_tag.extend(take(&mut client, "t", 50)?);
+        let off = off(&mut client, &mut taken)?;
+        assert!((-2.0..2.0).contains(&off), "an id of {off} s from now");
+    }
+    ids::growing(&of_tag)?;
+    ids::growing(&taken)
+}
+
+/// Seconds until midnight, in UTC.
+fn until_midnight() -> Result<f64> {
+    Ok(86_400.0 - now()?.rem_euclid(86_400.0))
+}
+
+/// A tag that begins anew each day, by the registry's clock, on a node whose clock is up to 2 s off.
+fn over_midnight(ahead: f64) -> Result<()> {
+    let any = |builder: Builder| builder.faketime().set("snowflake_ids.max_clock_jump", "2d");
+    let cluster = Cluster::of(any(auto()), &any(node()), 1)?;
+    cluster.create("t", "reset => 'day', step => 10, max_step => 10")?;
+    // One of them is a second before midnight, the other comes later.
+    let registry = until_midnight()? - 1.0 - ahead.max(0.0);
+    cluster.registry.set_clock(&format!("+{registry:.3}"))?;
+    cluster.nodes[0].set_clock(&format!("+{:.3}", registry + ahead))?;
+    let mut client = cluster.session()?;
+    let mut labels: Vec<String> = Vec::new();
+    let end = Instant::now() + Duration::from_secs(4);
+    while Instant::now() < end {
+        let (label, time) = timed(|| sql::one(&mut client, "select segment_nextval_text('t')"))?;
+        assert!(time < Duration::from_secs(1), "{label} took {time:?}");
+        labels.push(label);
+        sleep(Duration::from_millis(20));
+    }
+    let days = labels.iter().map(|label| &label[..8]).collect::<BTreeSet<_>>();
+    assert_eq!(days.len(), 2, "{days:?}");
+    assert!(labels.is_sorted_by(|one, next| one < next), "{labels:?}");
+    Ok(())
+}
+
+#[test]
+fn a_node_ahead_of_the_registry_is_served_at_midnight() -> Result<()> {
+    over_midnight(2.0)
+}
+
+#[test]
+fn a_node_behind_the_registry_is_served_at_midnight() -> Result<()> {
+    over_midnight(-2.0)
+}

@@ -1,0 +1,107 @@
+//! Nodes that are copied, that fail over to a standby of their own, or whose databases are.
+
+use anyhow::Result;
+use snowflake_ids_server_tests::cluster::{Cluster, only_for_want_of_ids};
+use snowflake_ids_server_tests::load::{Load, Taken};
+use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::segments::{PATIENCE, status, take};
+use snowflake_ids_server_tests::snowflakes;
+use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
+
+/// A registry and a node with ids of both kinds in use.
+fn node() -> Result<(Cluster, Taken)> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    wait_for_id(&mut client)?;
+    Ok((cluster, Taken { ids: take(&mut client, "t", 35)?, ..Taken::default() }))
+}
+
+/// Ids of both kinds, of all of them at once.
+fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
+    let (mut tags, mut snowflakes) = (Vec::new(), Vec::new());
+    for server in servers {
+        wait_for_id(&mut server.connect("postgres")?)?;
+        tags.push(server.load_of_tag("t", 2)?);
+        snowflakes.push(server.load(2)?);
+    }
+    Load::all_go_on(&tags)?;
+    Load::all_go_on(&snowflakes)?;
+    let snowflakes = Load::end_all(snowflakes);
+    assert!(snowflakes.refusals.is_empty(), "{:?}", snowflakes.refusals);
+    snowflakes.unique()?;
+    of_tag.add(Load::end_all(tags));
+    only_for_want_of_ids(&of_tag)?;
+    of_tag.unique()
+}
+
+/// Both have the note of what was left over, and the same ids received.
+#[test]
+fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
+    let (mut cluster, taken) = node()?;
+    wait::until(PATIENCE, "the next segment", || {
+        Ok(status::<Option<i64>>(&mut cluster.session()?, "t", "next_first")?.map(drop))
+    })?;
+    let node = &mut cluster.nodes[0];
+    node.stop(Shutdown::Fast)?;
+    let mut copy = node.copy()?;
+    node.start_again()?;
+    copy.start_again()?;
+    share_no_id(&[node, &copy], taken)
+}
+
+#[test]
+fn a_base_backup_of_a_node_shares_no_id_with_it() -> Result<()> {
+    let (cluster, taken) = node()?;
+    let mut copy = cluster.nodes[0].base_backup()?;
+    copy.start_again()?;
+    share_no_id(&[&cluster.nodes[0], &copy], taken)
+}
+
+/// Both sides of a split brain, under load.
+#[test]
+fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
+    let (cluster, taken) = node()?;
+    let standby = cluster.nodes[0].standby()?;
+    let load = cluster.nodes[0].load_of_tag("t", 2)?;
+    standby.promote()?;
+    let mut all = taken;
+    load.goes_on()?;
+    all.add(load.end());
+    share_no_id(&[&cluster.nodes[0], &standby], all)
+}
+
+/// The former primary is gone, with what it had received and its standby does not know of.
+#[test]
+fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
+    let (mut cluster, mut taken) = node()?;
+    let standby = cluster.nodes[0].standby()?;
+    standby.catch_up(&cluster.nodes[0])?;
+    standby.cut_off()?;
+    let mut client = cluster.session()?;
+    taken.ids.extend(take(&mut client, "t", 200)?);
+    let mut of_server = snowflakes::take(&mut client, 1000)?;
+    cluster.nodes[0].kill9()?;
+    standby.promote()?;
+    let mut client = standby.connect("postgres")?;
+    taken.ids.extend(take(&mut client, "t", 200)?);
+    of_server.push(wait_for_id(&mut client)?);
+    ids::unique(of_server)?;
+    ids::growing(&taken.ids)
+}
+
+/// A database made from a node's as a template is a node, too.
+#[test]
+fn a_database_made_from_a_node_s_shares_no_id_with_it() -> Result<()> {
+    let (cluster, mut taken) = node()?;
+    let node = &cluster.nodes[0];
+    node.create_database("other")?;
+    let mut other = node.connect("other")?;
+    wait::until(PATIENCE, "the copy", || {
+        Ok(other.batch_execute("create database copy template postgres").ok())
+    })?;
+    taken.ids.extend(take(&mut node.connect("copy")?, "t", 200)?);
+    taken.ids.extend(take(&mut node.connect("postgres")?, "t", 200)?);
+    taken.ids.extend(take(&mut node.connect("copy")?, "t", 200)?);
+    taken.unique()
+}

@@ -1,0 +1,262 @@
+//! A registry that is gone: stopped, refusing, restarted, killed, away for hours.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{
+    self, Cluster, NAME, ROLE, becomes, blames, exhaust, only_for_want_of_ids, registry_status, said,
+    wait_at_most,
+};
+use snowflake_ids_server_tests::load::{Load, Taken};
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::{PATIENCE, next, status, take};
+use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::{Shutdown, full, ids, snowflakes, sql, wait};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A node with a tag of ten ids a segment in use, whose calls wait for half a second at most.
+fn small_segments() -> Result<(Cluster, Client)> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    wait_at_most(&mut client, Duration::from_millis(500))?;
+    next(&mut client, "t")?;
+    Ok((cluster, client))
+}
+
+/// How long the node waits for its next attempt, in seconds.
+fn backoff(client: &mut Client) -> Result<f64> {
+    registry_status(client, NAME, "coalesce(extract(epoch from retry_at - last_failure), 0)::float8")
+}
+
+#[test]
+fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> Result<()> {
+    let (mut cluster, mut client) = small_segments()?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    let (mut taken, error) = exhaust(&mut client, "t")?;
+    assert!(taken.len() >= 9, "{} ids were left of a segment of 10", taken.len());
+    blames(&error, "t", NAME)?;
+    becomes(&mut client, NAME, "failing")?;
+    let failing = "error is not null and last_failure > now() - interval '1 min' and retry_at > last_failure
+                   and failures_in_a_row > 0 and failures >= failures_in_a_row";
+    assert!(registry_status::<bool>(&mut client, NAME, failing)?);
+    let mut longest = 0.0;
+    for seconds in [0.9, 1.8, 3.6] {
+        longest = wait::until(PATIENCE, "a longer pause", || {
+            Ok(Some(backoff(&mut client)?).filter(|pause| *pause > seconds))
+        })?;
+    }
+    assert!(longest < 20.0, "{longest} s");
+
+    // Whoever waits is served long before that.
+    cluster.registry.start_again()?;
+    wait_at_most(&mut client, Duration::from_secs(10))?;
+    let (id, time) = timed(|| next(&mut client, "t"))?;
+    assert!(time < Duration::from_secs(3), "served after {time:?}");
+    taken.push(id);
+    becomes(&mut client, NAME, "up")?;
+    assert!(registry_status::<bool>(&mut client, NAME, "failures_in_a_row = 0 and retry_at is null")?);
+    taken.extend(take(&mut client, "t", 100)?);
+    ids::growing(&taken)
+}
+
+/// Nobody calls while it is away; a node asks again by itself.
+#[test]
+fn buffers_are_filled_again_without_a_caller() -> Result<()> {
+    let (mut cluster, mut client) = small_segments()?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    let (mut taken, _) = exhaust(&mut client, "t")?;
+    cluster.registry.start_again()?;
+    becomes(&mut client, NAME, "up")?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    taken.push(next(&mut client, "t")?);
+    ids::growing(&taken)
+}
+
+/// Ids end with an error that tells what the registry says, and come back once that was mended.
+fn refused_until_mended(
+    cluster: &Cluster,
+    client: &mut Client,
+    words: &str,
+    mend: impl FnOnce() -> Result<()>,
+) -> Result<Vec<i64>> {
+    cluster.registry.end_nodes_sessions()?;
+    let (mut taken, error) = exhaust(client, "t")?;
+    blames(&error, "t", NAME)?;
+    wait::until(PATIENCE, words, || {
+        let trouble: Option<String> = registry_status(client, NAME, "error")?;
+        Ok(trouble.filter(|trouble| trouble.contains(words)).map(drop))
+    })?;
+    let (_, error) = exhaust(client, "t")?;
+    assert!(said(&error).contains(words), "{error:?}");
+    mend()?;
+    wait_at_most(client, Duration::from_secs(10))?;
+    taken.extend(take(client, "t", 100)?);
+    becomes(client, NAME, "up")?;
+    wait_at_most(client, Duration::from_millis(500))?;
+    Ok(taken)
+}
+
+#[test]
+fn a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for() -> Result<()> {
+    let (cluster, mut client) = small_segments()?;
+    let mut registry = cluster.registry.connect("postgres")?;
+    registry.batch_execute(&format!("alter role {ROLE} password 'another'"))?;
+    let mapping = format!("alter user mapping for postgres server {NAME} options (set password 'another')");
+    let mut taken = refused_until_mended(&cluster, &mut client, "password authentication failed", || {
+        Ok(cluster.session()?.batch_execute(&mapping)?)
+    })?;
+
+    cluster.registry.rule(&format!("host all {ROLE} 127.0.0.1/32 reject"))?;
+    let accept = format!("host all {ROLE} 127.0.0.1/32 trust");
+    let mend = || cluster.registry.rule(&accept);
+    taken.extend(refused_until_mended(&cluster, &mut client, "pg_hba.conf", mend)?);
+
+    let execute = "execute on function snowflake_ids.registry_serve(text)";
+    registry.batch_execute(&format!("revoke {execute} from {ROLE}"))?;
+    let grant = format!("grant {execute} to {ROLE}");
+    let mend = || Ok(registry.batch_execute(&grant)?);
+    taken.extend(refused_until_mended(&cluster, &mut client, "permission denied", mend)?);
+    ids::growing(&taken)
+}
+
+/// Restarts or kills the registry at any moment while two nodes take ids; they notice at most that they wait.
+fn gone_under_load(how: impl Fn(&mut Cluster) -> Result<()>) -> Result<()> {
+    let mut cluster = Cluster::start(2)?;
+    cluster.create("t", "step => 10, max_step => 1000")?;
+    let of_tag = cluster.nodes.iter().map(|node| node.load_of_tag("t", 2)).collect::<Result<Vec<_>>>()?;
+    let snowflakes = cluster.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
+    for round in 0..if full() { 40 } else { 3 } {
+        Load::all_go_on(&of_tag)?;
+        sleep(Duration::from_millis(round * 37 % 150));
+        how(&mut cluster)?;
+    }
+    for loads in [of_tag, snowflakes] {
+        Load::all_go_on(&loads)?;
+        let taken = Load::end_all(loads);
+        assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+        taken.unique()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_registry_restarted_under_load_repeats_nothing() -> Result<()> {
+    gone_under_load(|cluster| cluster.registry.restart())
+}
+
+#[test]
+fn a_registry_killed_under_load_repeats_nothing() -> Result<()> {
+    gone_under_load(|cluster| {
+        cluster.registry.kill9()?;
+        cluster.registry.start_again()
+    })
+}
+
+#[test]
+fn a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let load = cluster.nodes[0].load_of_tag("t", 4)?;
+    for _ in 0..if full() { 300 } else { 30 } {
+        cluster.registry.end_nodes_sessions()?;
+        sleep(Duration::from_millis(20));
+    }
+    load.goes_on()?;
+    let taken = load.end();
+    only_for_want_of_ids(&taken)?;
+    taken.unique()
+}
+
+/// The node itself is killed in the middle of what it does with answers.
+#[test]
+fn a_node_killed_under_load_repeats_nothing() -> Result<()> {
+    let mut cluster = Cluster::start(2)?;
+    cluster.create("t", "step => 10, max_step => 100")?;
+    let other = cluster.nodes[1].load_of_tag("t", 2)?;
+    let mut taken = Taken::default();
+    for round in 0..if full() { 40 } else { 3 } {
+        let load = cluster.nodes[0].load_of_tag("t", 2)?;
+        load.goes_on()?;
+        sleep(Duration::from_millis(round * 37 % 150));
+        cluster.nodes[0].kill9()?;
+        taken.add(load.end());
+        cluster.nodes[0].start_again()?;
+    }
+    other.goes_on()?;
+    taken.add(other.end());
+    only_for_want_of_ids(&taken)?;
+    taken.unique()
+}
+
+#[test]
+fn a_restart_of_a_node_leaves_no_gap() -> Result<()> {
+    let (mut cluster, mut client) = small_segments()?;
+    let mut taken = vec![1];
+    for _ in 0..3 {
+        taken.extend(take(&mut client, "t", 33)?);
+        // An answer that is under way would become a gap.
+        wait::until(PATIENCE, "the next segment", || {
+            Ok(status::<Option<i64>>(&mut client, "t", "next_first")?.map(drop))
+        })?;
+        cluster.nodes[0].restart()?;
+        client = cluster.session()?;
+    }
+    ids::dense(taken)
+}
+
+/// Snowflake ids go on until the lease's horizon; the clocks are set forward so as not to wait for it.
+#[test]
+fn a_registry_away_for_hours_ends_ids_at_the_horizon_and_not_for_good() -> Result<()> {
+    let node = cluster::node().faketime().set("snowflake_ids.lease_horizon", "20min");
+    let mut cluster = Cluster::of(auto().faketime(), &node, 1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    let mut of_tag = vec![next(&mut client, "t")?];
+    wait_for_id(&mut client)?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    let mut taken = Vec::new();
+    for clock in ["+4m", "+9m", "+14m", "+19m"] {
+        cluster.nodes[0].set_clock(clock)?;
+        taken.extend(snowflakes::take(&mut client, 1000)?);
+    }
+    let node = &cluster.nodes[0];
+    wait::until(PATIENCE, "a warning", || {
+        let log = node.log();
+        let says = |kind: &str, words: &str| {
+            log.lines().any(|line| line.contains(kind) && line.contains("lease") && line.contains(words))
+        };
+        Ok((says("WARNING", "has not renewed") && says("DETAIL", NAME)).then_some(()))
+    })
+    .with_context(|| node.log())?;
+    cluster.nodes[0].set_clock("+21m")?;
+    let error = snowflakes::refused(&mut client)?;
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    assert!(said(&error).contains(NAME), "{error:?}");
+
+    cluster.registry.set_clock("+21m")?;
+    cluster.registry.start_again()?;
+    taken.push(wait_for_id(&mut client)?);
+    taken.extend(snowflakes::take(&mut client, 1000)?);
+    of_tag.extend(take(&mut client, "t", 100)?);
+    ids::growing(&of_tag)?;
+    ids::growing(&taken)
+}
+
+/// Whoever calls first after a long time meets a connection that was cut without a word.
+#[test]
+fn a_session_that_the_registry_has_ended_is_replaced_without_an_error() -> Result<()> {
+    let (cluster, mut client) = small_segments()?;
+    wait_at_most(&mut client, Duration::from_secs(5))?;
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        cluster.registry.end_nodes_sessions()?;
+        sleep(Duration::from_millis(50));
+        let (ids, time) = timed(|| take(&mut client, "t", 100))?;
+        assert!(time < Duration::from_secs(3), "served after {time:?}");
+        taken.extend(ids);
+    }
+    assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1);
+    ids::growing(&taken)
+}

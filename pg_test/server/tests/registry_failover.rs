@@ -1,0 +1,172 @@
+//! A registry that fails over to its standby, with the former primary coming back.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::cluster::{
+    NAME, becomes, blames, exhaust, node, only_for_want_of_ids, registry_status, row, said, wait_at_most,
+};
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use std::time::Duration;
+
+/// A registry, its standby, and nodes that know both.
+struct Pair {
+    primary: Server,
+    standby: Server,
+    nodes: Vec<Server>,
+}
+
+fn pair(terms: &str, nodes: usize) -> Result<Pair> {
+    let primary = auto().start()?;
+    create(&mut primary.serve_nodes()?, "t", terms)?;
+    let standby = primary.standby()?;
+    let ports = [primary.port(), standby.port()];
+    let joined = |_| {
+        let node = node().start()?;
+        let mut client = node.introduce(NAME, &ports)?;
+        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+        wait_for_id(&mut client)?;
+        Ok(node)
+    };
+    let nodes = (0..nodes).map(joined).collect::<Result<_>>()?;
+    Ok(Pair { primary, standby, nodes })
+}
+
+impl Pair {
+    /// The primary dies and the standby takes over.
+    fn fail_over(&mut self) -> Result<()> {
+        self.primary.kill9()?;
+        self.standby.promote()
+    }
+
+    fn session(&self) -> Result<Client> {
+        let mut client = self.nodes[0].connect("postgres")?;
+        wait_at_most(&mut client, Duration::from_secs(1))?;
+        Ok(client)
+    }
+}
+
+#[test]
+fn three_nodes_under_load_follow_the_new_primary_and_share_no_id() -> Result<()> {
+    let mut pair = pair("step => 100, max_step => 10000", 3)?;
+    let of_tag = pair.nodes.iter().map(|node| node.load_of_tag("t", 2)).collect::<Result<Vec<_>>>()?;
+    let snowflakes = pair.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
+    Load::all_go_on(&of_tag)?;
+    pair.fail_over()?;
+    Load::all_go_on(&of_tag)?;
+    // The former primary takes writes, too, but nobody follows it.
+    pair.primary.start_again()?;
+    let version = pair.primary.version("t")?;
+    pair.standby.end_nodes_sessions()?;
+    of_tag[0].run(Duration::from_secs(1));
+    Load::all_go_on(&of_tag)?;
+    Load::all_go_on(&snowflakes)?;
+    assert_eq!(pair.primary.version("t")?, version, "the former primary was asked");
+    let (of_tag, snowflakes) = (Load::end_all(of_tag), Load::end_all(snowflakes));
+    only_for_want_of_ids(&of_tag)?;
+    assert!(snowflakes.refusals.is_empty(), "{:?}", snowflakes.refusals);
+    snowflakes.unique()?;
+    of_tag.unique()
+}
+
+#[test]
+fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
+    let mut pair = pair("step => 10, max_step => 10", 1)?;
+    let mut client = pair.session()?;
+    let mut taken = take(&mut client, "t", 25)?;
+    pair.standby.catch_up(&pair.primary)?;
+    pair.fail_over()?;
+    wait_at_most(&mut client, Duration::from_secs(10))?;
+    taken.extend(take(&mut client, "t", 100)?);
+    pair.primary.start_again()?;
+    let version = pair.primary.version("t")?;
+    pair.standby.stop(Shutdown::Fast)?;
+    wait_at_most(&mut client, Duration::from_secs(2))?;
+    let (rest, error) = exhaust(&mut client, "t")?;
+    taken.extend(rest);
+    blames(&error, "t", NAME)?;
+    wait::until(PATIENCE, "the refusal", || {
+        let error: Option<String> = registry_status(&mut client, NAME, "error")?;
+        Ok(error.filter(|error| error.contains("timeline")).map(drop))
+    })?;
+    assert!(said(&exhaust(&mut client, "t")?.1).contains("timeline"));
+    assert_eq!(pair.primary.version("t")?, version, "the former primary was asked");
+
+    pair.standby.start_again()?;
+    wait_at_most(&mut client, Duration::from_secs(10))?;
+    taken.extend(take(&mut client, "t", 100)?);
+    becomes(&mut client, NAME, "up")?;
+    assert_eq!(registry_status::<i32>(&mut client, NAME, "timeline")?, 2);
+    ids::growing(&taken)
+}
+
+/// What two segments of a node may hold is skipped, once a promotion.
+#[test]
+fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
+    let mut pair = pair("step => 100, max_step => 100", 2)?;
+    let mut clients = [pair.session()?, pair.nodes[1].connect("postgres")?];
+    let mut taken = vec![next(&mut clients[0], "t")?, next(&mut clients[1], "t")?];
+    // The first segment of each, and the second once a tenth is used.
+    pair.standby.catch_up(&pair.primary)?;
+    pair.standby.cut_off()?;
+    let known: i64 = row(&mut pair.standby.connect("postgres")?, "t", "max_id")?;
+    let more = take(&mut clients[0], "t", 15)?;
+    taken.extend(more);
+    wait::until(PATIENCE, "the reservation that gets lost", || {
+        Ok((row::<i64>(&mut pair.primary.connect("postgres")?, "t", "max_id")? > known).then_some(()))
+    })?;
+    pair.fail_over()?;
+    for client in &mut clients {
+        wait_at_most(client, Duration::from_secs(10))?;
+        taken.extend(take(client, "t", 500)?);
+    }
+    let first_of_new = taken.iter().filter(|id| **id > known + 200).min().copied().unwrap_or(0);
+    assert_eq!(first_of_new, known + 201, "twice max_step above what the standby knew");
+    assert!(!taken.contains(&(known + 150)), "what was lost is not handed out");
+    let reserved: i64 = row(&mut pair.standby.connect("postgres")?, "t", "max_id")?;
+    assert!(reserved <= known + 200 + 1400, "skipped once: {reserved} after {known}");
+    ids::unique(taken)
+}
+
+#[test]
+fn a_standby_is_no_registry() -> Result<()> {
+    let pair = pair("", 0)?;
+    let stranger = node().start()?;
+    let mut client = stranger.introduce(NAME, &[pair.standby.port()])?;
+    client.batch_execute(&format!("alter server {NAME} options (set target_session_attrs 'any')"))?;
+    let error = sql::error(&mut client, &format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    assert!(["25006", "55000"].contains(&error.code().code()), "{error:?}");
+    assert!(said(&error).contains(NAME), "{error:?}");
+    // It serves from its promotion on, the session that was refused included.
+    pair.standby.promote()?;
+    client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    next(&mut client, "t").map(drop)
+}
+
+/// The registry moves on to the standby in good order, and back.
+#[test]
+fn a_registry_that_is_switched_over_and_back_loses_nothing() -> Result<()> {
+    let primary = auto().rewindable().start()?;
+    create(&mut primary.serve_nodes()?, "t", "step => 10, max_step => 10")?;
+    let mut standby = primary.standby()?;
+    let mut primary = primary;
+    let node = node().start()?;
+    let mut client = node.introduce(NAME, &[primary.port(), standby.port()])?;
+    client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    let mut taken = take(&mut client, "t", 25)?;
+    primary.stop(Shutdown::Fast)?;
+    standby.promote()?;
+    taken.extend(take(&mut client, "t", 50)?);
+    primary.start_again()?;
+    primary.rewind(&standby)?;
+    taken.extend(take(&mut client, "t", 50)?);
+    primary.catch_up(&standby)?;
+    standby.stop(Shutdown::Fast)?;
+    primary.promote()?;
+    taken.extend(take(&mut client, "t", 50)?);
+    becomes(&mut client, NAME, "up")?;
+    assert_eq!(registry_status::<i32>(&mut client, NAME, "timeline")?, 3);
+    ids::growing(&taken)
+}

@@ -1,0 +1,102 @@
+//! Worker ids that nodes lease from a registry: given up, used up, and asked for in vain.
+
+use anyhow::Result;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{self, Cluster, NAME, said};
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::PATIENCE;
+use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::snowflakes::{refused, status, take};
+use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use std::thread::sleep;
+use std::time::Duration;
+
+const NO_ID: &str = "this server has no worker id yet";
+
+fn worker_of(server: &Server) -> Result<i32> {
+    let mut client = server.connect("postgres")?;
+    wait_for_id(&mut client)?;
+    status(&mut client, "worker_id")
+}
+
+/// An operator gives a node's worker id up at the registry, under load; the node goes on as another one.
+#[test]
+fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
+    let cluster = Cluster::of(auto().set("snowflake_ids.worker_id", "31"), &cluster::node(), 2)?;
+    let mut workers = vec![worker_of(&cluster.nodes[0])?, worker_of(&cluster.nodes[1])?];
+    let loads = cluster.nodes.iter().map(|node| node.load(2)).collect::<Result<Vec<_>>>()?;
+    let mut operator = cluster.registry.connect("postgres")?;
+    operator.batch_execute(&format!("select snowflake_ids.worker_release({})", workers[0]))?;
+    // Another horizon asks for a renewal.
+    cluster.nodes[0].reload("snowflake_ids.lease_horizon", "2h")?;
+    let mut client = cluster.session()?;
+    let another = wait::until(PATIENCE, "another worker id", || {
+        Ok(status::<Option<i32>>(&mut client, "worker_id")?.filter(|worker| *worker != workers[0]))
+    })?;
+    assert_eq!(status::<String>(&mut client, "scope")?, "shared registry");
+    workers.push(another);
+    workers.sort_unstable();
+    assert_eq!(workers, [0, 1, 2]);
+    Load::all_go_on(&loads)?;
+    let taken = Load::end_all(loads);
+    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+    taken.unique()
+}
+
+/// Of two worker ids, for three nodes.
+#[test]
+fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> Result<()> {
+    let layout =
+        |builder: snowflake_ids_server_tests::Builder| builder.set("snowflake_ids.layout", "41/0/1/12");
+    let cluster =
+        Cluster::of(layout(auto()).set("snowflake_ids.worker_id", "0"), &layout(cluster::node()), 3)?;
+    let mut taken = Vec::new();
+    for node in &cluster.nodes[..2] {
+        taken.push(wait_for_id(&mut node.connect("postgres")?)?);
+    }
+    let mut third = cluster.nodes[2].connect("postgres")?;
+    let error = refused(&mut third)?;
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    for node in &cluster.nodes[..2] {
+        assert!(said(&error).contains(&node.port().to_string()), "{error:?}");
+    }
+    assert!(error.hint().is_some_and(|hint| hint.contains("worker_release")), "{error:?}");
+
+    let mut first = cluster.session()?;
+    let own: i32 = status(&mut first, "worker_id")?;
+    drop(first);
+    let mut nodes = cluster.nodes.into_iter();
+    drop(nodes.next());
+    let release = format!("select snowflake_ids.worker_release({own}, holder_is_down => true)");
+    let mut operator = cluster.registry.connect("postgres")?;
+    operator.batch_execute(&release)?;
+    // The former holder's ids may be up to max_drift ahead of its clock, and that up to max_clock_skew ahead.
+    operator
+        .batch_execute("update snowflake_ids.worker set horizon = now() where released_at is not null")?;
+    taken.push(wait_for_id(&mut third)?);
+    taken.extend(take(&mut third, 1000)?);
+    ids::unique(taken)
+}
+
+#[test]
+fn a_node_without_a_lease_is_refused_in_time_while_the_registry_hangs() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    let mut client = cluster.session()?;
+    let paused = cluster.registry.pause()?;
+    client.batch_execute("set statement_timeout = '300ms'")?;
+    let (error, time) = timed(|| refused(&mut client))?;
+    assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
+    assert!(time < Duration::from_secs(2), "cancelled after {time:?}");
+    client.batch_execute("set statement_timeout = 0")?;
+    let (error, time) = timed(|| refused(&mut client))?;
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+    assert!(error.detail().is_some_and(|detail| detail.contains(NAME)), "{error:?}");
+    assert!(time < Duration::from_secs(8), "refused after {time:?}");
+    // By now it is asked less often, but not when somebody wants an id.
+    sleep(Duration::from_secs(4));
+    drop(paused);
+    let (_, time) = timed(|| wait_for_id(&mut client))?;
+    assert!(time < Duration::from_secs(3), "served after {time:?}");
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Many servers at one tag of one registry at once.
+
+use anyhow::Result;
+use snowflake_ids_server_tests::cluster::{Cluster, NAME, ROLE, node, registry_status};
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::take;
+use snowflake_ids_server_tests::sessions::{at_once, timed};
+use snowflake_ids_server_tests::snowflakes::status;
+use snowflake_ids_server_tests::{Server, ids, sql};
+use std::collections::BTreeSet;
+
+const NODES: usize = 8;
+const RESERVATIONS: usize = 100;
+const STEP: usize = 10;
+
+fn little_memory(builder: snowflake_ids_server_tests::Builder) -> snowflake_ids_server_tests::Builder {
+    builder.set("shared_buffers", "8MB").set("max_connections", "20").set("wal_buffers", "256kB")
+}
+
+#[test]
+fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Result<()> {
+    let logging = auto().set("log_statement", "all").set("log_line_prefix", "%u ");
+    let cluster = Cluster::of(little_memory(logging), &little_memory(node()), NODES)?;
+    cluster.create("t", &format!("step => {STEP}, max_step => {STEP}"))?;
+    let workers = cluster.nodes.iter().map(|node| {
+        let mut client = node.connect("postgres")?;
+        wait_for_id(&mut client)?;
+        status::<i32>(&mut client, "worker_id")
+    });
+    let workers = workers.collect::<Result<BTreeSet<_>>>()?;
+    assert_eq!(workers.len(), NODES, "{workers:?}");
+
+    let (statements, version) = (cluster.registry.statements_of_nodes(), cluster.registry.version("t")?);
+    let clients = cluster.nodes.iter().map(|node| node.connect("postgres")).collect::<Result<_>>()?;
+    let taken = at_once(clients, |_, mut client| {
+        let taken = take(&mut client, "t", RESERVATIONS * STEP)?;
+        ids::growing(&taken)?;
+        Ok(taken)
+    })?;
+    ids::unique(taken.concat())?;
+
+    let reservations = usize::try_from(cluster.registry.version("t")? - version)?;
+    let statements = cluster.registry.statements_of_nodes() - statements;
+    println!("{reservations} reservations by {statements} statements");
+    // The segment in use when a node stopped, and the one after it, are of the last that it reserved.
+    let expected = NODES * RESERVATIONS..=NODES * (RESERVATIONS + 2);
+    assert!(expected.contains(&reservations), "{reservations} reservations");
+    assert_eq!(statements, reservations, "one statement for each reservation");
+    let sessions = format!("select count(*) from pg_stat_activity where usename = '{ROLE}'");
+    let sessions: i64 = sql::one(&mut cluster.registry.connect("postgres")?, &sessions)?;
+    assert!(sessions <= 2 * i64::try_from(NODES)?, "{sessions} sessions of {NODES} nodes");
+    let failures = |node: &Server| registry_status::<i64>(&mut node.connect("postgres")?, NAME, "failures");
+    let failures = cluster.nodes.iter().map(failures).sum::<Result<i64>>()?;
+    assert_eq!(failures, 0, "servers in each other's way");
+    Ok(())
+}
+
+/// Each node's worker asks for several tags at once, and no two in the same order.
+#[test]
+fn servers_at_many_tags_at_once_stand_in_nobody_s_way() -> Result<()> {
+    const TAGS: usize = 6;
+    let cluster = Cluster::start(3)?;
+    for tag in 0..TAGS {
+        cluster.create(&tag.to_string(), &format!("step => {STEP}, max_step => {STEP}"))?;
+    }
+    let mut clients = Vec::new();
+    for node in &cluster.nodes {
+        clients.extend(node.sessions("postgres", TAGS)?);
+    }
+    let taken = at_once(clients, |number, mut client| {
+        let (node, session) = (number / TAGS, number % TAGS);
+        let tag = if node % 2 == 0 { session } else { TAGS - 1 - session };
+        let (taken, time) = timed(|| take(&mut client, &tag.to_string(), 200 * STEP))?;
+        println!("2000 ids took {time:?}");
+        Ok((tag, taken))
+    })?;
+    for tag in 0..TAGS {
+        ids::unique(taken.iter().filter(|(of, _)| *of == tag).flat_map(|(_, ids)| ids.clone()).collect())?;
+    }
+    for trouble in ["deadlock detected", "lock timeout"] {
+        assert_eq!(cluster.registry.logged(trouble), 0, "{}", cluster.registry.log());
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! A registry that comes back as it was long ago: put back from a copy of its files, or restored from a dump.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use snowflake_ids_server_tests::cluster::{
+    Cluster, NAME, PASSWORD, ROLE, becomes, blames, exhaust, received, registry_status, said, wait_at_most,
+};
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::{PATIENCE, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql, wait};
+use std::time::Duration;
+
+/// Two nodes with a tag in use, and a session on each.
+fn two_nodes() -> Result<(Cluster, [Client; 2])> {
+    let cluster = Cluster::start(2)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let clients = [cluster.session()?, cluster.nodes[1].connect("postgres")?];
+    Ok((cluster, clients))
+}
+
+/// Ids of both nodes.
+fn take_both(clients: &mut [Client; 2], count: usize) -> Result<Vec<i64>> {
+    let [first, second] = clients;
+    Ok([take(first, "t", count)?, take(second, "t", count)?].concat())
+}
+
+/// A node hands out what it has and then refuses to go on; the error says why.
+fn refuses(client: &mut Client, tag: &str, words: &[&str]) -> Result<Vec<i64>> {
+    wait_at_most(client, Duration::from_millis(700))?;
+    let (mut taken, error) = exhaust(client, tag)?;
+    blames(&error, tag, NAME)?;
+    let mut last = said(&error);
+    let refused = wait::until(PATIENCE, "the refusal's reason", || {
+        let (more, error) = exhaust(client, tag)?;
+        taken.extend(more);
+        last = said(&error);
+        Ok(words.iter().all(|word| last.contains(word)).then_some(()))
+    });
+    refused.context(last)?;
+    wait_at_most(client, Duration::from_secs(10))?;
+    Ok(taken)
+}
+
+#[test]
+fn a_registry_put_back_from_an_old_copy_is_noticed_and_repeats_nothing() -> Result<()> {
+    let (mut cluster, mut clients) = two_nodes()?;
+    let mut taken = take_both(&mut clients, 30)?;
+    let mut of_server = vec![wait_for_id(&mut clients[0])?];
+    cluster.registry.stop(Shutdown::Fast)?;
+    let old = cluster.registry.copy()?;
+    cluster.registry.start_again()?;
+    taken.extend(take_both(&mut clients, 300)?);
+    cluster.registry.replace_by(old)?;
+
+    for client in &mut clients {
+        taken.extend(refuses(client, "t", &["segment_raise", "\"t\""])?);
+        assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry")?, 1);
+    }
+    of_server.extend(snowflakes::take(&mut clients[0], 1000)?);
+    let mut highest = 0;
+    for client in &mut clients {
+        highest = highest.max(received(client, "t")?);
+    }
+    let raise = format!("select snowflake_ids.segment_raise('t', {highest})");
+    cluster.registry.connect("postgres")?.batch_execute(&raise)?;
+    taken.extend(take_both(&mut clients, 300)?);
+    becomes(&mut clients[0], NAME, "up")?;
+    ids::growing(&of_server)?;
+    ids::unique(taken)
+}
+
+/// What is noticed does not depend on what the node has in memory.
+#[test]
+fn a_node_that_restarts_meanwhile_notices_too() -> Result<()> {
+    let (mut cluster, mut clients) = two_nodes()?;
+    let mut taken = take_both(&mut clients, 30)?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    let old = cluster.registry.copy()?;
+    cluster.registry.start_again()?;
+    taken.extend(take_both(&mut clients, 100)?);
+    drop(clients);
+    cluster.nodes[0].kill9()?;
+    cluster.registry.replace_by(old)?;
+    cluster.nodes[0].start_again()?;
+    let mut client = cluster.session()?;
+    taken.extend(refuses(&mut client, "t", &["segment_raise"])?);
+    ids::unique(taken)
+}
+
+/// A tag that the old registry does not have at all, and that somebody creates again.
+#[test]
+fn a_tag_that_was_created_since_is_not_begun_anew() -> Result<()> {
+    let (mut cluster, [mut client, _]) = two_nodes()?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    let old = cluster.registry.copy()?;
+    cluster.registry.start_again()?;
+    cluster.create("since", "step => 10, max_step => 10")?;
+    let mut taken = take(&mut client, "since", 100)?;
+    cluster.registry.replace_by(old)?;
+    taken.extend(exhaust(&mut client, "since")?.0);
+    cluster.create("since", "step => 10, max_step => 10")?;
+    taken.extend(refuses(&mut client, "since", &["segment_raise"])?);
+    let raise = format!("select snowflake_ids.segment_raise('since', {})", received(&mut client, "since")?);
+    cluster.registry.connect("postgres")?.batch_execute(&raise)?;
+    taken.extend(take(&mut client, "since", 100)?);
+    ids::growing(&taken)
+}
+
+/// The tags of a registry, in a cluster of another identity.
+fn dumped_into_a_new_cluster(registry: &Server) -> Result<Server> {
+    let dump = programs::output(registry.command("pg_dump").arg("postgres"))?;
+    let new = auto().start()?;
+    new.connect("postgres")?.batch_execute(&format!("create role {ROLE} login password '{PASSWORD}'"))?;
+    let file = new.file("dump.sql");
+    std::fs::write(&file, dump)?;
+    let mut psql = new.command("psql");
+    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=postgres", "--file"]).arg(file);
+    programs::output(&mut psql)?;
+    let granted =
+        format!("select has_function_privilege('{ROLE}', 'snowflake_ids.registry_serve(text)', 'execute')");
+    ensure!(sql::one::<bool>(&mut new.connect("postgres")?, &granted)?, "the dump has no grants");
+    Ok(new)
+}
+
+#[test]
+fn a_dump_in_a_new_cluster_is_refused_until_it_is_chosen() -> Result<()> {
+    let (mut cluster, mut clients) = two_nodes()?;
+    let mut taken = take_both(&mut clients, 30)?;
+    let mut of_server = vec![wait_for_id(&mut clients[0])?];
+    let identity: String = registry_status(&mut clients[0], NAME, "identity")?;
+    let new = dumped_into_a_new_cluster(&cluster.registry)?;
+    taken.extend(take_both(&mut clients, 300)?);
+    cluster.registry.replace_by(new)?;
+    for client in &mut clients {
+        taken.extend(refuses(client, "t", &["use_registry"])?);
+    }
+    of_server.extend(snowflakes::take(&mut clients[0], 1000)?);
+
+    // Each node raises the tags to what it has received itself.
+    for client in &mut clients {
+        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    }
+    taken.extend(take_both(&mut clients, 300)?);
+    becomes(&mut clients[0], NAME, "up")?;
+    assert_ne!(registry_status::<String>(&mut clients[0], NAME, "identity")?, identity);
+    of_server.push(wait_for_id(&mut clients[0])?);
+    ids::growing(&of_server)?;
+    ids::unique(taken)
+}
+
+/// The same server with the extension created anew, or in another database, is another registry.
+#[test]
+fn an_extension_created_anew_is_another_registry() -> Result<()> {
+    let (cluster, mut clients) = two_nodes()?;
+    let mut taken = take_both(&mut clients, 30)?;
+    cluster.registry.connect("postgres")?.batch_execute(&format!(
+        "drop extension snowflake_ids; create extension snowflake_ids;
+         grant execute on function snowflake_ids.registry_serve(text) to {ROLE};
+         select snowflake_ids.segment_create('t', step => 10, max_step => 10)"
+    ))?;
+    for client in &mut clients {
+        taken.extend(refuses(client, "t", &["use_registry"])?);
+        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    }
+    taken.extend(take_both(&mut clients, 100)?);
+    ids::unique(taken)
+}

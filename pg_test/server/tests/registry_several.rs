@@ -1,0 +1,255 @@
+//! Several registries for one tag: each has its share of the numbers, and any one of them suffices.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::DbError;
+use snowflake_ids_server_tests::cluster::{
+    becomes, blames, exhaust, node, only_for_want_of_ids, registry_status, row, said, wait_at_most,
+};
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, status, take};
+use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql, wait};
+use std::time::Duration;
+
+const NAMES: [&str; 2] = ["first", "second"];
+const JOIN: &str = "select snowflake_ids.use_registry('first', 'second')";
+
+/// Two registries that share a tag, or nothing yet.
+fn registries(shared: bool) -> Result<[Server; 2]> {
+    let registries = [auto().start()?, auto().start()?];
+    for (remainder, registry) in registries.iter().enumerate() {
+        let mut client = registry.serve_nodes()?;
+        if shared {
+            let terms = format!("step => 10, max_step => 100, increment => 2, remainder => {remainder}");
+            create(&mut client, "t", &terms)?;
+        }
+    }
+    Ok(registries)
+}
+
+/// A server that knows both.
+fn stranger(registries: &[Server; 2]) -> Result<(Server, Client)> {
+    // A registry has a fifth of it, as there are two.
+    let node = node().set("snowflake_ids.registry_timeout", "5s").start()?;
+    for (name, registry) in NAMES.into_iter().zip(registries) {
+        drop(node.introduce(name, &[registry.port()])?);
+    }
+    let client = node.connect("postgres")?;
+    Ok((node, client))
+}
+
+fn joined(registries: &[Server; 2]) -> Result<(Server, Client)> {
+    let (node, mut client) = stranger(registries)?;
+    client.batch_execute(JOIN)?;
+    Ok((node, client))
+}
+
+/// How many of the ids are of either registry.
+fn shares(ids: &[i64]) -> [usize; 2] {
+    let odd = ids.iter().filter(|id| **id % 2 == 1).count();
+    [ids.len() - odd, odd]
+}
+
+/// Waits until a registry is asked for ids again.
+fn used_again(registry: &Server) -> Result<()> {
+    let before = registry.version("t")?;
+    wait::until(PATIENCE, "reservations", || Ok((registry.version("t")? > before).then_some(())))
+}
+
+/// Under load of two nodes, each of the registries in turn dies, hangs and is stopped.
+#[test]
+fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again() -> Result<()> {
+    let mut registries = registries(true)?;
+    let (nodes, mut clients): (Vec<_>, Vec<_>) =
+        [joined(&registries)?, joined(&registries)?].into_iter().unzip();
+    let loads = nodes.iter().map(|node| node.load_of_tag("t", 2)).collect::<Result<Vec<_>>>()?;
+    Load::all_go_on(&loads)?;
+    for number in [0, 1] {
+        used_again(&registries[number])?;
+        registries[number].kill9()?;
+        Load::all_go_on(&loads)?;
+        used_again(&registries[1 - number])?;
+        becomes(&mut clients[number], NAMES[number], "failing")?;
+        registries[number].start_again()?;
+        used_again(&registries[number])?;
+
+        let paused = registries[number].pause()?;
+        Load::all_go_on(&loads)?;
+        used_again(&registries[1 - number])?;
+        drop(paused);
+        used_again(&registries[number])?;
+        becomes(&mut clients[number], NAMES[number], "up")?;
+    }
+    let taken = Load::end_all(loads);
+    assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+    assert!(shares(&taken.ids).into_iter().all(|share| share > 100), "{:?}", shares(&taken.ids));
+    taken.unique()
+}
+
+/// A call that finds the buffers dry while one hangs waits for a part of the timeout, and the next ones don't.
+#[test]
+fn one_that_hangs_holds_up_no_call_for_long() -> Result<()> {
+    let registries = registries(true)?;
+    let (_node, mut client) = joined(&registries)?;
+    let mut taken = take(&mut client, "t", 500)?;
+    let paused = registries[0].pause()?;
+    let (ids, time) = timed(|| take(&mut client, "t", 2000))?;
+    assert!(time < Duration::from_secs(4), "2000 ids took {time:?}");
+    taken.extend(ids);
+    drop(paused);
+    ids::unique(taken)
+}
+
+#[test]
+fn ids_are_refused_only_when_none_is_left_and_both_are_named() -> Result<()> {
+    let mut registries = registries(true)?;
+    let (_node, mut client) = joined(&registries)?;
+    let mut taken = take(&mut client, "t", 200)?;
+    wait_for_id(&mut client)?;
+    assert_eq!(snowflakes::status::<String>(&mut client, "registry")?, "first");
+    for registry in &mut registries {
+        registry.stop(Shutdown::Fast)?;
+    }
+    wait_at_most(&mut client, Duration::from_secs(1))?;
+    let (rest, error) = exhaust(&mut client, "t")?;
+    taken.extend(rest);
+    for name in NAMES {
+        blames(&error, "t", name)?;
+    }
+    wait_at_most(&mut client, Duration::from_secs(20))?;
+    registries[1].start_again()?;
+    let more = take(&mut client, "t", 100)?;
+    assert_eq!(shares(&more), [0, 100]);
+    taken.extend(more);
+    registries[0].start_again()?;
+    wait::until(PATIENCE, "ids of the first", || {
+        let more = take(&mut client, "t", 50)?;
+        taken.extend(&more);
+        Ok((shares(&more)[0] > 0).then_some(()))
+    })?;
+    snowflakes::next(&mut client)?;
+    ids::unique(taken)
+}
+
+fn wrong_terms(error: &DbError, registry: &str) {
+    assert!(error.hint().is_some_and(|hint| hint.contains("segment_alter")), "{error:?}");
+    let said = said(error);
+    assert!(said.contains("\"t\"") && said.contains(registry), "{error:?}");
+}
+
+#[test]
+fn terms_that_would_repeat_ids_are_refused_at_once() -> Result<()> {
+    let registries = registries(true)?;
+    let (_node, mut client) = stranger(&registries)?;
+    let mut at_second = registries[1].connect("postgres")?;
+    create(&mut client, "t", "")?;
+    for wrong in
+        ["increment => 2, remainder => 0", "increment => 3, remainder => 1", "increment => 1, remainder => 0"]
+    {
+        at_second.batch_execute(&format!("select snowflake_ids.segment_alter('t', {wrong})"))?;
+        wrong_terms(&sql::error(&mut client, JOIN)?, "second");
+        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry")?, 0);
+    }
+    // Any multiple of the number of registries will do.
+    at_second.batch_execute("select snowflake_ids.segment_alter('t', increment => 6, remainder => 3)")?;
+    client.batch_execute(JOIN)?;
+    let taken = take(&mut client, "t", 200)?;
+    assert!(taken.iter().all(|id| id % 2 == 0 || id % 6 == 3), "{taken:?}");
+    ids::unique(taken)
+}
+
+#[test]
+fn terms_that_become_wrong_take_a_registry_out_until_they_are_right() -> Result<()> {
+    let registries = registries(true)?;
+    let (_node, mut client) = joined(&registries)?;
+    let mut taken = take(&mut client, "t", 300)?;
+    let mut at_second = registries[1].connect("postgres")?;
+    at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 0)")?;
+    let more = take(&mut client, "t", 1000)?;
+    taken.extend(&more);
+    let last = take(&mut client, "t", 500)?;
+    assert_eq!(shares(&last), [500, 0]);
+    taken.extend(last);
+    let trouble = wait::until(PATIENCE, "the reason to be shown", || {
+        let of_registry: Option<String> = registry_status(&mut client, "second", "error")?;
+        let of_tag: Option<String> = status(&mut client, "t", "trouble")?;
+        Ok(of_registry.or(of_tag))
+    })?;
+    assert!(trouble.contains("remainder") || trouble.contains("increment"), "{trouble}");
+    at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 1)")?;
+    wait::until(PATIENCE, "ids of the second", || {
+        let more = take(&mut client, "t", 50)?;
+        taken.extend(&more);
+        Ok((shares(&more)[1] > 0).then_some(()))
+    })?;
+    ids::unique(taken)
+}
+
+#[test]
+fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves() -> Result<()> {
+    let registries = registries(false)?;
+    let (_node, mut client) = stranger(&registries)?;
+    create(&mut client, "t", "step => 10, max_step => 100")?;
+    let mut taken = take(&mut client, "t", 37)?;
+    client.batch_execute(JOIN)?;
+    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    let mut of_other = vec![next(&mut client, "other")?];
+    taken.extend(take(&mut client, "t", 500)?);
+    of_other.extend(take(&mut client, "other", 3000)?);
+    for (number, registry) in registries.iter().enumerate() {
+        for tag in ["t", "other"] {
+            let mut at_registry = registry.connect("postgres")?;
+            let terms: String = row(&mut at_registry, tag, "increment || ' ' || remainder")?;
+            assert_eq!(terms, format!("2 {number}"), "{tag}");
+        }
+    }
+    for taken in [&taken, &of_other] {
+        assert!(shares(taken).into_iter().all(|share| share > 50), "{:?}", shares(taken));
+    }
+    assert!(taken[37..].iter().all(|id| *id > taken[36]), "{taken:?}");
+    ids::unique(of_other)?;
+    ids::unique(taken)
+}
+
+/// The order is what tells which numbers are whose, so it is kept.
+#[test]
+fn a_second_registry_is_added_and_taken_away() -> Result<()> {
+    let registries = registries(false)?;
+    let (_node, mut client) = stranger(&registries)?;
+    create(&mut registries[0].connect("postgres")?, "t", "step => 10, max_step => 10")?;
+    client.batch_execute("select snowflake_ids.use_registry('first')")?;
+    let mut taken = take(&mut client, "t", 95)?;
+    wrong_terms(&sql::error(&mut client, JOIN)?, "first");
+    taken.extend(take(&mut client, "t", 20)?);
+    let alter = "select snowflake_ids.segment_alter('t', increment => 2, remainder => 0)";
+    registries[0].connect("postgres")?.batch_execute(alter)?;
+    let above: i64 = row(&mut registries[0].connect("postgres")?, "t", "max_id")?;
+    let terms = format!("step => 10, max_step => 10, increment => 2, remainder => 1, start => {}", above + 1);
+    create(&mut registries[1].connect("postgres")?, "t", &terms)?;
+    client.batch_execute(JOIN)?;
+    let more = take(&mut client, "t", 200)?;
+    assert!(shares(&more).into_iter().all(|share| share > 50), "{:?}", shares(&more));
+    taken.extend(more);
+    client.batch_execute("select snowflake_ids.use_registry('first')")?;
+    let more = take(&mut client, "t", 100)?;
+    assert_eq!(shares(&more[50..]), [50, 0]);
+    taken.extend(more);
+    ids::unique(taken)
+}
+
+#[test]
+fn a_connection_cut_again_and_again_repeats_nothing() -> Result<()> {
+    let registries = registries(true)?;
+    let (node, _client) = joined(&registries)?;
+    let load = node.load_of_tag("t", 3)?;
+    for round in 0..20 {
+        registries[round % 2].end_nodes_sessions()?;
+        load.run(Duration::from_millis(30));
+    }
+    load.goes_on()?;
+    let taken = load.end();
+    only_for_want_of_ids(&taken)?;
+    taken.unique()
+}

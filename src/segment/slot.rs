@@ -18,7 +18,7 @@ use crate::pg::condition::Condition;
 use idleness::Idleness;
 use snowflake_ids_core::request::Request;
 use snowflake_ids_core::segment::{Segment, Shelves};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Everything about one tag. Takers of ids write to the first line of `segment` and to nothing else.
@@ -40,6 +40,8 @@ pub struct Slot {
     pub floor: Floor,
     /// Why refills fail.
     pub trouble: TroubleCell,
+    /// Which of several registries its ids came from last.
+    pub registry: AtomicU32,
     /// How the tag's numbers are written. Changed with the directory locked for writing.
     pub format: Caption<8>,
     idleness: Idleness,
@@ -57,6 +59,7 @@ impl Slot {
             waits: Waits::default(),
             floor: Floor::default(),
             trouble: TroubleCell::default(),
+            registry: AtomicU32::new(0),
             format: Caption::default(),
             idleness: Idleness::default(),
         }

@@ -197,7 +197,7 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves() -> R
     client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
     let mut of_other = vec![next(&mut client, "other")?];
     taken.extend(take(&mut client, "t", 500)?);
-    of_other.extend(take(&mut client, "other", 3000)?);
+    of_other.extend(take(&mut client, "other", 8000)?);
     for (number, registry) in registries.iter().enumerate() {
         for tag in ["t", "other"] {
             let mut at_registry = registry.connect("postgres")?;

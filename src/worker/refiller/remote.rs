@@ -24,6 +24,7 @@ use snowflake_ids_core::reservation::{Outcome, Unfit, Wish};
 use snowflake_ids_core::roster::{self, BACKOFF, Health};
 use snowflake_ids_core::wire::{Ask, Said, Want};
 use snowflake_ids_core::{Clock, UnixMicros};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Where there are several registries, each is waited for so many times less than one would be.
@@ -38,8 +39,6 @@ pub struct Remote {
     caller: Caller,
     /// Whether there were any when that was looked at last.
     used: bool,
-    /// Which registry was asked last.
-    last: usize,
     /// When a row that was locked was waited for last, by uptime.
     waited: Duration,
 }
@@ -91,14 +90,30 @@ impl Remote {
         if !self.used {
             return Some(Duration::ZERO);
         }
-        let (sites, healths) = (&sites, healths(&sites));
-        let round = Round { segments, leftovers, sites };
+        let round = Round { segments, leftovers, sites: &sites };
+        // Registries take turns with each tag by itself: so each tag's ids come from all of them.
+        let turn = |job: &&Job| job.slot.registry.load(Relaxed) as usize % sites.len();
+        let turns: Vec<(usize, &Job)> = jobs.iter().map(|job| (turn(job), *job)).collect();
+        let mut pause = None;
+        for after in 0..sites.len() {
+            let ours: Vec<&Job> =
+                turns.iter().filter(|(turn, _)| *turn == after).map(|(_, job)| *job).collect();
+            pause = pause.max(self.serve_in_turn(round, &ours, after));
+        }
+        pause
+    }
+
+    /// Serves those whose ids came last from the registry at this place.
+    fn serve_in_turn(&mut self, round: Round<'_>, jobs: &[&Job], after: usize) -> Option<Duration> {
+        if jobs.is_empty() {
+            return None;
+        }
+        let healths = healths(round.sites);
         let waited_for = jobs.iter().any(|job| job.slot.segment.shelves().left() == 0);
-        let mut left: Vec<Errand<'_>> = errands(jobs);
-        for index in roster::order(&healths, self.last, uptime(), waited_for) {
+        let mut left = errands(jobs);
+        for index in roster::order(&healths, after, uptime(), waited_for) {
             if !left.is_empty() {
-                self.last = index;
-                left = self.visit(round, &sites[index], left);
+                left = self.visit(round, &round.sites[index], left);
             }
         }
         let due =
@@ -216,6 +231,7 @@ impl Errand<'_> {
             Outcome::Reserved(reserved) => {
                 // What is not published becomes a gap: to give it back would take another question.
                 self.job.put_out(round.segments, &reserved, took);
+                self.job.slot.registry.store(site.position, Relaxed);
                 self.job.supplied();
                 return None;
             }

@@ -2,7 +2,7 @@
 
 use super::worker;
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 /// Whether there is a database of this oid. Only within a transaction.
 pub fn exists(database: u32) -> bool {
@@ -16,40 +16,47 @@ pub fn may_exist(database: u32) -> bool {
 
 /// What a database is called. Only within a transaction.
 pub fn name(database: u32) -> Option<String> {
-    // SAFETY: as above; the name is copied.
-    unsafe {
-        let name = pg_sys::get_database_name(database.into());
-        (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
-    }
+    find(|row| (row.oid.to_u32() == database).then(|| name_of(row)))
 }
 
 /// The database of this name. Only within a transaction.
 pub fn of_name(name: &str) -> Option<u32> {
-    let name = CString::new(name).ok()?;
-    // SAFETY: as above; the name outlives the call.
-    let found = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
-    (found != pg_sys::InvalidOid).then_some(found.to_u32())
+    find(|row| (name_of(row) == name).then(|| row.oid.to_u32()))
 }
 
 /// The databases that can be connected to. Only within a transaction.
 pub fn all_open() -> Vec<u32> {
     let mut found = Vec::new();
-    // SAFETY: as above. A scan of the shared catalog from its beginning to its end; rows of it begin with the struct's
-    // fields.
+    let _: Option<()> = find(|row| {
+        if row.datallowconn {
+            found.push(row.oid.to_u32());
+        }
+        None
+    });
+    found
+}
+
+fn name_of(row: &pg_sys::FormData_pg_database) -> String {
+    // SAFETY: a name ends with a zero byte.
+    unsafe { CStr::from_ptr(row.datname.data.as_ptr()).to_string_lossy().into_owned() }
+}
+
+/// The first that is wanted of the rows. Never by an index: a worker without a database can't open one, if it is the
+/// first to need it since the server's start.
+fn find<T>(mut wanted: impl FnMut(&pg_sys::FormData_pg_database) -> Option<T>) -> Option<T> {
+    let mut found = None;
+    // SAFETY: as above. A scan of the shared catalog; rows of it begin with the struct's fields.
     unsafe {
         let lock = pg_sys::AccessShareLock.cast_signed();
         let catalog = pg_sys::table_open(pg_sys::DatabaseRelationId, lock);
         let (nothing, no_keys) = (std::ptr::null_mut(), std::ptr::null_mut());
         let scan = pg_sys::systable_beginscan(catalog, pg_sys::InvalidOid, false, nothing, 0, no_keys);
-        loop {
+        while found.is_none() {
             let row = pg_sys::systable_getnext(scan);
             if row.is_null() {
                 break;
             }
-            let database: *const pg_sys::FormData_pg_database = pg_sys::GETSTRUCT(row).cast();
-            if (*database).datallowconn {
-                found.push((*database).oid.to_u32());
-            }
+            found = wanted(&*pg_sys::GETSTRUCT(row).cast());
         }
         pg_sys::systable_endscan(scan);
         pg_sys::table_close(catalog, lock);

@@ -155,9 +155,11 @@ fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorRepor
             ),
         ),
         Some(Trouble::NoWorker) => (
-            "No background worker could be started to reserve some: all max_worker_processes are in use."
+            "No background worker is there to reserve some: it is about to start, or all max_worker_processes \
+             are in use."
                 .to_owned(),
-            "Raise max_worker_processes and restart the server. Calls succeed as soon as a worker ends."
+            "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the \
+             server."
                 .to_owned(),
         ),
         Some(Trouble::Registry) => registry_trouble().unwrap_or_else(|| {

@@ -101,10 +101,10 @@ fn silence() -> NoLease {
     )
 }
 
-/// All of the server's workers are in use.
+/// No worker is there: mostly because all of the server's are in use.
 pub fn no_worker() -> NoLease {
     NoLease::yet(
-        "No background worker could be started to lease one: all max_worker_processes are in use.",
-        "Raise max_worker_processes and restart the server. Calls succeed as soon as a worker ends.",
+        "No background worker is there to lease one: it is about to start, or all max_worker_processes are in use.",
+        "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the server.",
     )
 }

@@ -21,6 +21,8 @@ impl Default for Builder {
         let settings = [
             ("shared_preload_libraries", "snowflake_ids"),
             ("snowflake_ids.worker_id", "1"),
+            // The default since 14.
+            ("password_encryption", "scram-sha-256"),
             // A call that never ends fails its test instead of holding it up.
             ("statement_timeout", "2min"),
         ];

@@ -17,6 +17,10 @@ use std::time::Duration;
 
 /// What nodes call their registry, if they have one.
 pub const NAME: &str = "central";
+/// Makes a server a node of that registry.
+pub const JOIN: &str = "select snowflake_ids.use_registry('central')";
+/// Makes a node a server on its own again.
+pub const LEAVE: &str = "select snowflake_ids.use_local_registry()";
 /// The role that nodes reserve as.
 pub const ROLE: &str = "shard";
 /// Its password.
@@ -75,6 +79,17 @@ impl Cluster {
 /// A server to become a node, which gives a registry up after a second.
 pub fn node() -> Builder {
     auto().set("snowflake_ids.registry_timeout", "1s")
+}
+
+/// A registry, and a server that knows it and has not joined it, with a session there.
+///
+/// # Errors
+/// A server does not start.
+pub fn strangers() -> Result<(Server, Server, Client)> {
+    let (registry, node) = (auto().start()?, node().start()?);
+    registry.serve_nodes()?;
+    let client = node.introduce(NAME, &[registry.port()])?;
+    Ok((registry, node, client))
 }
 
 impl Server {
@@ -136,7 +151,7 @@ impl Server {
     /// It is refused.
     pub fn join(&self, registry: &Self) -> Result<Client> {
         let mut client = self.introduce(NAME, &[registry.port()])?;
-        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+        client.batch_execute(JOIN)?;
         Ok(client)
     }
 

@@ -1,7 +1,7 @@
 //! Faults of all kinds in a random order, under load; whatever happens, no id comes twice and ids come again.
 
 use anyhow::{Context, Result};
-use snowflake_ids_server_tests::cluster::{self, Cluster, NAME};
+use snowflake_ids_server_tests::cluster::{self, Cluster, JOIN};
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::status;
@@ -91,8 +91,7 @@ fn strike(cluster: &mut Cluster, ids: &mut Ids, random: &mut Random) -> Result<(
             ids.renew(number, &cluster.nodes[number])?;
         }
         7 => {
-            let again = format!("select snowflake_ids.use_registry('{NAME}')");
-            cluster.nodes[number].connect("postgres")?.batch_execute(&again)?;
+            cluster.nodes[number].connect("postgres")?.batch_execute(JOIN)?;
         }
         _ => {
             let mut client = cluster.nodes[number].connect("postgres")?;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{Cluster, NAME, node, said};
+use snowflake_ids_server_tests::cluster::{Cluster, JOIN, NAME, node, said};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{PATIENCE, next, take};
 use snowflake_ids_server_tests::sessions::timed;
@@ -14,7 +14,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const NO_ID: &str = "this server has no worker id yet";
-const JOIN: &str = "select snowflake_ids.use_registry('central')";
 
 #[test]
 fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    NAME, becomes, blames, exhaust, node, only_for_want_of_ids, registry_status, row, said, wait_at_most,
+    JOIN, NAME, becomes, blames, exhaust, node, only_for_want_of_ids, registry_status, row, said,
+    wait_at_most,
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
@@ -26,7 +27,7 @@ fn pair(terms: &str, nodes: usize) -> Result<Pair> {
     let joined = |_| {
         let node = node().start()?;
         let mut client = node.introduce(NAME, &ports)?;
-        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+        client.batch_execute(JOIN)?;
         wait_for_id(&mut client)?;
         Ok(node)
     };
@@ -136,12 +137,12 @@ fn a_standby_is_no_registry() -> Result<()> {
     let stranger = node().start()?;
     let mut client = stranger.introduce(NAME, &[pair.standby.port()])?;
     client.batch_execute(&format!("alter server {NAME} options (set target_session_attrs 'any')"))?;
-    let error = sql::error(&mut client, &format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    let error = sql::error(&mut client, JOIN)?;
     assert!(["25006", "55000"].contains(&error.code().code()), "{error:?}");
     assert!(said(&error).contains(NAME), "{error:?}");
     // It serves from its promotion on, the session that was refused included.
     pair.standby.promote()?;
-    client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    client.batch_execute(JOIN)?;
     next(&mut client, "t").map(drop)
 }
 
@@ -154,7 +155,7 @@ fn a_registry_that_is_switched_over_and_back_loses_nothing() -> Result<()> {
     let mut primary = primary;
     let node = node().start()?;
     let mut client = node.introduce(NAME, &[primary.port(), standby.port()])?;
-    client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+    client.batch_execute(JOIN)?;
     let mut taken = take(&mut client, "t", 25)?;
     primary.stop(Shutdown::Fast)?;
     standby.promote()?;

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, NAME, PASSWORD, ROLE, becomes, blames, exhaust, received, registry_status, said, wait_at_most,
+    Cluster, JOIN, NAME, PASSWORD, ROLE, becomes, blames, exhaust, received, registry_status, said,
+    wait_at_most,
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{PATIENCE, take};
@@ -138,7 +139,7 @@ fn a_dump_in_a_new_cluster_is_refused_until_it_is_chosen() -> Result<()> {
 
     // Each node raises the tags to what it has received itself.
     for client in &mut clients {
-        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+        client.batch_execute(JOIN)?;
     }
     taken.extend(take_both(&mut clients, 300)?);
     becomes(&mut clients[0], NAME, "up")?;
@@ -160,7 +161,7 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
     ))?;
     for client in &mut clients {
         taken.extend(refuses(client, "t", &["use_registry"])?);
-        client.batch_execute(&format!("select snowflake_ids.use_registry('{NAME}')"))?;
+        client.batch_execute(JOIN)?;
     }
     taken.extend(take_both(&mut clients, 100)?);
     ids::unique(taken)

@@ -32,6 +32,20 @@ fn a_fresh_server_leases_an_id_without_any_set_up() -> Result<()> {
     Ok(())
 }
 
+/// The supervisor looks for the database by its name, maybe before any session has been there, when the indexes of the
+/// shared catalogs can't be opened yet.
+#[test]
+fn a_registry_of_a_name_is_found_at_each_start() -> Result<()> {
+    let mut server = auto().set("snowflake_ids.database", "postgres").start()?;
+    next(&mut server.session()?)?;
+    for _ in 0..4 {
+        server.restart()?;
+        next(&mut server.connect("postgres")?)?;
+    }
+    assert_eq!(server.logged("cannot read pg_class"), 0, "{}", server.log());
+    Ok(())
+}
+
 #[test]
 fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
     // Of 65,536 ids; that two servers derive the same one is as unlikely as it should be.

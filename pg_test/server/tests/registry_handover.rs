@@ -1,0 +1,150 @@
+//! Tags that go over to a registry with those who join it, and come back with those who leave.
+
+use anyhow::Result;
+use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row, strangers};
+use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::snowflakes::{self, status};
+use snowflake_ids_server_tests::{ids, sql, wait};
+
+const LOCAL: &str = "this server only";
+const SHARED: &str = "shared registry";
+
+const TERMS: &str =
+    "row(step, max_step, increment, remainder, description, max_value, reset, time_zone, format)::text";
+
+#[test]
+fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Result<()> {
+    let (registry, _node, mut client) = strangers()?;
+    let mut at_registry = registry.connect("postgres")?;
+    let tags = ["new", "behind", "ahead", "odd", "dated", "unused"];
+    for (tag, terms) in [
+        ("new", "step => 50, max_step => 500, description => 'it''s \"new\"'"),
+        ("behind", "step => 10"),
+        ("ahead", "step => 10"),
+        ("odd", "increment => 2, remainder => 1, max_value => 99999"),
+        ("dated", "reset => 'year', time_zone => 'Asia/Kathmandu', format => '{YYYY}#{n:4}'"),
+        ("unused", "start => 7"),
+    ] {
+        create(&mut client, tag, terms)?;
+    }
+    create(&mut at_registry, "behind", "step => 10, start => 5")?;
+    create(&mut at_registry, "ahead", "step => 10, start => 5001")?;
+    let before = tags.map(|tag| if tag == "unused" { Ok(Vec::new()) } else { take(&mut client, tag, 33) });
+    let terms = tags.map(|tag| row::<String>(&mut client, tag, TERMS));
+    client.batch_execute(JOIN)?;
+    for ((tag, before), terms) in tags.into_iter().zip(before).zip(terms) {
+        let mut taken = before?;
+        taken.extend(take(&mut client, tag, 33)?);
+        ids::growing(&taken)?;
+        if !["behind", "ahead"].contains(&tag) {
+            assert_eq!(row::<String>(&mut at_registry, tag, TERMS)?, terms?, "{tag}");
+        }
+        assert!(received(&mut client, tag)? >= taken[taken.len() - 1], "{tag}: not noted as received");
+        assert!(row::<i64>(&mut at_registry, tag, "max_id")? >= taken[taken.len() - 1], "{tag}");
+    }
+    assert!(next(&mut client, "ahead")? > 5000);
+    assert_eq!(take(&mut client, "odd", 20)?.iter().filter(|id| **id % 2 == 1).count(), 20);
+    Ok(())
+}
+
+/// Another node's ids of a tag that was handed over are others.
+#[test]
+fn a_tag_that_two_servers_had_goes_on_above_both() -> Result<()> {
+    let (registry, _one, first) = strangers()?;
+    let other = node().start()?;
+    let mut clients = [first, other.introduce(NAME, &[registry.port()])?];
+    let mut newest = 0;
+    for (client, count) in clients.iter_mut().zip([700, 2000]) {
+        create(client, "t", "step => 10")?;
+        newest = take(client, "t", count)?[count - 1];
+        client.batch_execute(JOIN)?;
+    }
+    // Up to here both have counted from 1; from the second's joining on nothing comes twice.
+    let [first, second] = &mut clients;
+    let mut both = take(second, "t", 200)?;
+    assert!(both[0] > newest, "{} after {newest}", both[0]);
+    both.extend(take(first, "t", 3000)?);
+    ids::unique(both)
+}
+
+#[test]
+fn a_rollback_leaves_all_as_it_was() -> Result<()> {
+    let (_registry, _node, mut client) = strangers()?;
+    create(&mut client, "t", "step => 10")?;
+    let mut taken = take(&mut client, "t", 33)?;
+    let worker = wait_for_id(&mut client).and_then(|_| status::<i32>(&mut client, "worker_id"))?;
+    for (begin, end) in [("begin", "rollback"), ("begin; savepoint s", "rollback to s; commit")] {
+        client.batch_execute(&format!("{begin}; {JOIN}; {end}"))?;
+        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry")?, 0);
+        taken.extend(take(&mut client, "t", 100)?);
+        create(&mut client, &format!("after {end}"), "")?;
+        assert_eq!(status::<String>(&mut client, "scope")?, LOCAL);
+        snowflakes::next(&mut client)?;
+        assert_eq!(status::<i32>(&mut client, "worker_id")?, worker);
+    }
+    client.batch_execute(JOIN)?;
+    taken.extend(take(&mut client, "t", 100)?);
+    client.batch_execute(&format!("begin; {LEAVE}; rollback"))?;
+    taken.extend(take(&mut client, "t", 100)?);
+    wait::until(PATIENCE, "the shared registry", || {
+        Ok((status::<String>(&mut client, "scope")? == SHARED).then_some(()))
+    })?;
+    ids::growing(&taken)
+}
+
+/// What a transaction that joins takes before its end is as good as any other id.
+#[test]
+fn ids_taken_by_the_transaction_that_joins_do_not_come_again() -> Result<()> {
+    let (_registry, _node, mut client) = strangers()?;
+    create(&mut client, "t", "step => 10")?;
+    let mut taken = take(&mut client, "t", 33)?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
+    for call in [JOIN, LEAVE] {
+        for end in ["rollback", "commit"] {
+            client.batch_execute(&format!("begin; {call}"))?;
+            match take(&mut client, "t", 33) {
+                Ok(ids) => {
+                    taken.extend(ids);
+                    client.batch_execute(end)?;
+                }
+                Err(error) => {
+                    println!("{call}; {end}: {error:#}");
+                    client.batch_execute(&format!("rollback; begin; {call}; {end}"))?;
+                }
+            }
+            taken.extend(take(&mut client, "t", 100)?);
+        }
+    }
+    ids::unique(taken)
+}
+
+#[test]
+fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() -> Result<()> {
+    let cluster = Cluster::start(2)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut clients = [cluster.session()?, cluster.nodes[1].connect("postgres")?];
+    let mut taken = Vec::new();
+    for client in &mut clients {
+        taken.extend(take(client, "t", 25)?);
+    }
+    let [client, _] = &mut clients;
+    let highest = received(client, "t")?;
+    client.batch_execute("set log_min_messages = notice")?;
+    client.batch_execute(LEAVE)?;
+    let told = |line: &str| line.contains("NOTICE") && !line.contains("does not exist");
+    assert!(cluster.nodes[0].log().lines().any(told), "{}", cluster.nodes[0].log());
+    let after = take(client, "t", 50)?;
+    assert!(after[0] > highest, "{} after {highest}", after[0]);
+    create(client, "new", "")?;
+    assert_eq!(next(client, "new")?, 1);
+    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry")?, 0);
+    wait_for_id(client)?;
+    wait::until(PATIENCE, "a lease of its own", || {
+        Ok((status::<String>(client, "scope")? == LOCAL).then_some(()))
+    })?;
+    // Back again, above both.
+    client.batch_execute(JOIN)?;
+    assert!(next(client, "t")? > after[49]);
+    ids::unique(taken)
+}

@@ -1,0 +1,111 @@
+//! How nodes reach a registry, and what they can do there: reserve, and nothing else.
+
+use anyhow::Result;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{
+    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, registry_status, row, said, strangers,
+};
+use snowflake_ids_server_tests::owner::Owner;
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::segments::{create, next, take};
+use snowflake_ids_server_tests::{programs, sql};
+use std::process::Command;
+
+#[test]
+fn the_role_of_nodes_can_reserve_and_nothing_else() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "")?;
+    assert_eq!(next(&mut cluster.session()?, "t")?, 1);
+    let mut shard = cluster.registry.connect_as(ROLE, PASSWORD)?;
+    for statement in [
+        "select * from snowflake_ids.segment",
+        "update snowflake_ids.segment set max_id = 0",
+        "delete from snowflake_ids.segment",
+        "select * from snowflake_ids.worker",
+        "delete from snowflake_ids.received",
+        "select snowflake_ids.segment_create('u')",
+        "select snowflake_ids.segment_set('t', 0, force => true)",
+        "select snowflake_ids.segment_raise('t', 10)",
+        "select snowflake_ids.worker_release(0)",
+        "select snowflake_ids.use_registry('central')",
+        "select snowflake_ids.state_reset()",
+    ] {
+        let error = sql::error(&mut shard, statement)?;
+        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{statement}: {error:?}");
+    }
+    Ok(())
+}
+
+/// A node that is out of its mind gets an error and does no harm.
+#[test]
+fn requests_that_make_no_sense_are_refused() -> Result<()> {
+    let registry = auto().start()?;
+    let mut client = registry.serve_nodes()?;
+    create(&mut client, "t", "")?;
+    let before: String = row(&mut client, "t", "segment::text")?;
+    let mut shard = registry.connect_as(ROLE, PASSWORD)?;
+    let (long, deep) = ("x".repeat(1_000_000), "[".repeat(100_000));
+    for request in
+        ["", " ", "null", "[]", "{}", "{\"tag\": \"t\"}", "reserve t", "'; --", "1e999", &long, &deep]
+    {
+        let error = shard.query("select snowflake_ids.registry_serve($1)", &[&request]);
+        let error = error.err().map(|error| error.code().map(|code| code.code().to_owned()));
+        let Some(Some(code)) = error else {
+            anyhow::bail!("no error of the server, but {error:?}: {request:.20}")
+        };
+        assert!(!code.starts_with("XX"), "{code}: {request:.20}");
+    }
+    assert_eq!(row::<String>(&mut client, "t", "segment::text")?, before);
+    assert_eq!(next(&mut client, "t")?, 1);
+    Ok(())
+}
+
+#[test]
+fn a_mapping_for_everybody_serves_and_the_view_counts_calls() -> Result<()> {
+    let (registry, _node, mut client) = strangers()?;
+    client.batch_execute(&format!(
+        "drop user mapping for postgres server central;
+         create user mapping for public server central options (user '{ROLE}', password '{PASSWORD}')"
+    ))?;
+    create(&mut registry.connect("postgres")?, "t", "step => 10, max_step => 10")?;
+    client.batch_execute(JOIN)?;
+    take(&mut client, "t", 100)?;
+    becomes(&mut client, NAME, "up")?;
+    assert!(registry_status::<i64>(&mut client, NAME, "calls::bigint")? >= 10);
+    assert_eq!(registry_status::<i64>(&mut client, NAME, "failures::bigint")?, 0);
+    let fresh = "last_answer > now() - interval '1 min' and last_duration > interval '0'
+                 and identity is not null and timeline = 1 and error is null and retry_at is null";
+    assert!(registry_status::<bool>(&mut client, NAME, fresh)?);
+    Ok(())
+}
+
+/// A registry that takes nodes by TLS only, and whose certificate they check.
+#[test]
+fn a_registry_is_reached_by_tls() -> Result<()> {
+    let mut registry = auto().start()?;
+    let (certificate, key) = (registry.data().join("server.crt"), registry.data().join("server.key"));
+    let mut openssl = Command::new("openssl");
+    Owner::of_servers()?.run(openssl.current_dir(registry.data()));
+    openssl.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
+    programs::output(openssl.arg("-out").arg(&certificate).arg("-keyout").arg(&key))?;
+    registry.set("ssl", "on")?;
+    registry.restart()?;
+    create(&mut registry.serve_nodes()?, "t", "")?;
+    registry.rule(&format!("host all {ROLE} 127.0.0.1/32 reject"))?;
+    registry.rule(&format!("hostssl all {ROLE} 127.0.0.1/32 scram-sha-256"))?;
+
+    let node = node().start()?;
+    let mut client = node.introduce(NAME, &[registry.port()])?;
+    client.batch_execute(&format!("alter server {NAME} options (add sslmode 'disable')"))?;
+    assert!(said(&sql::error(&mut client, JOIN)?).contains(NAME));
+    let root = certificate.display();
+    client.batch_execute(&format!(
+        "alter server {NAME} options (set sslmode 'verify-full', set host 'localhost', add sslrootcert '{root}')"
+    ))?;
+    client.batch_execute(JOIN)?;
+    assert_eq!(take(&mut client, "t", 2000)?.len(), 2000);
+    // Another name than the certificate's.
+    client.batch_execute(&format!("{LEAVE}; alter server {NAME} options (set host '127.0.0.1')"))?;
+    assert!(said(&sql::error(&mut client, JOIN)?).contains(NAME));
+    Ok(())
+}

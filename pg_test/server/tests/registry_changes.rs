@@ -27,9 +27,9 @@ fn changes_under_load_repeat_nothing() -> Result<()> {
     let cluster = Cluster::start(2)?;
     cluster.create("t", "step => 10, max_step => 1000")?;
     let mut operator = cluster.registry.connect("postgres")?;
-    let mut loads = vec![cluster.registry.load_of_tag("t", 2)?];
+    let mut loads = vec![cluster.registry.load_of_tag("t", 1)?];
     for node in &cluster.nodes {
-        loads.push(node.load_of_tag("t", 2)?);
+        loads.push(node.load_of_tag("t", 1)?);
     }
     for round in 0..if full() { 40 } else { 4 } {
         for change in [
@@ -120,7 +120,7 @@ fn settings_of_the_registry_do_not_matter() -> Result<()> {
          alter role shard set client_encoding = 'LATIN1'",
     )?;
     cluster.registry.end_nodes_sessions()?;
-    let load = cluster.nodes[0].load_of_tag("t", 4)?;
+    let load = cluster.nodes[0].load_of_tag("t", 2)?;
     for round in 0..if full() { 40 } else { 4 } {
         load.goes_on()?;
         sleep(Duration::from_millis(round * 37 % 150));

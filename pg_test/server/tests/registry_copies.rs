@@ -22,8 +22,8 @@ fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
     let (mut tags, mut snowflakes) = (Vec::new(), Vec::new());
     for server in servers {
         wait_for_id(&mut server.connect("postgres")?)?;
-        tags.push(server.load_of_tag("t", 2)?);
-        snowflakes.push(server.load(2)?);
+        tags.push(server.load_of_tag("t", 1)?);
+        snowflakes.push(server.load(1)?);
     }
     Load::all_go_on(&tags)?;
     Load::all_go_on(&snowflakes)?;
@@ -63,7 +63,7 @@ fn a_base_backup_of_a_node_shares_no_id_with_it() -> Result<()> {
 fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
     let (cluster, taken) = node()?;
     let standby = cluster.nodes[0].standby()?;
-    let load = cluster.nodes[0].load_of_tag("t", 2)?;
+    let load = cluster.nodes[0].load_of_tag("t", 1)?;
     standby.promote()?;
     let mut all = taken;
     load.goes_on()?;

@@ -125,7 +125,7 @@ fn a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for() -> Result<
 fn gone_under_load(how: impl Fn(&mut Cluster) -> Result<()>) -> Result<()> {
     let mut cluster = Cluster::start(2)?;
     cluster.create("t", "step => 10, max_step => 1000")?;
-    let of_tag = cluster.nodes.iter().map(|node| node.load_of_tag("t", 2)).collect::<Result<Vec<_>>>()?;
+    let of_tag = cluster.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     let snowflakes = cluster.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
     for round in 0..if full() { 40 } else { 3 } {
         Load::all_go_on(&of_tag)?;
@@ -158,7 +158,7 @@ fn a_registry_killed_under_load_repeats_nothing() -> Result<()> {
 fn a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most() -> Result<()> {
     let cluster = Cluster::start(1)?;
     cluster.create("t", "step => 10, max_step => 10")?;
-    let load = cluster.nodes[0].load_of_tag("t", 4)?;
+    let load = cluster.nodes[0].load_of_tag("t", 2)?;
     for _ in 0..if full() { 300 } else { 30 } {
         cluster.registry.end_nodes_sessions()?;
         sleep(Duration::from_millis(20));
@@ -174,10 +174,10 @@ fn a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most() -> Result<(
 fn a_node_killed_under_load_repeats_nothing() -> Result<()> {
     let mut cluster = Cluster::start(2)?;
     cluster.create("t", "step => 10, max_step => 100")?;
-    let other = cluster.nodes[1].load_of_tag("t", 2)?;
+    let other = cluster.nodes[1].load_of_tag("t", 1)?;
     let mut taken = Taken::default();
     for round in 0..if full() { 40 } else { 3 } {
-        let load = cluster.nodes[0].load_of_tag("t", 2)?;
+        let load = cluster.nodes[0].load_of_tag("t", 1)?;
         load.goes_on()?;
         sleep(Duration::from_millis(round * 37 % 150));
         cluster.nodes[0].kill9()?;

@@ -52,7 +52,7 @@ impl Pair {
 #[test]
 fn three_nodes_under_load_follow_the_new_primary_and_share_no_id() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 10000", 3)?;
-    let of_tag = pair.nodes.iter().map(|node| node.load_of_tag("t", 2)).collect::<Result<Vec<_>>>()?;
+    let of_tag = pair.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     let snowflakes = pair.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
     Load::all_go_on(&of_tag)?;
     pair.fail_over()?;

@@ -42,7 +42,7 @@ fn round(cluster: &Cluster, tag: &str, time: Duration, hangs: bool) -> Result<Du
     let mut client = cluster.session()?;
     let mut taken = vec![next(&mut client, tag)?];
     let paused = hangs.then(|| cluster.registry.pause()).transpose()?;
-    let timed = cluster.nodes[0].time_calls(tag, SESSIONS, if hangs { time } else { time / 2 })?;
+    let timed = cluster.nodes[0].time_calls(tag, SESSIONS, if hangs { time } else { time / 4 })?;
     if hangs {
         becomes(&mut client, NAME, "failing")?;
     }

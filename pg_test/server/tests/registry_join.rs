@@ -167,7 +167,7 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
         workers.push(status::<i32>(&mut client, "worker_id")?);
         next(&mut client, "t")?;
         becomes(&mut client, NAME, "up")?;
-        loads.push(node.load(2)?);
+        loads.push(node.load(1)?);
     }
     workers.sort_unstable();
     assert_eq!(workers, [0, 1, 2], "the lowest that are free");

@@ -64,7 +64,7 @@ fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again() -> Result
     let mut registries = registries(true)?;
     let (nodes, mut clients): (Vec<_>, Vec<_>) =
         [joined(&registries)?, joined(&registries)?].into_iter().unzip();
-    let loads = nodes.iter().map(|node| node.load_of_tag("t", 2)).collect::<Result<Vec<_>>>()?;
+    let loads = nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     Load::all_go_on(&loads)?;
     for number in [0, 1] {
         used_again(&registries[number])?;

@@ -51,13 +51,19 @@ impl Pair {
 
 #[test]
 fn three_nodes_under_load_follow_the_new_primary_and_share_no_id() -> Result<()> {
-    let mut pair = pair("step => 100, max_step => 10000", 3)?;
+    let mut pair = pair("step => 100, max_step => 1000", 3)?;
     let of_tag = pair.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     let snowflakes = pair.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
     Load::all_go_on(&of_tag)?;
     pair.fail_over()?;
     Load::all_go_on(&of_tag)?;
-    // The former primary takes writes, too, but nobody follows it.
+    for node in &pair.nodes {
+        let mut client = node.connect("postgres")?;
+        wait::until(PATIENCE, "the node to hear of the new primary", || {
+            Ok((registry_status::<i32>(&mut client, NAME, "timeline")? == 2).then_some(()))
+        })?;
+    }
+    // The former primary takes writes, too, but nobody who has heard of the new one follows it.
     pair.primary.start_again()?;
     let version = pair.primary.version("t")?;
     pair.standby.end_nodes_sessions()?;

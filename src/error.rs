@@ -1,6 +1,6 @@
 //! Errors as Postgres reports them: the core's kinds get their SQLSTATEs here, and nowhere else.
 
-use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
@@ -71,6 +71,15 @@ pub fn io(error: &std::io::Error) -> PgSqlErrorCode {
 pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
     ErrorReport::new(code, message.into(), function_name!()).set_detail(detail)
+}
+
+/// What an error said that was caught.
+pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
+    match error {
+        CaughtError::PostgresError(report)
+        | CaughtError::ErrorReport(report)
+        | CaughtError::RustPanic { ereport: report, .. } => report,
+    }
 }
 
 /// An error of SPI's that is no SQL error.

@@ -2,9 +2,9 @@
 
 use super::guc;
 use super::wait::{self, Event};
+use crate::error::caught;
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
-use pgrx::pg_sys::panic::CaughtError;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
 use std::ffi::{CStr, c_int};
@@ -211,9 +211,7 @@ pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, Failed> {
         .catch_others(|error| {
             // SAFETY: as in the server's own workers after an error.
             unsafe { pg_sys::AbortCurrentTransaction() };
-            let (CaughtError::PostgresError(report)
-            | CaughtError::ErrorReport(report)
-            | CaughtError::RustPanic { ereport: report, .. }) = error;
+            let report = caught(error);
             Err(Failed { code: report.sql_error_code() as i32, message: report.message().to_owned() })
         })
         .execute()

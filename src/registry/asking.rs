@@ -2,10 +2,12 @@
 
 use super::NoAnswer;
 use super::call::{Caller, options};
-use crate::error::spi;
+use crate::error::{caught, spi};
+use crate::pg::catalog::Source;
+use crate::segment::failure::TagFailure;
 use crate::settings;
 use crate::store::registry::Site;
-use pgrx::pg_sys::panic::{CaughtError, ErrorReport};
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
 use snowflake_ids_core::reservation::Unfit;
@@ -21,9 +23,7 @@ pub type Checked<T> = Result<T, Box<ErrorReport>>;
 pub fn ask(caller: &mut Caller, server: &str, seen: Option<&wire::Registry>, ask: Ask) -> Checked<Answer> {
     let options = PgTryBuilder::new(|| Ok(options(server)))
         .catch_others(|error| {
-            let (CaughtError::PostgresError(report)
-            | CaughtError::ErrorReport(report)
-            | CaughtError::RustPanic { ereport: report, .. }) = error;
+            let report = caught(error);
             let hint = report.hint().unwrap_or(NoAnswer::NoServer(String::new()).hint());
             let detail = report.detail().unwrap_or_default();
             Err(refusal(report.sql_error_code(), server, report.message(), detail, hint))
@@ -66,7 +66,11 @@ pub fn unfit_row(server: &str, tag: &str, unfit: Unfit) -> Box<ErrorReport> {
     refusal(NOT_READY, server, &why, &unfit.detail(), &unfit.hint(tag))
 }
 
-/// An error of SPI's.
-pub fn of_spi(error: &SpiError) -> Box<ErrorReport> {
-    Box::new(spi(error))
+/// Runs SQL on the tables of this database, with the rights of their owner.
+///
+/// # Errors
+/// There is no extension; those of SPI.
+pub fn here<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Checked<T> {
+    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
+    source.as_owner(work).map_err(|error| Box::new(spi(&error)))
 }

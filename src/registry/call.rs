@@ -47,7 +47,7 @@ impl Caller {
     /// # Errors
     /// [`NoAnswer`].
     pub fn ask(&mut self, site: &Site, ask: Ask, limit: Duration) -> Result<Answer, NoAnswer> {
-        let entry = registries::entry(server::database(), site.position, &site.server);
+        let entry = entry(site);
         let started = uptime();
         if let Some(entry) = entry {
             entry.asked();
@@ -153,6 +153,11 @@ fn connect(hosts: &[Options], first: usize, deadline: Duration) -> Result<(Conne
         }
     }
     Err(NoAnswer::Failed(failure))
+}
+
+/// What is known of a registry of this database; None where there is no place for it.
+pub fn entry(site: &Site) -> Option<&'static Entry> {
+    registries::entry(server::database(), site.position, &site.server)
 }
 
 /// libpq's options for a foreign server, with the user mapping of the extension's owner. Only within a transaction; what

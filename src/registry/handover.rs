@@ -1,10 +1,9 @@
 //! Handing tags over from one table of tags to another, so that none goes on below what the other has given.
 
-use super::asking::{Checked, ask_site, garbled, of_spi, unfit_row};
+use super::asking::{Checked, ask_site, garbled, here, unfit_row};
 use super::call::Caller;
 use crate::pg::catalog::Source;
 use crate::pg::text::to_utf8;
-use crate::segment::failure::TagFailure;
 use crate::segment::place;
 use crate::store::registry::{self as store, Site};
 use serde::Deserialize;
@@ -19,9 +18,7 @@ use std::collections::BTreeSet;
 /// # Errors
 /// A registry can't be asked, or a tag's row is not fit for it.
 pub fn hand_over() -> Checked<()> {
-    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
-    let ours = || Ok((store::sites()?, store::tags()?, store::received_tags()?));
-    let (sites, tags, received) = source.as_owner(ours).map_err(|error| of_spi(&error))?;
+    let (sites, tags, received) = here(|| Ok((store::sites()?, store::tags()?, store::received_tags()?)))?;
     let mut caller = Caller::default();
     let mut rows = Vec::new();
     if sites.len() > 1 {
@@ -33,7 +30,7 @@ pub fn hand_over() -> Checked<()> {
     rows.extend(tags);
     rows.extend(received);
     // What transactions handed out and rolled back.
-    let floors = place::floors(source).into_iter();
+    let floors = Source::find().map(place::floors).into_iter().flatten();
     rows.extend(floors.filter_map(|(tag, floor)| row_of(&to_utf8(tag.as_bytes())?, floor)));
     sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
 }
@@ -74,14 +71,10 @@ fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Ve
 /// # Errors
 /// Those of SPI.
 pub fn take_back() -> Checked<()> {
-    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
-    let ours = || Ok((store::sites()?, store::received_tags()?));
-    let (sites, received) = source.as_owner(ours).map_err(|error| of_spi(&error))?;
+    let (sites, received) = here(|| Ok((store::sites()?, store::received_tags()?)))?;
     let names: BTreeSet<String> = received.iter().filter_map(|row| name_of(row)).collect();
-    let take = |rows: &[&RawValue]| {
-        let all = || rows.iter().try_for_each(|row| store::hand_over(row, None).map(drop));
-        source.as_owner(all).map_err(|error| of_spi(&error))
-    };
+    let take =
+        |rows: &[&RawValue]| here(|| rows.iter().try_for_each(|row| store::hand_over(row, None).map(drop)));
     let mut caller = Caller::default();
     for site in &sites {
         match tags_of(&mut caller, site, None) {
@@ -113,8 +106,7 @@ fn name_of(row: &RawValue) -> Option<String> {
 /// # Errors
 /// A registry can't be asked, or the tag's row is not fit for it.
 pub fn seed(tag: &str, highest: i64) -> Checked<()> {
-    let source = Source::find().ok_or_else(|| Box::new(TagFailure::NoTable.into()))?;
-    let sites = source.as_owner(store::sites).map_err(|error| of_spi(&error))?;
+    let sites = here(store::sites)?;
     // One that starts over would give the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();

@@ -19,11 +19,10 @@ use crate::pg::catalog::{self, Source};
 use crate::pg::clock::uptime;
 use crate::pg::shmem::generator::{Shared, shared};
 use crate::pg::shmem::leases::{Leases, leases};
-use crate::pg::shmem::registries;
 use crate::pg::worker::{Errand, Failed};
 use crate::pg::{database, guc, random, server, worker};
 use crate::registry::NoAnswer;
-use crate::registry::call::Caller;
+use crate::registry::call::{self, Caller};
 use crate::registry::serve;
 use crate::settings;
 use crate::store::registry::{self as sites, Site};
@@ -218,7 +217,7 @@ impl Registry<'_> {
         };
         let away = |no_answer| Trouble::Away(site.server.clone(), no_answer);
         // One that did not answer just now would cost its whole time limit again.
-        if let Some(entry) = registries::entry(server::database(), site.position, &site.server)
+        if let Some(entry) = call::entry(site)
             && roster::until_due(&[entry.health()], uptime(), true).is_some_and(|due| !due.is_zero())
         {
             return Err(away(NoAnswer::Before("it has given no answer just before".to_owned())));

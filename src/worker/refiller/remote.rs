@@ -7,14 +7,13 @@ use super::job::Job;
 use super::{RETRY, RETRY_AFTER_FAILURE};
 use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
-use crate::pg::server;
-use crate::pg::shmem::registries::{self, Entry};
+use crate::pg::shmem::registries::Entry;
 use crate::pg::shmem::segments::Segments;
 use crate::pg::tag::TagText;
 use crate::pg::text::to_utf8;
 use crate::pg::worker::{self, Failed};
 use crate::registry::NoAnswer;
-use crate::registry::call::Caller;
+use crate::registry::call::{Caller, entry};
 use crate::segment::slot::Trouble;
 use crate::settings;
 use crate::store::registry::{self as store, Site};
@@ -340,10 +339,6 @@ fn errands<'a>(jobs: &[&'a Job]) -> Vec<Errand<'a>> {
 
 fn healths(sites: &[Site]) -> Vec<Health> {
     sites.iter().map(|site| entry(site).map(Entry::health).unwrap_or_default()).collect()
-}
-
-fn entry(site: &Site) -> Option<&'static Entry> {
-    registries::entry(server::database(), site.position, &site.server)
 }
 
 /// A transaction here, with the rights of the tables' owner.

@@ -24,6 +24,8 @@ mod change;
 mod fault;
 #[path = "registries/guards.rs"]
 mod guards;
+#[path = "simulation/leave_out.rs"]
+mod leave_out;
 #[path = "registries/ledger.rs"]
 mod ledger;
 #[path = "registries/node.rs"]
@@ -36,16 +38,15 @@ mod registry;
 mod removal;
 #[path = "registries/run.rs"]
 mod run;
+#[path = "simulation/seeds.rs"]
+mod seeds;
 #[path = "registries/world.rs"]
 mod world;
 
 use guards::Guards;
 use run::{Run, Total};
+use seeds::setting;
 use world::{SECOND, World};
-
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
-}
 
 #[test]
 fn no_two_nodes_get_one_id_and_service_resumes() {

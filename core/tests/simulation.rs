@@ -16,6 +16,8 @@ mod faults;
 mod file;
 #[path = "simulation/guards.rs"]
 mod guards;
+#[path = "simulation/leave_out.rs"]
+mod leave_out;
 #[path = "simulation/ledger.rs"]
 mod ledger;
 #[path = "simulation/registrar.rs"]
@@ -26,6 +28,8 @@ mod registry;
 mod removal;
 #[path = "simulation/run.rs"]
 mod run;
+#[path = "simulation/seeds.rs"]
+mod seeds;
 #[path = "simulation/server.rs"]
 mod server;
 #[path = "simulation/sessions.rs"]
@@ -35,10 +39,7 @@ mod world;
 
 use guards::Guards;
 use run::{Run, Total};
-
-fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
-}
+use seeds::setting;
 
 #[test]
 fn no_id_is_issued_twice_and_service_resumes() {

@@ -32,17 +32,4 @@ pub enum Guard {
 }
 
 /// What a run keeps to: everything, or all but one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Guards {
-    removed: Option<Guard>,
-}
-
-impl Guards {
-    pub fn without(guard: Guard) -> Self {
-        Self { removed: Some(guard) }
-    }
-
-    pub fn keep(self, guard: Guard) -> bool {
-        self.removed != Some(guard)
-    }
-}
+pub type Guards = super::leave_out::Guards<Guard>;

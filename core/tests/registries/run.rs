@@ -3,11 +3,10 @@
 use super::fault::FAULTS;
 use super::guards::Guards;
 use super::registry::Trouble;
+use super::seeds;
 use super::world::{Event, SECOND, World};
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 /// Within this time everybody has ids again.
 const RECOVERY: u64 = 75 * SECOND;
@@ -113,23 +112,7 @@ pub struct Total {
 impl Total {
     /// Runs these seeds on all cores.
     pub fn of(seeds: Range<u64>, guards: Guards) -> Self {
-        let next = AtomicU64::new(seeds.start);
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let work = || {
-            let mut total = Self::default();
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds.end {
-                    return total;
-                }
-                total = total.and(&Self::of_one(seed, &Run::new(seed, guards)));
-            }
-        };
-        let totals: Vec<Self> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
-        });
-        totals.iter().fold(Self::default(), Self::and)
+        seeds::sum(seeds, |seed| Self::of_one(seed, &Run::new(seed, guards)), Self::and)
     }
 
     fn of_one(seed: u64, run: &Run) -> Self {

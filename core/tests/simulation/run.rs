@@ -2,13 +2,12 @@
 
 use super::faults::{FAULTS, Faults};
 use super::guards::Guards;
+use super::seeds;
 use super::server::{HORIZON, SECOND};
 use super::world::{BEGIN, Cost, Event, Scope, World};
 use snowflake_ids_core::Layout;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 /// What came of one seed.
 pub struct Run {
@@ -130,35 +129,19 @@ pub struct Total {
 impl Total {
     /// Runs these seeds on all cores.
     pub fn of(seeds: Range<u64>, guards: Guards) -> Self {
-        let next = AtomicU64::new(seeds.start);
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let work = || {
-            let mut total = Self::default();
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds.end {
-                    return total;
-                }
-                total.add(seed, &Run::new(seed, guards));
-            }
-        };
-        let totals: Vec<Self> = thread::scope(|scope| {
-            let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
-        });
-        totals.iter().fold(Self::default(), Self::and)
+        seeds::sum(seeds, |seed| Self::of_one(seed, &Run::new(seed, guards)), Self::and)
     }
 
-    fn add(&mut self, seed: u64, run: &Run) {
-        self.runs += 1;
-        self.servers += run.world.servers.len() as u64;
-        self.ids += run.world.ledger.issued;
-        self.twice += run.twice();
-        self.silent += run.silent.len() as u64;
-        self.faults.add(&run.world.faults);
-        if !run.is_good() {
-            self.bad += 1;
-            self.first_bad = Some(self.first_bad.map_or(seed, |first| first.min(seed)));
+    fn of_one(seed: u64, run: &Run) -> Self {
+        Self {
+            runs: 1,
+            servers: run.world.servers.len() as u64,
+            ids: run.world.ledger.issued,
+            twice: run.twice(),
+            silent: run.silent.len() as u64,
+            bad: u64::from(!run.is_good()),
+            first_bad: Some(seed).filter(|_| !run.is_good()),
+            faults: run.world.faults.clone(),
         }
     }
 

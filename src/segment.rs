@@ -7,11 +7,13 @@
 //! | [`slot`] | what all sessions share of one |
 //! | [`place`] | who has which slot |
 //! | [`own`] | tags that this transaction has changed |
+//! | [`privilege`] | who may do what with one |
 
 pub mod failure;
 pub mod held;
 pub mod own;
 pub mod place;
+pub mod privilege;
 pub mod slot;
 
 use crate::error::Unready;
@@ -27,6 +29,7 @@ use failure::TagFailure;
 use held::Held;
 use slot::Slot;
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::privilege::Action;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
@@ -53,6 +56,7 @@ fn take_at_once(held: &Held) -> Result<(&'static Slot, Taken), Miss> {
 /// The next id of a tag.
 pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, TagFailure> {
     let (tag, segments) = ready(function, bytes)?;
+    privilege::to_take(&tag)?;
     match take_own(segments, &tag)? {
         Some((taken, _)) => Ok(taken.range.first),
         None => take(segments, &tag).map(|(_, taken)| taken.range.first),
@@ -62,6 +66,7 @@ pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, TagFailure> {
 /// The next number of a tag, in the tag's format.
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFailure> {
     let (tag, segments) = ready(function, bytes)?;
+    privilege::to_take(&tag)?;
     if let Some((taken, row)) = take_own(segments, &tag)? {
         return Ok(held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first));
     }
@@ -72,6 +77,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFail
 /// The last id of a tag that this session got.
 pub fn last(bytes: &[u8]) -> Result<i64, TagFailure> {
     let tag = tag::checked(bytes).map_err(TagFailure::BadTag)?;
+    privilege::check(&tag, Action::Look)?;
     held::find(bytes).and_then(Held::last).ok_or(TagFailure::NoLast(TagText(tag).shown()))
 }
 
@@ -107,6 +113,8 @@ fn take_own(segments: &'static Segments, tag: &Tag) -> Result<Option<(Taken, Row
 fn take(segments: &'static Segments, tag: &Tag) -> Result<(&'static Slot, Taken), TagFailure> {
     let held = held::hold(tag);
     loop {
+        // Again each time, for while a place is looked for, the server may have told of a change.
+        held.set_permit(privilege::to_take(tag)?);
         match take_at_once(held) {
             Ok(found) => return Ok(found),
             Err(Miss::Gone) => find_place(segments, held, tag)?,

@@ -15,6 +15,17 @@ mod registry;
 mod segment;
 mod state;
 mod status;
+mod tag;
 mod text;
 pub mod time;
 mod worker;
+
+pgrx::extension_sql!(
+    "
+/* Nothing that others could have put into a schema of theirs is found from here on. The control file names the schema
+   pg_catalog, so that the server does the same for every script. */
+SET LOCAL search_path = pg_catalog, pg_temp;
+",
+    name = "search_path",
+    bootstrap
+);

@@ -34,3 +34,16 @@ pub trait Explain: Display {
         None
     }
 }
+
+/// How many characters of somebody else's text a message quotes.
+pub const EXCERPT_CHARS: usize = 128;
+
+/// A piece of somebody else's text, fit to stand in a message: at most [`EXCERPT_CHARS`] characters, without control characters.
+pub fn excerpt(text: &str) -> String {
+    let mut letters = text.chars().map(|letter| if letter.is_control() { '?' } else { letter });
+    let mut cut: String = letters.by_ref().take(EXCERPT_CHARS).collect();
+    if letters.next().is_some() {
+        cut.push_str("...");
+    }
+    cut
+}

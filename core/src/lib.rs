@@ -18,6 +18,7 @@
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`encode`] | ids as text |
 //! | [`terms`] | what a tag's row says of its ids |
+//! | [`privilege`] | what a role may do with a tag |
 //! | [`reservation`] | reserving the next ids of a tag |
 //! | [`wire`] | what servers and a registry say to each other |
 //! | [`roster`] | which of several registries to ask next |
@@ -43,6 +44,7 @@ pub mod hosts;
 pub mod id;
 pub mod layout;
 pub mod lease;
+pub mod privilege;
 pub mod request;
 pub mod reservation;
 pub mod roster;

@@ -62,6 +62,17 @@ impl Source {
         unsafe { pg_sys::get_rel_namespace(self.0) != pg_sys::InvalidOid }
     }
 
+    /// Its oid.
+    pub fn oid(self) -> pg_sys::Oid {
+        self.0
+    }
+
+    /// Has all sessions find it anew once the transaction commits, with what they know of its tags.
+    pub fn announce(self) {
+        // SAFETY: within a transaction.
+        unsafe { pg_sys::CacheInvalidateRelcacheByRelid(self.0) };
+    }
+
     /// As a plain number.
     pub fn number(self) -> u32 {
         self.0.to_u32()
@@ -93,9 +104,10 @@ impl Source {
         let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
         guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
         let done = work();
-        // SAFETY: what was begun and read above.
+        // SAFETY: what was begun and read above. As where a function with settings of its own ends: what `work` set for the
+        // rest of the transaction stays.
         unsafe {
-            pg_sys::AtEOXact_GUC(false, nest_level);
+            pg_sys::AtEOXact_GUC(true, nest_level);
             pg_sys::SetUserIdAndSecContext(user, context);
         }
         done

@@ -7,7 +7,7 @@
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::nullable::Nullable;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
-use pgrx::{PgTryBuilder, pg_sys};
+use pgrx::{IntoDatum, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_int};
 
@@ -91,5 +91,34 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
         // SAFETY: as above.
         let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
         bytes.map(|bytes| Self(String::from_utf8_lossy(bytes))).into()
+    }
+}
+
+/// A text argument that is handed on to SQL as it came, and not read.
+pub struct TextAsIs(pg_sys::Datum);
+
+impl_sql_translatable!(TextAsIs, arg_only = "text");
+
+// SAFETY: declared as text, and used as one; it lives as long as the call.
+unsafe impl<'fcx> ArgAbi<'fcx> for TextAsIs {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { arg.unbox_arg_using_from_datum() }.unwrap_or(pg_sys::Datum::null()))
+    }
+
+    unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
+        // SAFETY: as above.
+        let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
+        datum.map(Self).into()
+    }
+}
+
+impl IntoDatum for TextAsIs {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        Some(self.0)
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
     }
 }

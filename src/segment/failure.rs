@@ -12,6 +12,7 @@ use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::privilege::{Action, Privilege};
 use snowflake_ids_core::terms::{Exhausted, TagError};
 use std::time::Duration;
 
@@ -24,6 +25,15 @@ pub enum TagFailure {
     NoTag,
     /// No tag can be called that.
     BadTag(TagError),
+    /// The role has not the right to.
+    Denied {
+        /// The tag.
+        tag: String,
+        /// What it wanted to do.
+        action: Action,
+        /// Its name.
+        role: String,
+    },
     /// There is no such tag.
     Unknown(String),
     /// The tag has no ids left.
@@ -76,6 +86,7 @@ impl From<TagFailure> for ErrorReport {
             TagFailure::Unready(unready, function) => unready.report(function),
             TagFailure::NoTag => error::bad_argument("tag must not be null", "Ids belong to a tag."),
             TagFailure::BadTag(wrong) => explained(&wrong),
+            TagFailure::Denied { tag, action, role } => denied(&tag, action, &role),
             TagFailure::Unknown(tag) => unknown(&tag),
             TagFailure::Exhausted(tag, exhausted) => report(
                 Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
@@ -122,6 +133,28 @@ impl From<TagFailure> for ErrorReport {
             TagFailure::Spi(error) => error::spi(&error),
         }
     }
+}
+
+fn denied(tag: &str, action: Action, role: &str) -> ErrorReport {
+    if action == Action::Own {
+        return report(
+            Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            format!("must be owner of segment tag \"{tag}\""),
+            format!("Role \"{}\" neither owns it nor manages tags.", legible(role)),
+            "Ask whoever owns it, or manages the tags of this database.".to_owned(),
+        );
+    }
+    let wanted = if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name();
+    report(
+        Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("permission denied for segment tag \"{tag}\""),
+        format!("Role \"{}\" does not have privilege {wanted} on it.", legible(role)),
+        legible(&format!(
+            "Whoever owns it or manages tags can grant it: SELECT snowflake_ids.segment_grant({}, {}, '{wanted}').",
+            pgrx::spi::quote_literal(tag),
+            pgrx::spi::quote_literal(role),
+        )),
+    )
 }
 
 fn unknown(tag: &str) -> ErrorReport {

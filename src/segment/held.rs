@@ -1,7 +1,9 @@
 //! What this session knows of tags: where their buffers are, and which ids it got.
 
+use super::privilege::Permit;
 use super::slot::Slot;
 use crate::pg::process::PerProcess;
+use crate::pg::role;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::segment::{Miss, Taken};
@@ -17,9 +19,16 @@ pub struct Held {
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
     /// looked up.
     place: Cell<Option<(&'static Slot, u64)>>,
+    /// Who may take ids: [`NOBODY`] where that has to be looked up, [`ANYONE`], or one role.
+    permit: Cell<u32>,
     last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
 }
+
+/// No role has this oid.
+const NOBODY: u32 = 0;
+/// No role has this one either: oids are given out from below, and wrap before it.
+const ANYONE: u32 = u32::MAX;
 
 type Map = FxHashMap<&'static [u8], &'static Held>;
 
@@ -35,13 +44,36 @@ impl Held {
     /// Takes one id out of the buffers.
     ///
     /// # Errors
-    /// [`Miss`]; [`Miss::Gone`] also where the place has to be looked up.
+    /// [`Miss`]; [`Miss::Gone`] also where the place or the role's rights have to be looked up.
     #[inline]
     pub fn take(&self) -> Result<(&'static Slot, Taken), Miss> {
-        let (slot, incarnation) = self.place.get().ok_or(Miss::Gone)?;
+        let (slot, incarnation) = self.place.get().filter(|_| self.is_permitted()).ok_or(Miss::Gone)?;
         let taken = slot.segment.take(incarnation, NonZeroU32::MIN, &SystemClock)?;
         self.last.set(Some(taken.range.first));
         Ok((slot, taken))
+    }
+
+    /// Whether the current role is known to be allowed to take ids.
+    #[inline]
+    fn is_permitted(&self) -> bool {
+        let permit = self.permit.get();
+        permit == ANYONE || permit == role::current().to_u32()
+    }
+
+    /// What is known of who may take ids, if it allows the current role to.
+    pub fn permit(&self) -> Option<Permit> {
+        self.is_permitted().then(|| match self.permit.get() {
+            ANYONE => Permit::Anyone,
+            role => Permit::Role(role.into()),
+        })
+    }
+
+    /// Notes who may take ids.
+    pub fn set_permit(&self, permit: Permit) {
+        self.permit.set(match permit {
+            Permit::Anyone => ANYONE,
+            Permit::Role(role) => role.to_u32(),
+        });
     }
 
     /// Whether its buffers are known and not used up.
@@ -108,6 +140,7 @@ pub fn hold(tag: &Tag) -> &'static Held {
     let held: &'static Held = Box::leak(Box::new(Held {
         tag: tag.as_bytes().into(),
         place: Cell::new(None),
+        permit: Cell::new(NOBODY),
         last: Cell::new(None),
         format: RefCell::new(None),
     }));
@@ -115,11 +148,23 @@ pub fn hold(tag: &Tag) -> &'static Held {
     held
 }
 
-/// Forgets where all buffers are: the table of tags was changed or dropped.
+/// Forgets where all buffers are, and who may take from them: the table of tags was changed or dropped, or rights were.
 pub fn forget_places() {
+    for_all(|held| {
+        held.set_place(None);
+        held.permit.set(NOBODY);
+    });
+}
+
+/// Forgets who may take ids: a role was changed.
+pub fn forget_permits() {
+    for_all(|held| held.permit.set(NOBODY));
+}
+
+fn for_all(action: impl Fn(&Held)) {
     if let Some(all) = &*HELD.borrow() {
         for held in all.values() {
-            held.set_place(None);
+            action(held);
         }
     }
 }

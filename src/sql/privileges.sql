@@ -1,7 +1,98 @@
-/* Changing anything is for the extension's owner, who may pass it on; looking at the state is for everybody. */
+/* What everybody may call: functions that look for themselves who is calling, and those that only tell. The rest is for the
+   extension's owner, who may pass it on. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION snowflake_ids.status(), snowflake_ids_internal.segment_slots(),
-    snowflake_ids_internal.timeline(), snowflake_ids_internal.registry_health(integer) TO PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_ids_internal TO PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids.status(),
+    snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
+    snowflake_ids.segment_drop(text),
+    snowflake_ids.segment_set(text, numeric, boolean),
+    snowflake_ids.segment_raise(text, bigint),
+    snowflake_ids.segment_grant(text, text, text),
+    snowflake_ids.segment_revoke(text, text, text),
+    snowflake_ids.has_segment_privilege(text, text),
+    snowflake_ids_internal.segment_slots(),
+    snowflake_ids_internal.timeline(),
+    snowflake_ids_internal.registry_health(integer)
+TO PUBLIC;
+
+/* Administration in parts. What each takes stands here, and nowhere else. */
+CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object, o.privileges
+    FROM (VALUES
+        ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.worker', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
+    ) AS o (of_part, object, privileges)
+    WHERE o.of_part = administration_objects.part;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(part, 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'The parts are tags, registry and state.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.administration_change(statement text, part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object_name text;
+    object_privileges text;
+BEGIN
+    IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
+        RAISE EXCEPTION 'administration cannot be granted to public' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is for roles that are trusted with it.',
+            HINT = 'Name a role.';
+    END IF;
+    FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+    LOOP
+        EXECUTE format(statement, object_privileges, object_name, role);
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role)
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_grant IS
+    'has a role administer a part of the extension: tags, registry or state';
+
+CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role)
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
+    'takes a part of the administration of the extension away from a role';
+
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
+    snowflake_ids_internal.administration_change(text, text, name),
+    snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
+
+/* The owner of the database manages its tags, and can dump and restore it. Which worker ids are leased to whom, and which
+   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
+DO $$
+DECLARE
+    owner name := CASE WHEN current_setting('server_version_num')::integer >= 140000 THEN 'pg_database_owner'
+        ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
+BEGIN
+    PERFORM snowflake_ids.administration_grant('tags', owner);
+    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker, snowflake_ids.registry, snowflake_ids.received TO %I', owner);
+END
+$$;
+
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';

@@ -42,7 +42,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'worker', 'registry', 'received'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker', 'registry', 'received'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_keep_from_replication', name);
@@ -50,6 +50,29 @@ BEGIN
     END LOOP;
 END
 $$;
+
+/* A database's owner restores what was dumped. Which worker ids are leased to whom, and how far ids came from a registry, is not
+   the owner's to say: the server finds out anew. Which registry counts, an administrator says. */
+CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'registry' THEN
+        RAISE EXCEPTION 'permission denied to set the registry of this database' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),
+            HINT = 'Restore as a superuser, or have an administrator call snowflake_ids.use_registry afterwards.';
+    END IF;
+    RAISE NOTICE 'a row of snowflake_ids.% is not restored', TG_TABLE_NAME USING
+        DETAIL = 'It takes a superuser.';
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER worker_keep_from_restore BEFORE INSERT ON snowflake_ids.worker FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.worker', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registry FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.registry', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
 /* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
@@ -87,7 +110,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     former snowflake_ids.registry[];
 BEGIN
@@ -128,7 +151,7 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
     'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.registry_lock();
     IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN

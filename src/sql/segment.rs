@@ -49,6 +49,7 @@ mod snowflake_ids_internal {
     use crate::segment::failure::TagFailure;
     use crate::segment::own::{self, Change};
     use crate::segment::place;
+    use crate::segment::privilege;
     use crate::segment::slot::{Slot, Trouble};
     use crate::sql::time;
     use pgrx::heap_tuple::PgHeapTuple;
@@ -57,7 +58,8 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::Clock;
     use snowflake_ids_core::clock::micros;
-    use snowflake_ids_core::directory::Tag;
+    use snowflake_ids_core::directory::{Key, Tag};
+    use snowflake_ids_core::privilege::Action;
     use snowflake_ids_core::segment::Shelf;
     use snowflake_ids_core::serial::{Format, Reset};
     use snowflake_ids_core::terms::{Terms, forecast};
@@ -214,7 +216,10 @@ mod snowflake_ids_internal {
         for (place, slot) in segments.slots.iter().enumerate() {
             // Let go before anything is made of it that could fail.
             let key = segments.directory.read().get(place).copied();
-            let Some(key) = key.filter(|key| key.database == here || all) else { continue };
+            let seen = |key: &Key| {
+                if key.database == here { privilege::allows(&key.tag, Action::Look) } else { all }
+            };
+            let Some(key) = key.filter(seen) else { continue };
             let shelves = slot.segment.shelves();
             let (current, next) = (shelves.current, shelves.next);
             let supplies = &slot.supplies;
@@ -286,6 +291,7 @@ extension_sql_file!(
         snowflake_ids_internal::segment_forced,
         snowflake_ids_internal::segment_slots,
         snowflake_ids_internal::timeline,
+        "tags",
         "status_view"
     ]
 );

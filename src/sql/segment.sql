@@ -29,6 +29,51 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
+/* Tags that are open to those alone who have privileges on them. A table of its own: it restores even where a role of the next
+   one is missing, and what was restricted is not open then. */
+CREATE TABLE snowflake_ids.segment_restricted (
+    tag text COLLATE "C" PRIMARY KEY
+);
+COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that take privileges to be used; others are open to everybody';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
+
+/* Rights of this database's roles, also on tags that are a registry's. Roles are dumped by their names. */
+CREATE TABLE snowflake_ids.segment_privilege (
+    tag        text COLLATE "C" NOT NULL,
+    grantee    regrole          NOT NULL,
+    privileges text             NOT NULL,
+    PRIMARY KEY (tag, grantee)
+);
+COMMENT ON TABLE snowflake_ids.segment_privilege IS 'who may do what with restricted segment tags';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege', '');
+
+CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_restricted
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
+CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
+
+/* Privileges go with their tag, whoever deletes or renames it. */
+CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = OLD.tag;
+        DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = OLD.tag;
+    ELSE
+        UPDATE snowflake_ids.segment_privilege AS p SET tag = NEW.tag WHERE p.tag = OLD.tag;
+        UPDATE snowflake_ids.segment_restricted AS r SET tag = NEW.tag WHERE r.tag = OLD.tag;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER segment_follow AFTER DELETE ON snowflake_ids.segment
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_follow();
+CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.segment_follow();
+
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
@@ -119,8 +164,9 @@ CREATE FUNCTION snowflake_ids.segment_create(
     max_value   bigint  DEFAULT 9223372036854775807,
     reset       text    DEFAULT NULL,
     time_zone   text    DEFAULT 'UTC',
-    format      text    DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    format      text    DEFAULT NULL,
+    owner       name    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
@@ -136,20 +182,25 @@ BEGIN
             ERRCODE = 'duplicate_object',
             HINT = 'Change it with snowflake_ids.segment_alter, or move it with snowflake_ids.segment_set.';
     END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag';
+COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
 
-CREATE FUNCTION snowflake_ids.segment_alter(
+/* The functions from here on run with the rights of the tables' owner, after who called was checked: src/sql/tag.rs. */
+CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
-    step        bigint DEFAULT NULL,
-    max_step    bigint DEFAULT NULL,
-    increment   bigint DEFAULT NULL,
-    remainder   bigint DEFAULT NULL,
-    description text   DEFAULT NULL,
-    max_value   bigint DEFAULT NULL,
-    time_zone   text   DEFAULT NULL,
-    format      text   DEFAULT NULL
+    step        bigint,
+    max_step    bigint,
+    increment   bigint,
+    remainder   bigint,
+    description text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    owner       name
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
@@ -169,11 +220,13 @@ BEGIN
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
 
-CREATE FUNCTION snowflake_ids.segment_drop(tag text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_drop(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.segment_check_home();
@@ -183,7 +236,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 
 /* The first day of the period that a dated tag is in now; null of others. */
 CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
@@ -231,7 +283,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_ids.segment_set(tag text, value numeric, force boolean DEFAULT false) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_set(tag text, value numeric, force boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     target   bigint := snowflake_ids_internal.segment_bigint('value', value);
@@ -250,10 +302,8 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_forced(tag) WHERE force;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_set IS
-    'moves a segment tag, like setval: the next id is the first above the value';
 
-CREATE FUNCTION snowflake_ids.segment_raise(tag text, value bigint) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.segment_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
@@ -266,10 +316,104 @@ BEGIN
     RETURN target;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_raise IS
-    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
 
-CREATE VIEW snowflake_ids.segment_status AS
+/* The role of a name; 0 for PUBLIC, which no role can be called. */
+CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role);
+BEGIN
+    IF role IS NULL THEN
+        RAISE EXCEPTION 'role must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a role, or public.';
+    ELSIF found_role IS NULL AND lower(role) <> 'public' THEN
+        RAISE EXCEPTION 'role "%" does not exist', role USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'Privileges are granted to roles of this server, or to public.',
+            HINT = 'Create it with CREATE ROLE, or correct its name.';
+    END IF;
+    RETURN coalesce(found_role, 0);
+END
+$$;
+
+/* Notes that a tag takes privileges from now on; whether it did not before. Its row, where it has one here, stays meanwhile. */
+CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag FOR KEY SHARE;
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
+    END IF;
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_add_privileges(tag text, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES ($1, $2, $3)
+    ON CONFLICT (tag, grantee) DO UPDATE
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_remove_privileges(tag text, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_ids.segment_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', $3)
+    WHERE p.tag = $1 AND p.grantee = $2;
+    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 AND p.grantee = $2 AND p.privileges = ''
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_set_owner(tag text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner is a role.',
+            HINT = format('To open it to everybody: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_restrict(tag);
+    PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
+    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag;
+    PERFORM snowflake_ids_internal.segment_add_privileges(tag, new_owner, 'OWNER');
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_grant(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
+        RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
+            DETAIL = 'From now on it takes privileges to use it.',
+            HINT = format('To open it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_revoke(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF grantee = 0 THEN
+        PERFORM snowflake_ids_internal.segment_restrict(tag);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag) THEN
+        RAISE NOTICE 'segment tag "%" is open to every role', tag USING
+            DETAIL = 'Nothing was revoked.',
+            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
+END
+$$;
+
+CREATE VIEW snowflake_ids.segment_status WITH (security_barrier) AS
 WITH slots AS (
     SELECT d.datname, d.datname = current_database() AS here, slot.*
     FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
@@ -281,10 +425,11 @@ SELECT current_database() AS database, coalesce(s.tag::text, slot.tag) AS tag, s
        coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
        coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble
 FROM snowflake_ids.segment AS s FULL JOIN own AS slot ON slot.tag = s.tag
+WHERE snowflake_ids.has_segment_privilege(coalesce(s.tag, slot.tag), 'SELECT')
 UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble
 FROM slots
 WHERE NOT here;
-COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags, and what was done with them since the server started';
+COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and what was done with them since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;

@@ -31,7 +31,7 @@ CREATE FUNCTION snowflake_ids.worker_release(
     worker_id      integer,
     datacenter_id  integer DEFAULT NULL,
     holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     datacenter integer;

@@ -1,6 +1,8 @@
-//! What `pg_dump` writes goes on, in another database, above every id it knew.
+//! What `pg_dump` writes goes on, in another database, above every id it knew, and for those alone who may take ids.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, ids, programs, sql};
 
@@ -9,12 +11,16 @@ const TERMS: &str = "select tag || ': ' || row(start, step, max_step, increment,
     description, reset, time_zone, format)::text from snowflake_ids.segment order by tag";
 
 fn dump_and_restore(server: &Server, options: &[&str]) -> Result<()> {
-    let dump = programs::output(server.command("pg_dump").args(options).arg("postgres"))?;
+    dump_and_restore_as(server, "postgres", "postgres", options)
+}
+
+fn dump_and_restore_as(server: &Server, user: &str, database: &str, options: &[&str]) -> Result<()> {
+    let dump = programs::output(server.command("pg_dump").env("PGUSER", user).args(options).arg(database))?;
     let file = server.socket_folder().join("dump.sql");
     std::fs::write(&file, dump)?;
     let mut psql = server.command("psql");
-    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy", "--file"]).arg(file);
-    programs::output(&mut psql).map(drop)
+    psql.env("PGUSER", user).args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy"]);
+    programs::output(psql.arg("--file").arg(file)).map(drop)
 }
 
 #[test]
@@ -67,5 +73,90 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()>
     dump_and_restore(&server, &["--data-only"])?;
     let after = next(&mut copy, "t")?;
     assert!(after > before[4], "{after} after {before:?}");
+    Ok(())
+}
+
+/// A database of a role that is no superuser, in which a superuser created the extension, with tags and rights.
+fn shop(server: &Server) -> Result<Client> {
+    let mut client = server.connect("postgres")?;
+    client.batch_execute("create role keeper login; create role alice login; create role bob login")?;
+    client.batch_execute("create database shop owner keeper")?;
+    let mut client = server.connect("shop")?;
+    client.batch_execute(
+        "create extension snowflake_ids;
+         select snowflake_ids.segment_create('open'), snowflake_ids.segment_create('invoices');
+         select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE, SELECT');
+         set role keeper;
+         create table t (id bigint primary key default segment_nextval('open'))",
+    )?;
+    // The lease of this server's worker id is in the first database with the extension.
+    sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.worker")?, 1);
+    Ok(client)
+}
+
+fn may_take(server: &Server, role: &str) -> Result<bool> {
+    let mut client = server.connect("copy")?;
+    client.batch_execute(&format!("set role {role}"))?;
+    match next(&mut client, "invoices") {
+        Ok(_) => Ok(true),
+        Err(error) => {
+            let code = error.downcast_ref::<postgres::Error>().and_then(|error| error.code().cloned());
+            ensure!(code == Some(SqlState::INSUFFICIENT_PRIVILEGE), "{error:?}");
+            Ok(false)
+        }
+    }
+}
+
+#[test]
+fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    let mut client = shop(&server)?;
+    let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
+    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
+    dump_and_restore_as(&server, "keeper", "shop", &[])?;
+    let mut copy = server.connect("copy")?;
+    assert_eq!(
+        sql::column::<String>(&mut copy, TERMS)?,
+        sql::column::<String>(&mut server.connect("shop")?, TERMS)?
+    );
+    let after: i64 = sql::one(&mut copy, "insert into t default values returning id")?;
+    assert!(after > before, "{after} after {before}");
+    assert!(may_take(&server, "alice")? && may_take(&server, "keeper")? && !may_take(&server, "bob")?);
+    // Who leases which worker id is not a database owner's to say.
+    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker")?, 0);
+    copy.batch_execute("set role keeper")?;
+    for (wanted, statement) in [
+        ("permission denied for table worker", "update snowflake_ids.worker set token = 1"),
+        ("permission denied for table registry", "delete from snowflake_ids.registry"),
+        (
+            "permission denied to set the registry of this database",
+            "insert into snowflake_ids.registry values (0, 'evil', 'evil', 1)",
+        ),
+        ("permission denied for function state_reset", "select snowflake_ids.state_reset('2088-01-01')"),
+    ] {
+        assert_eq!(sql::error(&mut copy, statement)?.message(), wanted);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_restricted_stays_so_where_a_role_is_missing() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "create role alice; create role bob; select snowflake_ids.segment_create('invoices');
+         select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE')",
+    )?;
+    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
+    client.batch_execute("select snowflake_ids.segment_drop('invoices'); drop role alice")?;
+    client.batch_execute("create database copy")?;
+    let file = server.socket_folder().join("dump.sql");
+    std::fs::write(&file, dump)?;
+    let mut psql = server.command("psql");
+    let output = psql.args(["--quiet", "--no-psqlrc", "--dbname=copy", "--file"]).arg(file).output()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("role \"alice\" does not exist"), "{said}");
+    assert!(!may_take(&server, "bob")?, "a tag that was restricted is open");
     Ok(())
 }

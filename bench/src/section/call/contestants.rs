@@ -40,8 +40,9 @@ pub const NEXTVAL: usize = 8;
 pub const NEXTVAL_1000: usize = 10;
 /// Left out of the picture, where it would flatten all the others.
 pub const UUID: usize = 11;
+pub const SEGMENT_GRANTED: usize = 12;
 
-pub const CALLS: [Call; 12] = [
+pub const CALLS: [Call; 13] = [
     Call::of("a row", "1::bigint"),
     Call::by_tag("a row with a tag", "tag"),
     Call::of("snowflake_nextval()", "snowflake_nextval()").cached(1),
@@ -54,6 +55,7 @@ pub const CALLS: [Call; 12] = [
     Call::of("nextval, CACHE 32", "nextval('cache_32')"),
     Call::of("nextval, CACHE 1000", "nextval('cache_1000')"),
     Call::of("gen_random_uuid()", "gen_random_uuid()"),
+    Call::of("segment_nextval('tag'), with privileges on it", "segment_nextval('granted')"),
 ];
 
 /// Makes the tags and the table they take turns in. By the time the tags have given so many ids, the steps
@@ -63,6 +65,9 @@ pub fn prepare(session: &mut Session) -> Result<()> {
     session.execute(
         "select count(id) from generate_series(0, 99) i, segment_nextvals('tag ' || i, 100000) id",
     )?;
+    session.execute("select snowflake_ids.segment_create('granted')")?;
+    session.execute("select snowflake_ids.segment_grant('granted', 'public', 'USAGE')")?;
+    session.execute("select count(segment_nextval('granted')) from generate_series(1, 100000)")?;
     session.execute(&format!(
         "create table tagged as select 'tag ' || i % 100 as tag from generate_series(1, {ROWS}) i"
     ))?;

@@ -1,0 +1,193 @@
+-- Rights on single tags, and administration in parts.
+CREATE ROLE alice;
+CREATE ROLE bob;
+CREATE ROLE team;
+CREATE ROLE clerk;
+CREATE ROLE carol IN ROLE team;
+\set VERBOSITY default
+SELECT snowflake_ids.segment_create(t) FROM unnest(ARRAY['open', 'invoices', 'shared']) AS t \g /dev/null
+
+-- Open to everybody until something is granted.
+SET ROLE bob;
+SELECT segment_nextval('open'), segment_nextval('invoices');
+SELECT snowflake_ids.segment_set('open', 100);
+SELECT snowflake_ids.segment_raise('open', 100);
+SELECT snowflake_ids.segment_alter('open', step => 1);
+SELECT snowflake_ids.segment_drop('open');
+SELECT snowflake_ids.segment_grant('open', 'bob', 'ALL');
+SELECT snowflake_ids.segment_create('own');
+RESET ROLE;
+
+-- USAGE takes ids; whoever got some before does not any more.
+SELECT snowflake_ids.segment_grant('invoices', 'alice', 'USAGE');
+SET ROLE bob;
+SELECT segment_nextval('invoices');
+SELECT segment_nextvals('invoices', 2);
+SELECT segment_nextval_text('invoices');
+SELECT segment_currval('invoices');
+SELECT segment_nextval('open');
+SELECT tag FROM snowflake_ids.segment_status ORDER BY tag;
+SET ROLE alice;
+SELECT segment_nextval('invoices'), segment_currval('invoices');
+SELECT snowflake_ids.segment_set('invoices', 100);
+SELECT tag FROM snowflake_ids.segment_status ORDER BY tag;
+RESET ROLE;
+
+-- SELECT looks, UPDATE moves and takes.
+SELECT snowflake_ids.segment_grant('invoices', 'bob', 'select');
+SET ROLE bob;
+SELECT segment_currval('invoices');
+SELECT segment_nextval('invoices');
+SELECT tag FROM snowflake_ids.segment_status WHERE tag = 'invoices';
+RESET ROLE;
+SELECT snowflake_ids.segment_grant('invoices', 'bob', 'UPDATE');
+SET ROLE bob;
+SELECT snowflake_ids.segment_set('invoices', 5000);
+SELECT segment_nextval('invoices');
+SELECT snowflake_ids.segment_raise('invoices', 6000);
+SELECT segment_nextval('invoices');
+SELECT snowflake_ids.segment_alter('invoices', step => 1);
+RESET ROLE;
+SELECT tag, grantee, privileges FROM snowflake_ids.segment_privilege ORDER BY 1, 2;
+
+-- Taken away again; what a plan or a session remembers does not help.
+PREPARE take AS SELECT segment_nextval('invoices');
+SET ROLE bob;
+EXECUTE take;
+RESET ROLE;
+SELECT snowflake_ids.segment_revoke('invoices', 'bob', 'ALL');
+SET ROLE bob;
+EXECUTE take;
+RESET ROLE;
+SELECT snowflake_ids.segment_revoke('invoices', 'alice', 'USAGE');
+SET ROLE alice;
+SELECT segment_nextval('invoices');
+RESET ROLE;
+-- Administrators stay, and PUBLIC can be let in.
+EXECUTE take;
+SELECT snowflake_ids.segment_grant('invoices', 'public', 'USAGE');
+SET ROLE alice;
+SELECT segment_nextval('invoices') > 0 AS takes;
+RESET ROLE;
+DEALLOCATE take;
+
+-- By membership, which counts as it is now.
+SELECT snowflake_ids.segment_grant('shared', 'team', 'USAGE');
+SET ROLE carol;
+SELECT segment_nextval('shared');
+RESET ROLE;
+REVOKE team FROM carol;
+SET ROLE carol;
+SELECT segment_nextval('shared');
+RESET ROLE;
+GRANT team TO carol;
+SET ROLE carol;
+SELECT segment_nextval('shared');
+RESET ROLE;
+-- A function of another's rights takes with those.
+CREATE FUNCTION take_shared() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS $$ SELECT segment_nextval('shared') $$;
+SET ROLE bob;
+SELECT take_shared();
+SELECT segment_nextval('shared');
+RESET ROLE;
+DROP FUNCTION take_shared;
+-- Only from the commit on, and not after a rollback.
+BEGIN;
+SELECT snowflake_ids.segment_grant('shared', 'bob', 'USAGE');
+SET LOCAL ROLE bob;
+SELECT segment_nextval('shared');
+ROLLBACK;
+SET ROLE bob;
+SELECT segment_nextval('shared');
+RESET ROLE;
+
+-- An owner does with a tag what it wants.
+SELECT snowflake_ids.segment_create('of alice', owner => 'alice');
+SET ROLE bob;
+SELECT segment_nextval('of alice');
+SET ROLE alice;
+SELECT segment_nextval('of alice');
+SELECT snowflake_ids.segment_alter('of alice', step => 5);
+SELECT snowflake_ids.segment_grant('of alice', 'bob', 'usage, select');
+SET ROLE bob;
+SELECT segment_nextval('of alice');
+SELECT snowflake_ids.segment_grant('of alice', 'bob', 'UPDATE');
+SET ROLE alice;
+SELECT snowflake_ids.segment_alter('of alice', owner => 'bob');
+SELECT snowflake_ids.segment_drop('of alice');
+SET ROLE bob;
+SELECT snowflake_ids.segment_drop('of alice');
+RESET ROLE;
+-- They go with the tag.
+SELECT count(*) FROM snowflake_ids.segment_privilege WHERE tag = 'of alice';
+SELECT snowflake_ids.segment_create('of alice');
+SET ROLE carol;
+SELECT segment_nextval('of alice');
+RESET ROLE;
+SELECT snowflake_ids.segment_grant('of alice', 'alice', 'USAGE');
+UPDATE snowflake_ids.segment SET tag = 'renamed' WHERE tag = 'of alice';
+SET ROLE carol;
+SELECT segment_nextval('renamed');
+RESET ROLE;
+
+SET ROLE bob;
+SELECT snowflake_ids.has_segment_privilege('renamed', 'USAGE') AS usage,
+    snowflake_ids.has_segment_privilege('open', 'USAGE') AS open,
+    snowflake_ids.has_segment_privilege('open', 'UPDATE') AS move;
+RESET ROLE;
+
+-- Wrong arguments.
+SELECT snowflake_ids.segment_grant('nowhere', 'bob', 'USAGE');
+SELECT snowflake_ids.segment_grant('open', 'nobody', 'USAGE');
+SELECT snowflake_ids.segment_grant('open', 'bob', 'EXECUTE');
+SELECT snowflake_ids.segment_grant('open', 'bob', 'OWNER');
+SELECT snowflake_ids.segment_grant(NULL, 'bob', 'USAGE');
+SELECT snowflake_ids.segment_grant('open', NULL, 'USAGE');
+SELECT snowflake_ids.segment_grant('open', 'bob', NULL);
+SELECT snowflake_ids.segment_alter('open', owner => 'public');
+SELECT snowflake_ids.segment_revoke('open', 'bob', 'USAGE');
+SET ROLE bob;
+SELECT segment_nextval('open') > 0 AS still_open;
+RESET ROLE;
+
+-- Administration in parts.
+SELECT snowflake_ids.administration_grant('tags', 'clerk');
+SET ROLE clerk;
+SELECT snowflake_ids.segment_create('of the clerk', owner => 'bob');
+SELECT snowflake_ids.segment_drop('of the clerk');
+SELECT segment_nextval('shared') > 0 AS takes;
+SELECT snowflake_ids.state_reset('2088-01-01');
+SELECT snowflake_ids.clock_accept();
+SELECT snowflake_ids.use_registry('elsewhere');
+SELECT snowflake_ids.worker_release(1);
+SELECT snowflake_ids.administration_grant('state', 'clerk');
+SELECT count(*) FROM snowflake_ids.worker;
+RESET ROLE;
+SELECT snowflake_ids.administration_revoke('tags', 'clerk');
+SELECT snowflake_ids.administration_grant('state', 'clerk');
+SET ROLE clerk;
+SELECT snowflake_ids.clock_accept();
+SELECT snowflake_ids.segment_create('of the clerk');
+SELECT segment_nextval('shared');
+RESET ROLE;
+SELECT snowflake_ids.administration_revoke('state', 'clerk');
+SELECT snowflake_ids.administration_grant('registry', 'clerk');
+SET ROLE clerk;
+SELECT snowflake_ids.use_registry('elsewhere');
+SELECT snowflake_ids.worker_release(31);
+SELECT snowflake_ids.clock_accept();
+RESET ROLE;
+SELECT snowflake_ids.administration_revoke('registry', 'clerk');
+SELECT snowflake_ids.administration_grant('everything', 'clerk');
+SELECT snowflake_ids.administration_grant('tags', 'public');
+-- What everybody may call in the end.
+SELECT p.oid::regprocedure AS function
+FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_ids')
+  AND p.pronamespace <> 'pg_catalog'::regnamespace AND has_function_privilege('bob', p.oid, 'EXECUTE')
+ORDER BY p.oid::regprocedure::text COLLATE "C";
+
+DELETE FROM snowflake_ids.segment;
+SELECT count(*) FROM snowflake_ids.segment_restricted;
+DROP ROLE alice, bob, carol, team, clerk;

@@ -1,0 +1,224 @@
+//! Functions that change a tag. They may be called by everybody, look whether the caller may do it, and then run the
+//! functions of the same names in schema `snowflake_ids_internal` with the rights of the tables' owner.
+
+use crate::error::{bad_argument, explained, spi};
+use crate::pg::catalog::Source;
+use crate::pg::statement::Statement;
+use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::text::Text;
+use crate::segment::failure::TagFailure;
+use crate::segment::privilege;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, NUMERICOID, TEXTOID};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use pgrx::spi::{SpiError, SpiHeapTupleData};
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::privilege::{Action, Privileges};
+
+static ALTER: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)",
+    &[TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID],
+);
+static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)", &[TEXTOID]);
+static SET: Statement =
+    Statement::new("SELECT snowflake_ids_internal.segment_set($1, $2, $3)", &[TEXTOID, NUMERICOID, BOOLOID]);
+static RAISE: Statement =
+    Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);
+static GRANT: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)",
+    &[TEXTOID, TEXTOID, TEXTOID],
+);
+static REVOKE: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)",
+    &[TEXTOID, TEXTOID, TEXTOID],
+);
+
+/// A tag that the caller may change.
+struct Own {
+    source: Source,
+    tag: Tag,
+}
+
+impl Own {
+    fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, TagFailure> {
+        let tag = tag::checked(tag.ok_or(TagFailure::NoTag)?.0).map_err(TagFailure::BadTag)?;
+        let source = Source::find().ok_or(TagFailure::NoTable)?;
+        privilege::check(&tag, action)?;
+        Ok(Self { source, tag })
+    }
+
+    /// Runs a statement whose first argument is the tag.
+    fn run<'a>(
+        &self,
+        statement: &Statement,
+        others: impl IntoIterator<Item = DatumWithOid<'a>>,
+    ) -> Result<(), ErrorReport> {
+        self.first(statement, others, |_| Ok(())).map(drop)
+    }
+
+    /// The same, and reads the row that it gives.
+    fn first<'a, T>(
+        &self,
+        statement: &Statement,
+        others: impl IntoIterator<Item = DatumWithOid<'a>>,
+        read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
+    ) -> Result<Option<T>, ErrorReport> {
+        let arguments: Vec<_> = [TagText(self.tag).into()].into_iter().chain(others).collect();
+        self.source.as_owner(|| statement.first(&arguments, read)).map_err(|error| spi(&error))
+    }
+}
+
+/// Reads a list of privileges; it comes back as it is stored.
+fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
+    let list = privileges.ok_or_else(|| {
+        bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
+    })?;
+    Privileges::parse(list.as_str()).map(|list| list.to_string()).map_err(|error| explained(&error))
+}
+
+#[pg_schema]
+mod snowflake_ids {
+    use super::{
+        ALTER, Action, DROP, ErrorReport, GRANT, Own, Privileges, RAISE, REVOKE, SET, TagArg, TagFailure,
+        Text, listed, privilege, tag as tags,
+    };
+    use crate::pg::text::TextAsIs;
+    use pgrx::AnyNumeric;
+    use pgrx::prelude::*;
+
+    /// Changes a segment tag; what is null stays as it is.
+    #[allow(clippy::too_many_arguments, reason = "what a tag has")]
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_alter(
+        tag: Option<TagArg<'_>>,
+        step: default!(Option<i64>, "NULL"),
+        max_step: default!(Option<i64>, "NULL"),
+        increment: default!(Option<i64>, "NULL"),
+        remainder: default!(Option<i64>, "NULL"),
+        description: default!(Option<TextAsIs>, "NULL"),
+        max_value: default!(Option<i64>, "NULL"),
+        time_zone: default!(Option<TextAsIs>, "NULL"),
+        format: default!(Option<TextAsIs>, "NULL"),
+        owner: default!(Option<TextAsIs>, "NULL"),
+    ) -> Result<(), ErrorReport> {
+        let numbers = [step, max_step, increment, remainder].map(Into::into);
+        let rest = [description.into(), max_value.into(), time_zone.into(), format.into(), owner.into()];
+        Own::checked(tag, Action::Own)?.run(&ALTER, numbers.into_iter().chain(rest))
+    }
+
+    /// Drops a segment tag.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+        Own::checked(tag, Action::Own)?.run(&DROP, [])
+    }
+
+    /// Moves a segment tag, like setval: the next id is the first above the value.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_set(
+        tag: Option<TagArg<'_>>,
+        value: Option<AnyNumeric>,
+        force: default!(Option<bool>, false),
+    ) -> Result<(), ErrorReport> {
+        Own::checked(tag, Action::Move)?.run(&SET, [value.into(), force.into()])
+    }
+
+    /// Sees to it that the ids to come are above a value; gives the highest that counts as issued.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
+        let highest = Own::checked(tag, Action::Move)?.first(&RAISE, [value.into()], |row| row.get::<i64>(1));
+        highest.map(Option::flatten)
+    }
+
+    /// Grants privileges on a segment tag to a role, or to public.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_grant(
+        tag: Option<TagArg<'_>>,
+        role: Option<TextAsIs>,
+        privileges: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        let tag = Own::checked(tag, Action::Own)?;
+        tag.run(&GRANT, [role.into(), listed(privileges)?.into()])
+    }
+
+    /// Revokes privileges on a segment tag from a role, or from public.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_revoke(
+        tag: Option<TagArg<'_>>,
+        role: Option<TextAsIs>,
+        privileges: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        let tag = Own::checked(tag, Action::Own)?;
+        tag.run(&REVOKE, [role.into(), listed(privileges)?.into()])
+    }
+
+    /// Whether the current role has a privilege on a segment tag; of several, any.
+    #[pg_extern(stable, parallel_safe, strict)]
+    fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
+        let tag = tags::checked(tag.0).map_err(TagFailure::BadTag)?;
+        let wanted = listed(Some(privilege))?;
+        let wanted = Privileges::stored(&wanted);
+        let actions = [Action::Take, Action::Look, Action::Move];
+        Ok(actions.into_iter().any(|action| wanted.names(action) && privilege::allows(&tag, action)))
+    }
+}
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::catalog::Source;
+    use crate::pg::text::Text;
+    use pgrx::heap_tuple::PgHeapTuple;
+    use pgrx::prelude::*;
+    use pgrx::{AllocatedByPostgres, WhoAllocated};
+    use snowflake_ids_core::privilege::Privileges;
+
+    /// Some privileges with more, and without others; as they are stored.
+    #[pg_extern(immutable, parallel_safe, strict)]
+    fn segment_privileges(held: Text<'_>, more: Text<'_>, less: Text<'_>) -> String {
+        let [held, more, less] = [held, more, less].map(|list| Privileges::stored(list.as_str()));
+        held.with(more).without(less).to_string()
+    }
+
+    /// Has all sessions look for privileges anew.
+    #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
+    #[pg_trigger]
+    fn segment_privileges_changed<'a>(
+        _trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        if let Some(source) = Source::find() {
+            source.announce();
+        }
+        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+    }
+}
+
+extension_sql!(
+    "
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
+COMMENT ON FUNCTION snowflake_ids.segment_set IS
+    'moves a segment tag, like setval: the next id is the first above the value';
+COMMENT ON FUNCTION snowflake_ids.segment_raise IS
+    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+COMMENT ON FUNCTION snowflake_ids.segment_grant IS
+    'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
+    'whether the current role has a privilege on a segment tag; of several, any';
+",
+    name = "tags",
+    requires = [
+        snowflake_ids::segment_alter,
+        snowflake_ids::segment_drop,
+        snowflake_ids::segment_set,
+        snowflake_ids::segment_raise,
+        snowflake_ids::segment_grant,
+        snowflake_ids::segment_revoke,
+        snowflake_ids::has_segment_privilege,
+        snowflake_ids_internal::segment_privileges,
+        snowflake_ids_internal::segment_privileges_changed,
+        "status_view"
+    ]
+);

@@ -19,6 +19,17 @@ by_object() {
   tr '\n' '\f' | sed 's#/\* </end connected objects> \*/#\n#g' | sed 's/^\f*//' | sort | tr '\f' '\n'
 }
 
+# What a script calls must not be found in a schema that others may write to.
+pinned='SET LOCAL search_path = pg_catalog, pg_temp;'
+check_upgrades() {
+  local upgrade first
+  for upgrade in sql/snowflake_ids--*--*.sql; do
+    [[ -e $upgrade ]] || continue
+    first=$(sed -E '/^[[:space:]]*(--.*)?$/d' "$upgrade" | head -n 1)
+    [[ $first == "$pinned" ]] || fail "$upgrade must begin with: $pinned"
+  done
+}
+
 case $mode in
   --update)
     mkdir -p "$(dirname "$committed")"
@@ -28,6 +39,8 @@ case $mode in
     [[ -e $committed ]] || fail "$committed is missing. Give: make install-script"
     diff -u <(by_object <"$committed") <(generated | by_object) ||
       fail "$committed is not what the sources generate. Where that is meant, give: make install-script"
+    grep -qxF "$pinned" "$committed" || fail "$committed lacks: $pinned"
+    check_upgrades
     echo "$committed is what the sources generate"
     ;;
 esac

@@ -15,6 +15,8 @@ pub mod libpq;
 pub mod lock;
 pub mod process;
 pub mod random;
+pub mod role;
+pub mod scan;
 pub mod server;
 pub mod shmem;
 pub mod statement;

@@ -7,10 +7,11 @@ The ordering of items is not stable, it is driven by a dependency graph.
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- bootstrap
 
-/* The next id of a tag: dense, and growing from call to call of a session. */
-CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+/* Nothing that others could have put into a schema of theirs is found from here on. The control file names the schema
+   pg_catalog, so that the server does the same for every script. */
+SET LOCAL search_path = pg_catalog, pg_temp;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -18,6 +19,13 @@ VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper
 /* The next id: unique across all servers, and growing from call to call of a snowflake. */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+
+/* The next id of a tag: dense, and growing from call to call of a session. */
+CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -313,72 +321,93 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::status::snowflake_ids::status
-CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
-	"datacenter_id" INT,  /* Option < i32 > */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* String */
-	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Interval */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
+CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
 	"ids_issued" bigint,  /* i64 */
-	"full_ticks" bigint,  /* i64 */
-	"steps_back" bigint,  /* i64 */
-	"largest_step_back" interval,  /* Interval */
-	"years_left" double precision,  /* f64 */
-	"rollback" INT,  /* Option < i32 > */
-	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"reservations" bigint,  /* i64 */
-	"reserved_by_callers" bigint,  /* i64 */
-	"steps_forward" bigint,  /* i64 */
-	"clock_ahead" interval,  /* Interval */
-	"switches" bigint,  /* i64 */
-	"scope" TEXT,  /* & '_ str */
-	"lease_horizon" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"registry" TEXT,  /* Option < String > */
-	"state" TEXT  /* String */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_wrapper';
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- requires:
---   snowflake_ids::status
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
 
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
 
-CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
-COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
-GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
-GRANT SELECT ON snowflake_ids.status TO PUBLIC;
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal."segment_check"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal."segment_changed"()
+	RETURNS TRIGGER
+	LANGUAGE c
+	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -389,6 +418,14 @@ CREATE  FUNCTION snowflake_ids."state_reset"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -404,19 +441,23 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::regis
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_give_up_lease
+CREATE  FUNCTION snowflake_ids_internal."registry_give_up_lease"(
+	"server" text, /* Text < '_ > */
+	"identity" text, /* Text < '_ > */
+	"timeline" INT /* i32 */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
 CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -481,74 +522,163 @@ AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_give_up_lease
-CREATE  FUNCTION snowflake_ids_internal."registry_give_up_lease"(
-	"server" text, /* Text < '_ > */
-	"identity" text, /* Text < '_ > */
-	"timeline" INT /* i32 */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
+-- snowflake_ids::sql::status::snowflake_ids::status
+CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
+	"datacenter_id" INT,  /* Option < i32 > */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* String */
+	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Interval */
 	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
+	"full_ticks" bigint,  /* i64 */
+	"steps_back" bigint,  /* i64 */
+	"largest_step_back" interval,  /* Interval */
+	"years_left" double precision,  /* f64 */
+	"rollback" INT,  /* Option < i32 > */
+	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"reservations" bigint,  /* i64 */
+	"reserved_by_callers" bigint,  /* i64 */
+	"steps_forward" bigint,  /* i64 */
+	"clock_ahead" interval,  /* Interval */
+	"switches" bigint,  /* i64 */
+	"scope" TEXT,  /* & '_ str */
+	"lease_horizon" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"registry" TEXT,  /* Option < String > */
+	"state" TEXT  /* String */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+AS 'MODULE_PATHNAME', 'status_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+-- requires:
+--   snowflake_ids::status
+
+
+CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
+COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
+GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
+GRANT SELECT ON snowflake_ids.status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
 	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
-CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < TextAsIs > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < TextAsIs > */
+	"format" text DEFAULT NULL, /* Option < TextAsIs > */
+	"owner" text DEFAULT NULL /* Option < TextAsIs > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < TextAsIs > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < TextAsIs > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -557,17 +687,6 @@ CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /
 STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -583,19 +702,51 @@ AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal."segment_changed"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* String */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal."segment_check"()
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal."segment_privileges_changed"()
 	RETURNS TRIGGER
 	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
+	AS 'MODULE_PATHNAME', 'segment_privileges_changed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::segment_alter
+--   snowflake_ids::segment_drop
+--   snowflake_ids::segment_set
+--   snowflake_ids::segment_raise
+--   snowflake_ids::segment_grant
+--   snowflake_ids::segment_revoke
+--   snowflake_ids::has_segment_privilege
+--   snowflake_ids_internal::segment_privileges
+--   snowflake_ids_internal::segment_privileges_changed
+--   status_view
+
+
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
+COMMENT ON FUNCTION snowflake_ids.segment_set IS
+    'moves a segment tag, like setval: the next id is the first above the value';
+COMMENT ON FUNCTION snowflake_ids.segment_raise IS
+    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+COMMENT ON FUNCTION snowflake_ids.segment_grant IS
+    'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
+    'whether the current role has a privilege on a segment tag; of several, any';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -607,6 +758,7 @@ CREATE FUNCTION snowflake_ids_internal."segment_check"()
 --   snowflake_ids_internal::segment_forced
 --   snowflake_ids_internal::segment_slots
 --   snowflake_ids_internal::timeline
+--   tags
 --   status_view
 
 /* Tags, and how far their ids are reserved. What is in here is the truth: whoever has ids to give out in shared
@@ -639,6 +791,51 @@ COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period t
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
+
+/* Tags that are open to those alone who have privileges on them. A table of its own: it restores even where a role of the next
+   one is missing, and what was restricted is not open then. */
+CREATE TABLE snowflake_ids.segment_restricted (
+    tag text COLLATE "C" PRIMARY KEY
+);
+COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that take privileges to be used; others are open to everybody';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
+
+/* Rights of this database's roles, also on tags that are a registry's. Roles are dumped by their names. */
+CREATE TABLE snowflake_ids.segment_privilege (
+    tag        text COLLATE "C" NOT NULL,
+    grantee    regrole          NOT NULL,
+    privileges text             NOT NULL,
+    PRIMARY KEY (tag, grantee)
+);
+COMMENT ON TABLE snowflake_ids.segment_privilege IS 'who may do what with restricted segment tags';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege', '');
+
+CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_restricted
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
+CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
+
+/* Privileges go with their tag, whoever deletes or renames it. */
+CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = OLD.tag;
+        DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = OLD.tag;
+    ELSE
+        UPDATE snowflake_ids.segment_privilege AS p SET tag = NEW.tag WHERE p.tag = OLD.tag;
+        UPDATE snowflake_ids.segment_restricted AS r SET tag = NEW.tag WHERE r.tag = OLD.tag;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER segment_follow AFTER DELETE ON snowflake_ids.segment
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_follow();
+CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.segment_follow();
 
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
@@ -730,8 +927,9 @@ CREATE FUNCTION snowflake_ids.segment_create(
     max_value   bigint  DEFAULT 9223372036854775807,
     reset       text    DEFAULT NULL,
     time_zone   text    DEFAULT 'UTC',
-    format      text    DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+    format      text    DEFAULT NULL,
+    owner       name    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
@@ -747,20 +945,25 @@ BEGIN
             ERRCODE = 'duplicate_object',
             HINT = 'Change it with snowflake_ids.segment_alter, or move it with snowflake_ids.segment_set.';
     END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag';
+COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
 
-CREATE FUNCTION snowflake_ids.segment_alter(
+/* The functions from here on run with the rights of the tables' owner, after who called was checked: src/sql/tag.rs. */
+CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
-    step        bigint DEFAULT NULL,
-    max_step    bigint DEFAULT NULL,
-    increment   bigint DEFAULT NULL,
-    remainder   bigint DEFAULT NULL,
-    description text   DEFAULT NULL,
-    max_value   bigint DEFAULT NULL,
-    time_zone   text   DEFAULT NULL,
-    format      text   DEFAULT NULL
+    step        bigint,
+    max_step    bigint,
+    increment   bigint,
+    remainder   bigint,
+    description text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    owner       name
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
@@ -780,11 +983,13 @@ BEGIN
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
 
-CREATE FUNCTION snowflake_ids.segment_drop(tag text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_drop(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.segment_check_home();
@@ -794,7 +999,6 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 
 /* The first day of the period that a dated tag is in now; null of others. */
 CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
@@ -842,7 +1046,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION snowflake_ids.segment_set(tag text, value numeric, force boolean DEFAULT false) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.segment_set(tag text, value numeric, force boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     target   bigint := snowflake_ids_internal.segment_bigint('value', value);
@@ -861,10 +1065,8 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_forced(tag) WHERE force;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_set IS
-    'moves a segment tag, like setval: the next id is the first above the value';
 
-CREATE FUNCTION snowflake_ids.segment_raise(tag text, value bigint) RETURNS bigint
+CREATE FUNCTION snowflake_ids_internal.segment_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
@@ -877,10 +1079,104 @@ BEGIN
     RETURN target;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_raise IS
-    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
 
-CREATE VIEW snowflake_ids.segment_status AS
+/* The role of a name; 0 for PUBLIC, which no role can be called. */
+CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role);
+BEGIN
+    IF role IS NULL THEN
+        RAISE EXCEPTION 'role must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a role, or public.';
+    ELSIF found_role IS NULL AND lower(role) <> 'public' THEN
+        RAISE EXCEPTION 'role "%" does not exist', role USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'Privileges are granted to roles of this server, or to public.',
+            HINT = 'Create it with CREATE ROLE, or correct its name.';
+    END IF;
+    RETURN coalesce(found_role, 0);
+END
+$$;
+
+/* Notes that a tag takes privileges from now on; whether it did not before. Its row, where it has one here, stays meanwhile. */
+CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag FOR KEY SHARE;
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
+    END IF;
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_add_privileges(tag text, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES ($1, $2, $3)
+    ON CONFLICT (tag, grantee) DO UPDATE
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_remove_privileges(tag text, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_ids.segment_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', $3)
+    WHERE p.tag = $1 AND p.grantee = $2;
+    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 AND p.grantee = $2 AND p.privileges = ''
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_set_owner(tag text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner is a role.',
+            HINT = format('To open it to everybody: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_restrict(tag);
+    PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
+    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag;
+    PERFORM snowflake_ids_internal.segment_add_privileges(tag, new_owner, 'OWNER');
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_grant(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
+        RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
+            DETAIL = 'From now on it takes privileges to use it.',
+            HINT = format('To open it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.segment_revoke(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF grantee = 0 THEN
+        PERFORM snowflake_ids_internal.segment_restrict(tag);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag) THEN
+        RAISE NOTICE 'segment tag "%" is open to every role', tag USING
+            DETAIL = 'Nothing was revoked.',
+            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
+END
+$$;
+
+CREATE VIEW snowflake_ids.segment_status WITH (security_barrier) AS
 WITH slots AS (
     SELECT d.datname, d.datname = current_database() AS here, slot.*
     FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
@@ -892,12 +1188,13 @@ SELECT current_database() AS database, coalesce(s.tag::text, slot.tag) AS tag, s
        coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
        coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble
 FROM snowflake_ids.segment AS s FULL JOIN own AS slot ON slot.tag = s.tag
+WHERE snowflake_ids.has_segment_privilege(coalesce(s.tag, slot.tag), 'SELECT')
 UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble
 FROM slots
 WHERE NOT here;
-COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags, and what was done with them since the server started';
+COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and what was done with them since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
@@ -941,7 +1238,7 @@ CREATE FUNCTION snowflake_ids.worker_release(
     worker_id      integer,
     datacenter_id  integer DEFAULT NULL,
     holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     datacenter integer;
@@ -1037,7 +1334,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'worker', 'registry', 'received'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker', 'registry', 'received'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_keep_from_replication', name);
@@ -1045,6 +1342,29 @@ BEGIN
     END LOOP;
 END
 $$;
+
+/* A database's owner restores what was dumped. Which worker ids are leased to whom, and how far ids came from a registry, is not
+   the owner's to say: the server finds out anew. Which registry counts, an administrator says. */
+CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'registry' THEN
+        RAISE EXCEPTION 'permission denied to set the registry of this database' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),
+            HINT = 'Restore as a superuser, or have an administrator call snowflake_ids.use_registry afterwards.';
+    END IF;
+    RAISE NOTICE 'a row of snowflake_ids.% is not restored', TG_TABLE_NAME USING
+        DETAIL = 'It takes a superuser.';
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER worker_keep_from_restore BEFORE INSERT ON snowflake_ids.worker FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.worker', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registry FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.registry', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
 /* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
@@ -1082,7 +1402,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     former snowflake_ids.registry[];
 BEGIN
@@ -1123,7 +1443,7 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
     'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.registry_lock();
     IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
@@ -1856,11 +2176,102 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
 --   registries
 
 -- finalize
-/* Changing anything is for the extension's owner, who may pass it on; looking at the state is for everybody. */
+/* What everybody may call: functions that look for themselves who is calling, and those that only tell. The rest is for the
+   extension's owner, who may pass it on. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION snowflake_ids.status(), snowflake_ids_internal.segment_slots(),
-    snowflake_ids_internal.timeline(), snowflake_ids_internal.registry_health(integer) TO PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_ids_internal TO PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids.status(),
+    snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
+    snowflake_ids.segment_drop(text),
+    snowflake_ids.segment_set(text, numeric, boolean),
+    snowflake_ids.segment_raise(text, bigint),
+    snowflake_ids.segment_grant(text, text, text),
+    snowflake_ids.segment_revoke(text, text, text),
+    snowflake_ids.has_segment_privilege(text, text),
+    snowflake_ids_internal.segment_slots(),
+    snowflake_ids_internal.timeline(),
+    snowflake_ids_internal.registry_health(integer)
+TO PUBLIC;
+
+/* Administration in parts. What each takes stands here, and nowhere else. */
+CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object, o.privileges
+    FROM (VALUES
+        ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.worker', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
+    ) AS o (of_part, object, privileges)
+    WHERE o.of_part = administration_objects.part;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(part, 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'The parts are tags, registry and state.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.administration_change(statement text, part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object_name text;
+    object_privileges text;
+BEGIN
+    IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
+        RAISE EXCEPTION 'administration cannot be granted to public' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is for roles that are trusted with it.',
+            HINT = 'Name a role.';
+    END IF;
+    FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+    LOOP
+        EXECUTE format(statement, object_privileges, object_name, role);
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.administration_grant(part text, role name) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role)
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_grant IS
+    'has a role administer a part of the extension: tags, registry or state';
+
+CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role)
+$$;
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS
+    'takes a part of the administration of the extension away from a role';
+
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
+    snowflake_ids_internal.administration_change(text, text, name),
+    snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
+
+/* The owner of the database manages its tags, and can dump and restore it. Which worker ids are leased to whom, and which
+   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
+DO $$
+DECLARE
+    owner name := CASE WHEN current_setting('server_version_num')::integer >= 140000 THEN 'pg_database_owner'
+        ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
+BEGIN
+    PERFORM snowflake_ids.administration_grant('tags', owner);
+    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker, snowflake_ids.registry, snowflake_ids.received TO %I', owner);
+END
+$$;
+
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
 /* </end connected objects> */

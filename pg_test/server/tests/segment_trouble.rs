@@ -117,6 +117,6 @@ fn settings_of_the_database_do_not_keep_the_worker_from_its_work() -> Result<()>
     // The worker that has served so far connected after these settings; so does this session.
     let mut affected = server.connect("postgres")?;
     affected.batch_execute("set statement_timeout = 0")?;
-    assert_eq!(sql::one::<i64>(&mut affected, "select public.segment_nextval('good')")?, 101);
+    assert_eq!(sql::one::<i64>(&mut affected, "select segment_nextval('good')")?, 101);
     Ok(())
 }

@@ -1,0 +1,119 @@
+//! A login that may create objects in a schema on everybody's path plants functions and operators there that fit better
+//! than those of Postgres: whatever superusers do with the extension, none of them runs.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::{server::Server, sql};
+
+/// Each operator for all pairs of these types, and each function of `pg_catalog` whose arguments are others, for these. The
+/// trap notes in whose name it was called.
+const TRAPS: &str = "
+    create role mallory login;
+    grant create, usage on schema public to mallory;
+    create table public.loot (who name, what text);
+    grant insert on public.loot to public;
+    set role mallory;
+    set search_path = pg_catalog, public;
+    create function public.note(what text) returns void language plpgsql as
+        $$ begin insert into public.loot values (current_user, what); end $$;
+    do $$
+    declare
+        types regtype[] := '{bool,\"char\",name,int2,int4,int8,float8,numeric,text,varchar,oid,regclass,regproc,regrole,date,timestamptz,interval,jsonb}';
+        plain regtype[] := '{int4,int8,text,name,oid,regclass,float8,numeric,timestamptz}';
+        one regtype;
+        other regtype;
+        op record;
+        called record;
+        arguments text;
+    begin
+        foreach one in array types loop
+            foreach other in array types loop
+                execute format('create function public.trap(%1$s, %2$s) returns bool language plpgsql as
+                    $body$begin perform public.note(%3$L); return null; end$body$', one, other, pg_catalog.concat('operator on ', one, ', ', other));
+                for op in select distinct oprname from pg_catalog.pg_operator
+                    where oprname in ('=', '<>', '<', '>', '<=', '>=', '+', '-', '*', '/', '%', '||', '~~', '->', '->>', '?')
+                loop
+                    begin
+                        execute format('create operator public.%s (leftarg = %s, rightarg = %s, function = public.trap)',
+                            op.oprname, one, other);
+                    exception when others then null;
+                    end;
+                end loop;
+            end loop;
+        end loop;
+        for called in select distinct p.proname, p.pronargs from pg_catalog.pg_proc p
+            where p.pronamespace = 'pg_catalog'::regnamespace and p.pronargs between 0 and 3
+              and p.proname in ('format', 'left', 'lower', 'random', 'clock_timestamp', 'coalesce', 'greatest', 'now',
+                  'set_config', 'current_setting', 'current_database', 'pg_get_userbyid', 'array_to_string', 'unnest',
+                  'date_trunc', 'trunc', 'floor', 'quote_ident', 'quote_literal', 'starts_with', 'cardinality', 'count', 'max',
+                  'has_table_privilege', 'pg_backend_pid', 'pg_has_role', 'replace', 'octet_length', 'ceil', 'setval', 'nextval',
+                  'to_regclass', 'pg_get_expr', 'pg_get_serial_sequence', 'jsonb_build_object', 'to_jsonb', 'convert_from',
+                  'convert_to', 'jsonb_populate_record', 'pg_extension_config_dump', 'snowflake_nextval', 'segment_nextval')
+        loop
+            foreach one in array plain loop
+                arguments := (select string_agg(one::text, ', ') from generate_series(1, called.pronargs));
+                begin
+                    execute format('create function public.%I(%s) returns %s language plpgsql as
+                        $body$begin perform public.note(%L); return null; end$body$', called.proname, arguments, one,
+                        pg_catalog.concat(called.proname, '(', arguments, ')'));
+                exception when others then null;
+                end;
+            end loop;
+        end loop;
+        create function public.format(text, text, text) returns text language plpgsql as
+            'begin perform public.note(''format''); return null; end';
+        create function public.format(text, text, int8) returns text language plpgsql as
+            'begin perform public.note(''format''); return null; end';
+    end $$;
+    reset role;
+    reset search_path;";
+
+/// What superusers do with the extension.
+const USES: [&str; 22] = [
+    "create extension snowflake_ids",
+    "select snowflake_nextval()",
+    "select snowflake_ids.segment_create('a'), snowflake_ids.segment_create('b', reset => 'day', time_zone => 'Europe/Berlin')",
+    "select segment_nextval('a'), segment_nextval('b'), segment_nextval_text('b')",
+    "select snowflake_ids.segment_alter('a', step => 20), snowflake_ids.segment_set('a', 5000)",
+    "select snowflake_ids.segment_raise('a', 9000)",
+    "insert into snowflake_ids.segment (tag) values ('by hand')",
+    "update snowflake_ids.segment set max_id = 500 where tag operator(pg_catalog.=) 'by hand'",
+    "select * from snowflake_ids.segment_status",
+    "select * from snowflake_ids.status",
+    "select * from snowflake_ids.registry_status",
+    "select snowflake_ids.segment_grant('a', 'mallory', 'ALL'), snowflake_ids.segment_revoke('a', 'mallory', 'ALL')",
+    "create table rows (id bigserial primary key); insert into rows select from generate_series(1, 10)",
+    "select snowflake_ids.attach('rows', 'id')",
+    "insert into rows default values",
+    "select snowflake_ids.detach('rows', 'id')",
+    "select snowflake_ids.attach('rows', 'id', kind => 'segment')",
+    "select snowflake_ids.administration_grant('state', 'mallory'), snowflake_ids.administration_revoke('state', 'mallory')",
+    "select snowflake_ids.segment_drop('a')",
+    "select snowflake_decode(snowflake_nextval()), snowflake_encode(1, 'base62')",
+    "select snowflake_ids.use_local_registry()",
+    "drop extension snowflake_ids cascade",
+];
+
+/// Who was caught, but for the one who set the traps.
+fn caught(client: &mut Client) -> Result<Vec<String>> {
+    sql::column(
+        client,
+        "select distinct pg_catalog.concat(who, ': ', what) from public.loot where who operator(pg_catalog.<>) 'mallory'",
+    )
+}
+
+#[test]
+fn what_others_planted_in_public_never_runs() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.connect("postgres")?;
+    client.batch_execute(TRAPS)?;
+    // The traps work: without a qualified name they are what is called.
+    client.batch_execute("select pg_catalog.set_config('search_path', 'public', false); select format('%s%s', 'x'::text, 'y'::text)")?;
+    assert_eq!(caught(&mut client)?, ["postgres: format"]);
+    client.batch_execute("delete from public.loot; reset search_path")?;
+    for statement in USES {
+        client.batch_execute(statement).map_err(|error| anyhow::anyhow!("{statement}: {error:?}"))?;
+        assert_eq!(caught(&mut client)?, Vec::<String>::new(), "{statement}");
+    }
+    Ok(())
+}

@@ -1,5 +1,5 @@
 //! What is unsafe: entries written by hand, shared memory, locks, workers, transactions, SPI's plans, raw settings
-//! and arguments, clocks, libpq, and the server's own variables.
+//! and arguments, rights, relations of others, clocks, libpq, and the server's own variables.
 //!
 //! Everything outside this folder is safe code; every block in it says why it may do what it does.
 #![allow(unsafe_code, reason = "the one place for it")]
@@ -15,6 +15,7 @@ pub mod libpq;
 pub mod lock;
 pub mod process;
 pub mod random;
+pub mod relation;
 pub mod role;
 pub mod scan;
 pub mod server;

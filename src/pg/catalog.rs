@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::Once;
 
-use super::guc;
 use super::process::PerProcess;
+use super::role::{self, Settings};
 
 /// A table's oid, which is another one after the extension was dropped and created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,33 +84,10 @@ impl Source {
         unsafe { (*PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed()).rd_rel).relowner }
     }
 
-    /// Runs `work` with the rights of the table's owner, and no more: who may use a tag need not be allowed to
-    /// see the table, and triggers of its owner must not run with a worker's. Names mean what they mean in
-    /// `pg_catalog`, whatever the session's `search_path`: else its user could have functions of his own run.
+    /// Runs `work` with the rights of the table's owner, and no more (see [`role::with_rights`]): who may use a tag need not be
+    /// allowed to see the table, and triggers of its owner must not run with a worker's.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
-        let mut user = pg_sys::InvalidOid;
-        let mut context = 0;
-        #[allow(clippy::cast_possible_wrap, reason = "two low bits")]
-        let restricted =
-            (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION) as i32;
-        let owner = self.owner();
-        // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets
-        // the user, as for every error within a function of another's rights.
-        unsafe {
-            pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-            pg_sys::SetUserIdAndSecContext(owner, context | restricted);
-        }
-        // SAFETY: as above; the end of a transaction also ends the settings of all nest levels.
-        let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
-        guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
-        let done = work();
-        // SAFETY: what was begun and read above. As where a function with settings of its own ends: what `work` set for the
-        // rest of the transaction stays.
-        unsafe {
-            pg_sys::AtEOXact_GUC(true, nest_level);
-            pg_sys::SetUserIdAndSecContext(user, context);
-        }
-        done
+        role::with_rights(self.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION, Settings::Stay, work)
     }
 }
 

@@ -1,5 +1,6 @@
-//! Roles: who is calling, and what follows from membership.
+//! Roles: who is calling, what follows from membership, and running something with a role's rights and no more.
 
+use super::guc;
 use super::process::PerProcess;
 use pgrx::{pg_guard, pg_sys};
 use std::cell::Cell;
@@ -16,6 +17,11 @@ unsafe extern "C-unwind" {
 pub fn current() -> pg_sys::Oid {
     // SAFETY: reads a variable of this process.
     unsafe { GetUserId() }
+}
+
+/// Whether the current role has the privileges of another one. Only within a transaction.
+pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
+    has_rights_of(current(), role)
 }
 
 /// Whether `member` has the rights of `role` without SET ROLE. Only within a transaction.
@@ -67,4 +73,61 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
     if let Some(action) = ON_CHANGE.get() {
         action();
     }
+}
+
+/// What becomes of settings that were made for the rest of the transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settings {
+    /// They end with what was run.
+    End,
+    /// They stay, as they do where a function with settings of its own ends: where it was our own code that ran.
+    Stay,
+}
+
+/// Runs `work` with the rights of a role, and no more, as REINDEX and VACUUM run what an index computes: code of that
+/// role's can neither get the caller's rights back (SET ROLE and its like are refused, by the bit
+/// `SECURITY_RESTRICTED_OPERATION`) nor leave anything in the session. Names mean what they mean in `pg_catalog`, whatever
+/// the session's `search_path`: else its user could have functions of his own run. Only within a transaction.
+pub(super) fn with_rights<T>(
+    role: pg_sys::Oid,
+    bits: u32,
+    settings: Settings,
+    work: impl FnOnce() -> T,
+) -> T {
+    let mut user = pg_sys::InvalidOid;
+    let mut context = 0;
+    let bits = (bits | pg_sys::SECURITY_LOCAL_USERID_CHANGE).cast_signed();
+    // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets the user,
+    // as for every error within a function of another's rights. Bits of the context are only added.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+        pg_sys::SetUserIdAndSecContext(role, context | bits);
+    }
+    // SAFETY: as above; the end of a transaction also ends the settings of all nest levels.
+    let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
+    guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
+    let done = work();
+    // SAFETY: what was begun and read above.
+    unsafe {
+        pg_sys::AtEOXact_GUC(settings == Settings::Stay, nest_level);
+        pg_sys::SetUserIdAndSecContext(user, context);
+    }
+    done
+}
+
+/// Whether the current role may become another one. Only within a transaction.
+pub fn can_become(role: pg_sys::Oid) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        return pg_sys::is_member_of_role(current(), role);
+        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        return pg_sys::member_can_set_role(current(), role);
+    }
+}
+
+/// Whether row security lets the current role see everything. Only within a transaction.
+pub fn bypasses_row_security() -> bool {
+    // SAFETY: as above.
+    unsafe { pg_sys::has_bypassrls_privilege(current()) }
 }

@@ -5,6 +5,7 @@ use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTable};
 use std::cell::RefCell;
+use std::ffi::CStr;
 
 /// A statement, planned when it is first run and kept.
 pub struct Statement {
@@ -68,4 +69,16 @@ impl Statement {
             read(client.update(&*plan, None, arguments)?)
         })
     }
+}
+
+/// Runs a statement that is planned for this once, and gives the number in the first column of its first row; None where
+/// it has no row, or null.
+///
+/// # Errors
+/// Those of SPI, as where there is something else than a bigint; SQL errors are thrown.
+pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
+    Spi::connect_mut(|client| {
+        let rows = client.update(sql, Some(1), &[])?;
+        rows.into_iter().next().map_or(Ok(None), |row| row.get::<i64>(1))
+    })
 }

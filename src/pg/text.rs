@@ -9,7 +9,7 @@ use pgrx::nullable::Nullable;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use pgrx::{IntoDatum, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 
 /// A text that is right in this database: where that is not in UTF-8, letters that are not ASCII become question marks.
 pub fn legible(text: &str) -> String {
@@ -91,6 +91,27 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
         // SAFETY: as above.
         let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
         bytes.map(|bytes| Self(String::from_utf8_lossy(bytes))).into()
+    }
+}
+
+/// A statement of our own, in the database's encoding.
+pub struct Sql(pub CString);
+
+impl_sql_translatable!(Sql, arg_only = "text");
+
+// SAFETY: the argument is declared as text, which has the representation of the bytea that a byte slice is read from.
+unsafe impl<'fcx> ArgAbi<'fcx> for Sql {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: as above.
+        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
+        // Functions are STRICT, and no text holds a zero byte.
+        Self(CString::new(bytes.unwrap_or_default()).unwrap_or_default())
+    }
+
+    unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
+        // SAFETY: as above.
+        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
+        bytes.map(|bytes| Self(CString::new(bytes).unwrap_or_default())).into()
     }
 }
 

@@ -1,11 +1,101 @@
-//! Turning columns of tables into ones with our defaults, and back: written in SQL, in the files below.
+//! Turning columns of tables into ones with our defaults, and back: written in SQL, in the files below, but for what must
+//! not have the caller's rights, or must not go by names that may change hands.
 
 use pgrx::prelude::*;
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::error::bad_argument;
+    use crate::pg::relation::{self, Relation};
+    use crate::pg::role;
+    use crate::pg::statement;
+    use crate::pg::text::Sql;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use pgrx::{PgSqlErrorCode, function_name};
+
+    /// Locks a table, or one below it, against everybody until the transaction ends: by its oid, as its name may change
+    /// hands while the lock is waited for. What was known of it before has to be looked at again.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
+        let relation = found(relation)?;
+        if !role::has_privileges_of(relation.owner()) {
+            return Err(refused("must be owner of the relation"));
+        }
+        relation.lock();
+        Ok(())
+    }
+
+    /// Runs a statement as the owner of a relation, whose code it may set off. Gives the bigint in the first column of its
+    /// first row, null where there is none.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn as_owner(relation: pg_sys::Oid, statement: Sql) -> Result<Option<i64>, ErrorReport> {
+        let relation = found(relation)?;
+        // Whoever may become the owner gains nothing by this; whoever merely has the owner's privileges would.
+        if !role::has_privileges_of(relation.owner()) || !role::can_become(relation.owner()) {
+            return Err(refused("must be able to SET ROLE to the owner of the relation"));
+        }
+        let number = relation.as_owner(|| statement::number(&statement.0));
+        number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
+    }
+
+    /// Makes a sequence that is a relation's owner's, as an identity's is. Its schema must be one that the caller may create
+    /// in; the owner need not. Runs no code of anybody's.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn create_sequence_for(relation: pg_sys::Oid, statement: Sql) -> Result<pg_sys::Oid, ErrorReport> {
+        let owner = found(relation)?.owner();
+        if !role::has_privileges_of(owner) {
+            return Err(refused("must be owner of the relation"));
+        }
+        let made = relation::create_sequence(&statement.0, owner);
+        made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
+    }
+
+    /// Where a sequence is. Null where the relation is none.
+    #[pg_extern(volatile, parallel_safe, strict)]
+    fn sequence_position(
+        sequence: pg_sys::Oid,
+    ) -> Result<
+        TableIterator<'static, (name!(last_value, Option<i64>), name!(is_called, Option<bool>))>,
+        ErrorReport,
+    > {
+        let sequence = found(sequence)?;
+        if !sequence.is_readable() {
+            return Err(refused("permission denied for sequence"));
+        }
+        let position = sequence.position();
+        let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
+        Ok(TableIterator::once(row))
+    }
+
+    fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
+        Relation::find(relation).ok_or_else(|| {
+            ErrorReport::new(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                format!("relation with OID {} does not exist", relation.to_u32()),
+                function_name!(),
+            )
+        })
+    }
+
+    fn refused(message: &'static str) -> ErrorReport {
+        ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
+    }
+}
 
 extension_sql_file!(
     "attach/attach.sql",
     name = "attach_attach",
-    requires = ["segments", "registries", "segment_nextval"]
+    requires = [
+        snowflake_ids_internal::lock_relation,
+        snowflake_ids_internal::as_owner,
+        snowflake_ids_internal::create_sequence_for,
+        snowflake_ids_internal::sequence_position,
+        "segments",
+        "registries",
+        "segment_nextval"
+    ]
 );
 extension_sql_file!("attach/checks.sql", name = "attach_checks", requires = ["attach_attach"]);
 extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks"]);

@@ -1,8 +1,14 @@
 -- Adoption: turning a column that a sequence, an identity or nobody fills into one with our default, and back.
 --
 -- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
--- default. The functions run with the caller's privileges; the table must be the caller's own. They read past
--- no row security: a policy that hides rows from them is an error, as with pg_dump.
+-- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
+--
+-- The table must be the caller's own, but code that comes with it (what an index computes, a check, a policy, whatever says
+-- of itself that it is immutable) is its owner's, and a superuser may be calling. So
+-- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
+--   have owners of their own;
+-- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs nobody's code;
+-- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, drop_sequence boolean DEFAULT true) RETURNS void
@@ -28,8 +34,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", NOT drop_sequence);
-    -- Reaches partitions and children too: rows inserted into one directly get its own default.
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, "column", expression);
+    PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
     IF drop_sequence THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
@@ -56,7 +61,7 @@ BEGIN
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
     IF kind = 'none' THEN
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, "column");
+        PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);

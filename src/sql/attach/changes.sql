@@ -30,6 +30,21 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
 
+-- Of partitions and children too: rows inserted into one directly get its own default.
+CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+BEGIN
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', member, attribute, change));
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.set_default IS
+    'changes a column''s default in a table and in those below it';
+
 -- An identity's sequence goes with it. To keep it is to make another of the same name and course.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -38,6 +53,7 @@ DECLARE
     sequence regclass;
     sequence_name text;
     course record;
+    made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
         -- Looked up one by one: with a partitioned table's identity go those of its partitions.
@@ -45,10 +61,11 @@ BEGIN
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute);
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute));
         IF keep_sequence THEN
-            PERFORM snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
-            PERFORM setval(sequence_name, course.last_value, course.is_called);
+            made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
+            PERFORM snowflake_ids_internal.set_sequence(made, course.last_value, course.is_called);
         END IF;
     END LOOP;
 END
@@ -56,19 +73,20 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
     'turns identity columns of a table and of those below it into plain ones';
 
--- Belongs to the table's owner, as it must to be owned by a column, whoever is calling.
+-- Belongs to the table's owner from the beginning, as it must to be owned by a column, whoever is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
-RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    table_owner name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
-BEGIN
-    EXECUTE format('CREATE SEQUENCE %s %s', sequence_name, options);
-    EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', sequence_name, table_owner);
-    EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name, relation, attribute);
-    RETURN sequence_name::regclass;
-END
+RETURNS regclass LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s OWNED BY %s.%I',
+        sequence_name, options, snowflake_ids_internal.qualified_name(relation), attribute))::regclass
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
+
+CREATE FUNCTION snowflake_ids_internal.set_sequence(sequence regclass, last_value bigint, is_called boolean) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.as_owner(sequence,
+        format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.set_sequence IS 'moves a sequence';
 
 CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -80,7 +98,7 @@ BEGIN
         WHERE s.owner IS NOT NULL
     LOOP
         BEGIN
-            EXECUTE format('DROP SEQUENCE %s', owned);
+            PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
         EXCEPTION WHEN dependent_objects_still_exist THEN
             GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
             RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, as others use it', owned), DETAIL = users;
@@ -101,8 +119,8 @@ BEGIN
             snowflake_ids_internal.free_sequence_name(relation, attribute), '');
     END IF;
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)',
-        relation, attribute, sequence);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute,
+        format('SET DEFAULT nextval(%L::regclass)', sequence::oid));
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
@@ -121,18 +139,23 @@ BEGIN
                 attribute, relation),
             HINT = format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, attribute);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kept IS NULL THEN
         SELECT NULL AS options INTO course;
     ELSE
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
+    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
         '(' || course.options || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
-    IF kept IS NOT NULL THEN
-        PERFORM setval(sequence, course.last_value, course.is_called);
+    IF sequence IS NULL THEN
+        RAISE object_in_use USING
+            MESSAGE = format('the schema of relation "%s" was renamed meanwhile', relation),
+            HINT = 'Try again.';
+    ELSIF kept IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
     END IF;
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
     PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
@@ -144,10 +167,11 @@ COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column a
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := pg_get_serial_sequence(relation::text, attribute);
+    kept regclass := (SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
 BEGIN
     IF kept IS NOT NULL THEN
-        EXECUTE format('ALTER SEQUENCE %s AS bigint', kept);
+        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS bigint', kept));
     END IF;
     RETURN kept;
 END
@@ -192,7 +216,7 @@ BEGIN
     IF terms.seqincrement > 0 AND snowflake_ids_internal.highest_number(sequence) < highest THEN
         following := terms.seqstart
             + ceil((highest::numeric + 1 - terms.seqstart) / terms.seqincrement) * terms.seqincrement;
-        PERFORM setval(sequence, following::bigint, false);
+        PERFORM snowflake_ids_internal.set_sequence(sequence, following::bigint, false);
     END IF;
 END
 $$;

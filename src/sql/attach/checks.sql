@@ -37,13 +37,16 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
 
 -- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
--- for each other. From here to the commit nobody inserts between the largest id and the new default.
+-- for each other. From here to the commit nobody inserts between the largest id and the new default, and nobody makes a
+-- view of a table, gives it away, or puts another below it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    locked text;
+    locked regclass[] := '{}';
+    members regclass[];
+    member regclass;
 BEGIN
-    PERFORM snowflake_ids_internal.check_table(relation);
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
@@ -51,19 +54,27 @@ BEGIN
                 current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- A lock is taken by name, and the name may change hands while we wait for it.
+    -- Until there is none below that is not locked.
     LOOP
-        locked := relation::text;
-        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', locked);
-        EXIT WHEN relation::text = locked;
+        members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
+        EXIT WHEN members <@ locked;
+        FOREACH member IN ARRAY members LOOP
+            CONTINUE WHEN member = ANY (locked);
+            PERFORM snowflake_ids_internal.check_table(member, 'r', 'p', 'f');
+            PERFORM snowflake_ids_internal.lock_relation(member);
+        END LOOP;
+        locked := locked || members;
     END LOOP;
+    -- While we waited for a lock all of it may have changed.
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
     'locks a table and all below it against reading and writing until the transaction ends';
 
--- A foreign table is refused: others may insert where it really is, and it can't be locked against them.
-CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass) RETURNS void
+-- A foreign table is refused, but as a partition: others may insert where it really is, and it can't be locked against them.
+CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     class pg_class;
@@ -72,7 +83,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_table USING
             MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF class.relkind NOT IN ('r', 'p') THEN
+    ELSIF class.relkind <> ALL (kinds) THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
@@ -82,7 +93,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_table IS 'fails unless this is a table of the caller''s';
+COMMENT ON FUNCTION snowflake_ids_internal.check_table IS
+    'fails unless this is a table of the caller''s, and of one of these kinds';
 
 CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -71,7 +71,7 @@ BEGIN
         s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
         CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
     INTO options FROM pg_sequence s WHERE s.seqrelid = sequence;
-    EXECUTE format('SELECT last_value, is_called FROM %s', sequence) INTO last_value, is_called;
+    SELECT p.last_value, p.is_called INTO last_value, is_called FROM snowflake_ids_internal.sequence_position(sequence) p;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
@@ -107,7 +107,8 @@ DECLARE
     numbered bigint;
     tagged bigint;
 BEGIN
-    EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO stored;
+    SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
+    FROM snowflake_ids_internal.table_and_below(relation) b;
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged

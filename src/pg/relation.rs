@@ -1,0 +1,175 @@
+//! Tables and sequences of others, met by their oids: names may change hands while a lock is waited for.
+
+use super::role::{self, Settings};
+use pgrx::{PgList, pg_sys};
+use std::ffi::CStr;
+use std::num::NonZeroUsize;
+
+/// A relation, as the catalog has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Relation {
+    oid: pg_sys::Oid,
+    owner: pg_sys::Oid,
+    is_sequence: bool,
+    is_temporary: bool,
+}
+
+/// Where a sequence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The number it gave last, or gives next.
+    pub last_value: i64,
+    /// Whether it gave it.
+    pub is_called: bool,
+}
+
+impl Relation {
+    /// The relation of an oid, as far as this transaction sees; None where there is none. Only within a transaction.
+    pub fn find(oid: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: within a transaction. A row of the cache is the struct, and read before it is let go.
+        unsafe {
+            #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
+            let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as _, oid.into());
+            if row.is_null() {
+                return None;
+            }
+            let class: &pg_sys::FormData_pg_class = &*pg_sys::GETSTRUCT(row).cast();
+            let found = Self {
+                oid,
+                owner: class.relowner,
+                is_sequence: class.relkind.cast_unsigned() == pg_sys::RELKIND_SEQUENCE,
+                is_temporary: class.relpersistence.cast_unsigned() == pg_sys::RELPERSISTENCE_TEMP,
+            };
+            pg_sys::ReleaseSysCache(row);
+            Some(found)
+        }
+    }
+
+    /// Who owns it.
+    pub fn owner(&self) -> pg_sys::Oid {
+        self.owner
+    }
+
+    /// Locks it against everybody until the transaction ends. It may be gone then, or another's.
+    pub fn lock(&self) {
+        // SAFETY: within a transaction, at whose end the lock goes.
+        unsafe { pg_sys::LockRelationOid(self.oid, pg_sys::AccessExclusiveLock.cast_signed()) };
+    }
+
+    /// Runs `work` with its owner's rights: see [`role::with_rights`]. Where the caller may see all rows, FORCE ROW LEVEL
+    /// SECURITY does not hide them from the owner either. What an owner does with a temporary table of his own is not
+    /// restricted: a restricted operation can't make the sequences that belong to one.
+    pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut bits = 0;
+        if !(self.is_temporary && self.owner == role::current()) {
+            bits |= pg_sys::SECURITY_RESTRICTED_OPERATION;
+        }
+        if role::bypasses_row_security() {
+            bits |= pg_sys::SECURITY_NOFORCE_RLS;
+        }
+        role::with_rights(self.owner, bits, Settings::End, work)
+    }
+
+    /// Whether the caller may read it.
+    pub fn is_readable(&self) -> bool {
+        #[allow(clippy::cast_lossless, reason = "a type of the server's")]
+        let select = pg_sys::ACL_SELECT as pg_sys::AclMode;
+        // SAFETY: within a transaction; the oid is a relation's.
+        let allowed = unsafe { pg_sys::pg_class_aclcheck(self.oid, role::current(), select) };
+        allowed == pg_sys::AclResult::ACLCHECK_OK
+    }
+
+    /// Where a sequence is; None where this is none. Not by a SELECT, which takes a name: a view of that name, put there
+    /// while a lock is waited for, would run its owner's code.
+    pub fn position(&self) -> Option<Position> {
+        if !self.is_sequence {
+            return None;
+        }
+        // SAFETY: as above. What is opened is what is closed; a sequence has one row, of three columns that are never
+        // null, and stays one as long as it is open.
+        unsafe {
+            let lock = pg_sys::AccessShareLock.cast_signed();
+            let sequence = pg_sys::try_relation_open(self.oid, lock);
+            if sequence.is_null() {
+                return None;
+            }
+            let (nothing, no_keys) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let scan = pg_sys::systable_beginscan(sequence, pg_sys::InvalidOid, false, nothing, 0, no_keys);
+            let row = pg_sys::systable_getnext(scan);
+            let column = |number| {
+                let number = NonZeroUsize::new(number).filter(|_| !row.is_null())?;
+                pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att)
+            };
+            let position = column(1).zip(column(3)).map(|(last_value, is_called)| Position {
+                last_value: last_value.value().cast_signed() as i64,
+                is_called: is_called.value() != 0,
+            });
+            pg_sys::systable_endscan(scan);
+            pg_sys::relation_close(sequence, lock);
+            position
+        }
+    }
+}
+
+/// Runs a CREATE SEQUENCE with the caller's rights, and has what it makes be `owner`'s from the beginning, as for an
+/// identity: nobody has to give it away by its name. Gives its oid; None where this is another statement.
+pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: within a transaction. The parser's nodes live as long as the call, and are what their tags say.
+    unsafe {
+        let parsed = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::pg_parse_query(statement.as_ptr()));
+        let raw = parsed.get_ptr(0).filter(|_| parsed.len() == 1)?;
+        if (*(*raw).stmt).type_ != pg_sys::NodeTag::T_CreateSeqStmt {
+            return None;
+        }
+        let create: *mut pg_sys::CreateSeqStmt = (*raw).stmt.cast();
+        (*create).ownerId = owner;
+        let mut planned = pg_sys::PlannedStmt {
+            type_: pg_sys::NodeTag::T_PlannedStmt,
+            commandType: pg_sys::CmdType::CMD_UTILITY,
+            canSetTag: true,
+            utilityStmt: create.cast(),
+            stmt_location: -1,
+            ..Default::default()
+        };
+        run_utility(&raw mut planned, statement);
+        let lock = pg_sys::NoLock.cast_signed();
+        let found = pg_sys::RangeVarGetRelidExtended((*create).sequence, lock, 0, None, std::ptr::null_mut());
+        Some(found)
+    }
+}
+
+/// Runs a statement that is no query, as if a user had sent it.
+///
+/// # Safety
+/// `planned` is one with a utility's parse tree.
+unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
+    let context = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY;
+    let (nothing, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: as above. The receiver is the server's own that throws everything away.
+    unsafe {
+        let (text, receiver) = (text.as_ptr(), pg_sys::None_Receiver);
+        #[cfg(feature = "pg13")]
+        pg_sys::ProcessUtility(
+            planned,
+            text,
+            context,
+            nothing,
+            no_environment,
+            receiver,
+            std::ptr::null_mut(),
+        );
+        #[cfg(not(feature = "pg13"))]
+        pg_sys::ProcessUtility(
+            planned,
+            text,
+            false,
+            context,
+            nothing,
+            no_environment,
+            receiver,
+            std::ptr::null_mut(),
+        );
+        // What it made is seen from here on.
+        pg_sys::CommandCounterIncrement();
+    }
+}

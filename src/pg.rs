@@ -17,7 +17,7 @@ pub mod process;
 pub mod random;
 pub mod relation;
 pub mod role;
-pub mod scan;
+pub mod rows;
 pub mod server;
 pub mod shmem;
 pub mod statement;

@@ -6,15 +6,19 @@
 //! | [`held`] | what this session knows of tags |
 //! | [`slot`] | what all sessions share of one |
 //! | [`place`] | who has which slot |
+//! | [`known`] | whether a tag exists, as far as a session can tell |
+//! | [`visit`] | waiting at the slot of a tag that nobody has found yet |
 //! | [`own`] | tags that this transaction has changed |
 //! | [`privilege`] | who may do what with one |
 
 pub mod failure;
 pub mod held;
+mod known;
 pub mod own;
 pub mod place;
 pub mod privilege;
 pub mod slot;
+mod visit;
 
 use crate::error::Unready;
 use crate::pg::catalog::{self, Source};
@@ -34,7 +38,10 @@ use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
 use snowflake_ids_core::terms::Exhausted;
+use std::cell::OnceCell;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use visit::Visit;
 
 /// The next id of a tag where nothing stands in its way; None where [`next`] has more to do. Calls nothing of the
 /// server's that can fail.
@@ -96,7 +103,7 @@ fn take_own(segments: &'static Segments, tag: &Tag) -> Result<Option<(Taken, Row
     if own::leaves_buffers(tag) {
         let held = held::hold(tag);
         if held.place().is_none() {
-            find_place(segments, held, tag)?;
+            find_place(segments, held, tag, &Patience::new())?;
         }
         if held.has_ids() {
             return Ok(None);
@@ -111,15 +118,30 @@ fn take_own(segments: &'static Segments, tag: &Tag) -> Result<Option<(Taken, Row
 
 /// Takes an id out of the buffers, and waits for one if there is none.
 fn take(segments: &'static Segments, tag: &Tag) -> Result<(&'static Slot, Taken), TagFailure> {
-    let held = held::hold(tag);
+    if let Some(held) = held::find(tag.as_bytes()) {
+        return take_with(segments, held, tag);
+    }
+    // Kept only if the tag is found: else each name that somebody tries would stay in memory.
+    let held = Held::new(tag);
+    let found = take_with(segments, &held, tag)?;
+    held::keep(held);
+    Ok(found)
+}
+
+fn take_with(
+    segments: &'static Segments,
+    held: &Held,
+    tag: &Tag,
+) -> Result<(&'static Slot, Taken), TagFailure> {
+    let patience = Patience::new();
     loop {
         // Again each time, for while a place is looked for, the server may have told of a change.
         held.set_permit(privilege::to_take(tag)?);
         match take_at_once(held) {
             Ok(found) => return Ok(found),
-            Err(Miss::Gone) => find_place(segments, held, tag)?,
+            Err(Miss::Gone) => find_place(segments, held, tag, &patience)?,
             Err(Miss::Dry | Miss::Over) => {
-                if let Some(found) = wait(held, tag)? {
+                if let Some(found) = wait(held, tag, &patience)? {
                     return Ok(found);
                 }
             }
@@ -127,10 +149,36 @@ fn take(segments: &'static Segments, tag: &Tag) -> Result<(&'static Slot, Taken)
     }
 }
 
-fn find_place(segments: &'static Segments, held: &'static Held, tag: &Tag) -> Result<(), TagFailure> {
+/// For how long a call may wait in all, from the moment on in which it first has to.
+struct Patience {
+    limit: Duration,
+    began: OnceCell<Duration>,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { limit: settings::segment_wait_timeout(), began: OnceCell::new() }
+    }
+
+    fn waited(&self) -> Duration {
+        uptime().saturating_sub(*self.began.get_or_init(uptime))
+    }
+
+    fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.waited())
+    }
+}
+
+fn find_place(
+    segments: &'static Segments,
+    held: &Held,
+    tag: &Tag,
+    patience: &Patience,
+) -> Result<(), TagFailure> {
     catalog::on_change(held::forget_places);
     let source = Source::find().ok_or(TagFailure::NoTable)?;
-    held.set_place(Some(place::look_up(segments, source, tag)?));
+    let creates = settings::segment_auto_create();
+    held.set_place(Some(place::look_up(segments, source, tag, creates, patience.left())?));
     Ok(())
 }
 
@@ -143,18 +191,18 @@ fn ask_ahead(slot: &Slot) {
 
 /// Waits for a refill. None where the tag's place has gone meanwhile, and has to be looked up again.
 #[cold]
-fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFailure> {
+fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static Slot, Taken)>, TagFailure> {
     let Some((slot, incarnation)) = held.place() else { return Ok(None) };
+    let _visit = Visit::begin(slot, incarnation);
     if own::is_quiet() {
         return Err(TagFailure::Within(TagText(*tag).shown()));
     }
-    let limit = settings::segment_wait_timeout();
-    let started = uptime();
+    let limit = patience.limit;
     // Buffers that were never filled, or were taken away, say nothing of its appetite.
     slot.waits.begin(slot.segment.shelves().current.is_some());
     slot.create.fetch_or(settings::segment_auto_create(), Relaxed);
     let mut ticket = slot.request.ask();
-    let found = slot.answered.wait(Event::Refill, limit, || {
+    let found = slot.answered.wait(Event::Refill, patience.left(), || {
         match take_at_once(held) {
             Ok(found) => return Some(Ok(Some(found))),
             // Others who were told the same may have given the place back already.
@@ -179,7 +227,7 @@ fn wait(held: &Held, tag: &Tag) -> Result<Option<(&'static Slot, Taken)>, TagFai
         None
     });
     if slot.segment.incarnation() == incarnation {
-        slot.waits.end(uptime().saturating_sub(started));
+        slot.waits.end(patience.waited());
     }
     let trouble = slot.trouble.get().or_else(worker::trouble);
     let found =

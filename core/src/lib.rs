@@ -27,6 +27,7 @@
 //! | [`step`] | how many ids to reserve next, and when |
 //! | [`request`] | asking for a refill, and being told |
 //! | [`directory`] | which buffers are which tag's |
+//! | [`places`] | who may have buffers, and who gives them up |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
 //! | [`error`] | what all errors can say |
@@ -44,6 +45,7 @@ pub mod hosts;
 pub mod id;
 pub mod layout;
 pub mod lease;
+pub mod places;
 pub mod privilege;
 pub mod request;
 pub mod reservation;

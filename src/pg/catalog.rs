@@ -34,7 +34,8 @@ impl Source {
         Self::look_up(c"worker")
     }
 
-    fn look_up(name: &CStr) -> Option<Self> {
+    /// One of the extension's tables in this database. Only within a transaction.
+    pub fn look_up(name: &CStr) -> Option<Self> {
         // SAFETY: within a transaction, as the callers are; the names are constants.
         let table = unsafe {
             let schema = pg_sys::get_namespace_oid(c"snowflake_ids".as_ptr(), true);

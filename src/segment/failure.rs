@@ -1,6 +1,6 @@
 //! Why a session got no id of a tag.
 
-use super::slot::{IDLE, Trouble, micros};
+use super::slot::{Trouble, micros};
 use crate::error::{self, Unready, ended, explained};
 use crate::pg::server;
 use crate::pg::shmem::registries;
@@ -12,6 +12,7 @@ use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::places::IDLE;
 use snowflake_ids_core::privilege::{Action, Privilege};
 use snowflake_ids_core::terms::{Exhausted, TagError};
 use std::time::Duration;
@@ -46,6 +47,13 @@ pub enum TagFailure {
     NoLast(String),
     /// All places in shared memory are in use.
     NoPlace(usize),
+    /// So many tags are being looked for that nobody has found yet, and this would be one more.
+    NoTrial {
+        /// The tag.
+        tag: String,
+        /// How many may be.
+        most: usize,
+    },
     /// The extension's table of tags is not there.
     NoTable,
     /// No refill came in time.
@@ -122,6 +130,12 @@ impl From<TagFailure> for ErrorReport {
                     human(micros(IDLE))
                 ),
                 "Raise snowflake_ids.max_segments and restart the server.".to_owned(),
+            ),
+            TagFailure::NoTrial { tag, most } => report(
+                Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+                format!("cannot look for segment tag \"{tag}\" now"),
+                format!("Calls wait for {most} other tags that were not found yet, and no more may be looked for at once."),
+                "Try again. To find those calls: SELECT pid, query FROM pg_stat_activity WHERE query ~ 'segment_nextval'.".to_owned(),
             ),
             TagFailure::NoTable => report(
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 use crate::pg::clock::SystemClock;
 
-/// What the session knows of one tag. Kept as long as the process lives.
+/// What the session knows of one tag. Of a tag that was found it is kept as long as the process lives.
 pub struct Held {
     tag: Box<[u8]>,
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
@@ -23,6 +23,8 @@ pub struct Held {
     permit: Cell<u32>,
     last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
+    /// How often something had been forgotten of all tags when this was made.
+    forgotten: u64,
 }
 
 /// No role has this oid.
@@ -33,8 +35,28 @@ const ANYONE: u32 = u32::MAX;
 type Map = FxHashMap<&'static [u8], &'static Held>;
 
 static HELD: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+/// How often something was forgotten of all tags.
+static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl Held {
+    /// Nothing yet.
+    pub fn new(tag: &Tag) -> Self {
+        Self {
+            tag: tag.as_bytes().into(),
+            place: Cell::new(None),
+            permit: Cell::new(NOBODY),
+            last: Cell::new(None),
+            format: RefCell::new(None),
+            forgotten: FORGOTTEN.get(),
+        }
+    }
+
+    /// Has all of it looked up again but for what the session got.
+    fn forget(&self) {
+        self.place.set(None);
+        self.permit.set(NOBODY);
+    }
+
     /// The tag's bytes.
     #[inline]
     pub fn tag(&self) -> &[u8] {
@@ -131,29 +153,25 @@ pub fn find(tag: &[u8]) -> Option<&'static Held> {
     HELD.borrow().as_ref()?.get(tag).copied()
 }
 
-/// What the session knows of a tag, from now on.
+/// What the session knows of a tag that there is, from now on.
 pub fn hold(tag: &Tag) -> &'static Held {
-    if let Some(held) = find(tag.as_bytes()) {
-        return held;
+    find(tag.as_bytes()).unwrap_or_else(|| keep(Held::new(tag)))
+}
+
+/// Keeps what is known of a tag that was found.
+pub fn keep(held: Held) -> &'static Held {
+    if held.forgotten != FORGOTTEN.get() {
+        held.forget();
     }
     // Never freed, so that call sites can remember it: a session uses a limited number of tags.
-    let held: &'static Held = Box::leak(Box::new(Held {
-        tag: tag.as_bytes().into(),
-        place: Cell::new(None),
-        permit: Cell::new(NOBODY),
-        last: Cell::new(None),
-        format: RefCell::new(None),
-    }));
+    let held: &'static Held = Box::leak(Box::new(held));
     HELD.borrow_mut().get_or_insert_default().insert(held.tag(), held);
     held
 }
 
 /// Forgets where all buffers are, and who may take from them: the table of tags was changed or dropped, or rights were.
 pub fn forget_places() {
-    for_all(|held| {
-        held.set_place(None);
-        held.permit.set(NOBODY);
-    });
+    for_all(Held::forget);
 }
 
 /// Forgets who may take ids: a role was changed.
@@ -162,6 +180,7 @@ pub fn forget_permits() {
 }
 
 fn for_all(action: impl Fn(&Held)) {
+    FORGOTTEN.set(FORGOTTEN.get() + 1);
     if let Some(all) = &*HELD.borrow() {
         for held in all.values() {
             action(held);

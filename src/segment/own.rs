@@ -138,7 +138,9 @@ pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFa
         return Err(TagFailure::Parallel(TagText(*tag).shown()));
     }
     // From now on nothing comes out of the buffers: they may yet get ids below these.
-    held::hold(tag).set_place(None);
+    if let Some(held) = held::find(tag.as_bytes()) {
+        held.set_place(None);
+    }
     let row = own.row_now(&name, clock)?;
     let range = row.one_after(own.issued).map_err(|exhausted| TagFailure::exhausted(tag, exhausted))?;
     let day = row.period.day;

@@ -2,11 +2,15 @@
 //! directory, and does nothing meanwhile that could fail.
 
 use super::failure::TagFailure;
-use super::slot::{IDLE, Slot};
+use super::known::{self, Known};
+use super::slot::Slot;
 use crate::pg::catalog::Source;
 use crate::pg::shmem::segments::{Segments, segments};
+use crate::pg::tag::TagText;
+use crate::pg::wait::Event;
 use crate::pg::{database, server};
 use snowflake_ids_core::directory::{Directory, Key, Tag};
+use snowflake_ids_core::places::{Claim, Occupancy, Refusal, admit, most_on_trial};
 use snowflake_ids_core::reservation::Reached;
 use snowflake_ids_core::segment::{Period, Shelves};
 use std::collections::BTreeSet;
@@ -17,27 +21,55 @@ fn key(source: Source, tag: &Tag) -> Key {
     Key { database: server::database(), source: source.number(), tag: *tag }
 }
 
-/// The tag's place, and the incarnation in which it is the tag's. It is given one if it has none.
+/// The tag's place, and the incarnation in which it is the tag's. If it has none, it is given one; a tag that may not
+/// exist, on trial, for which it may have to wait so long. `creates`: it is made where there is none.
 pub fn look_up(
     segments: &'static Segments,
     source: Source,
     tag: &Tag,
+    creates: bool,
+    limit: Duration,
 ) -> Result<(&'static Slot, u64), TagFailure> {
     let key = key(source, tag);
     if let Some(slot) = find(segments, &segments.directory.read(), &key) {
         return Ok((slot, slot.segment.incarnation()));
     }
+    let claim = match known::look(source, tag) {
+        Known::Yes => Claim::Known,
+        Known::No if !creates => return Err(TagFailure::unknown(tag)),
+        Known::No | Known::Unsure => Claim::Trial,
+    };
     let full = || TagFailure::NoPlace(segments.slots.len());
-    let slot = find_or_move_in(segments, &key).or_else(|| {
-        forget_dropped_databases(segments, database::exists);
-        find_or_move_in(segments, &key)
-    });
-    slot.map(|slot| (slot, slot.segment.incarnation())).ok_or_else(full)
+    match find_or_move_in(segments, &key, claim) {
+        Ok(place) => Ok(place),
+        Err(Refusal::Full) => {
+            forget_dropped_databases(segments, database::exists);
+            find_or_move_in(segments, &key, claim).map_err(|_| full())
+        }
+        Err(Refusal::Trials) => {
+            let again = || match find_or_move_in(segments, &key, claim) {
+                Err(Refusal::Trials) => None,
+                Err(Refusal::Full) => Some(Err(full())),
+                Ok(place) => Some(Ok(place)),
+            };
+            let most = most_on_trial(segments.slots.len());
+            let place = segments.trial_over.wait(Event::Refill, limit, again);
+            place.unwrap_or_else(|| Err(TagFailure::NoTrial { tag: TagText(*tag).shown(), most }))
+        }
+    }
 }
 
-fn find_or_move_in(segments: &'static Segments, key: &Key) -> Option<&'static Slot> {
+fn find_or_move_in(
+    segments: &'static Segments,
+    key: &Key,
+    claim: Claim,
+) -> Result<(&'static Slot, u64), Refusal> {
     let mut directory = segments.directory.write();
-    find(segments, &directory, key).or_else(|| move_in(segments, &mut directory, key))
+    let slot = match find(segments, &directory, key) {
+        Some(slot) => slot,
+        None => move_in(segments, &mut directory, key, claim)?,
+    };
+    Ok((slot, slot.segment.incarnation()))
 }
 
 /// Their tags are nobody's, however lately they were used.
@@ -52,27 +84,66 @@ fn find(segments: &'static Segments, directory: &Directory<'_>, key: &Key) -> Op
     segments.slots.get(directory.find(key)?)
 }
 
-fn move_in(segments: &'static Segments, directory: &mut Directory<'_>, key: &Key) -> Option<&'static Slot> {
-    if directory.is_full() {
-        let (place, idle) = longest_idle(segments)?;
-        if idle < IDLE {
-            return None;
-        }
-        directory.remove(place);
+fn move_in(
+    segments: &'static Segments,
+    directory: &mut Directory<'_>,
+    key: &Key,
+    claim: Claim,
+) -> Result<&'static Slot, Refusal> {
+    let occupancy = Occupancy {
+        places: segments.slots.len(),
+        has_free: !directory.is_full(),
+        on_trial: segments.on_trial.load(Relaxed),
+    };
+    let used = directory.iter().filter_map(|(place, _)| Some((place, segments.slots.get(place)?.look())));
+    if let Some(place) = admit(claim, occupancy, used)? {
+        vacate(segments, directory, place);
     }
-    let slot = segments.slots.get(directory.insert(*key)?)?;
+    let place = directory.insert(*key).ok_or(Refusal::Full)?;
+    let slot = segments.slots.get(place).ok_or(Refusal::Full)?;
     slot.hand_over(new_incarnation(segments));
-    Some(slot)
+    if claim == Claim::Trial {
+        slot.on_trial.store(true, Relaxed);
+        segments.on_trial.fetch_add(1, Relaxed);
+    }
+    Ok(slot)
+}
+
+/// Counts this process among those that wait at a place on trial; whether it is one, and still in this incarnation.
+pub fn enter(slot: &Slot, incarnation: u64) -> bool {
+    let Some(segments) = segments() else { return false };
+    let _directory = segments.directory.read();
+    let enters = slot.on_trial.load(Relaxed) && slot.segment.incarnation() == incarnation;
+    if enters {
+        slot.waiting.fetch_add(1, Relaxed);
+    }
+    enters
+}
+
+/// This process does not wait there any more. Of a place on trial, the last one to go lets go.
+pub fn go(slot: &'static Slot, incarnation: u64) {
+    let Some(segments) = segments() else { return };
+    let mut directory = segments.directory.write();
+    if !slot.on_trial.load(Relaxed) || slot.segment.incarnation() != incarnation {
+        return;
+    }
+    if slot.waiting.fetch_sub(1, Relaxed) == 1 {
+        let offset = std::ptr::from_ref(slot).addr() - segments.slots.as_ptr().addr();
+        vacate(segments, &mut directory, offset / size_of::<Slot>());
+    }
+}
+
+/// Its tag was found. With the directory locked for writing.
+pub fn end_trial(segments: &Segments, slot: &Slot) {
+    if slot.on_trial.swap(false, Relaxed) {
+        segments.on_trial.fetch_sub(1, Relaxed);
+        segments.trial_over.broadcast();
+    }
 }
 
 /// Never 0, which is what an unused slot has.
 fn new_incarnation(segments: &Segments) -> u64 {
     segments.incarnations.fetch_add(1, Relaxed) + 1
-}
-
-fn longest_idle(segments: &Segments) -> Option<(usize, Duration)> {
-    let idle = segments.slots.iter().enumerate().filter_map(|(place, slot)| Some((place, slot.idle()?)));
-    idle.max_by_key(|(_, idle)| *idle)
 }
 
 /// Does something with a tag's place, with the directory locked for writing; nothing if it has none.
@@ -140,17 +211,25 @@ pub fn leave_all(database: u32, source: Option<u32>) {
 fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
     if let Some(slot) = segments.slots.get(place) {
         directory.remove(place);
+        end_trial(segments, slot);
         // Whoever waits there finds it gone, and looks again.
         slot.hand_over(new_incarnation(segments));
+        slot.answered.broadcast();
     }
 }
 
 /// Notes an id that the transaction handed out of a row that it may yet roll back.
 pub fn raise_floor(source: Source, tag: &Tag, day: i32, id: i64) {
     let Some(segments) = segments() else { return };
+    let note = || {
+        with_place(source, tag, |slot| {
+            slot.floor.raise(day, id);
+            end_trial(segments, slot);
+        })
+    };
     // Where there is no place for it, the note is lost, and with it no more than ids of a rollback.
-    if look_up(segments, source, tag).is_ok() {
-        with_place(source, tag, |slot| slot.floor.raise(day, id));
+    if note().is_none() && find_or_move_in(segments, &key(source, tag), Claim::Known).is_ok() {
+        note();
     }
 }
 

@@ -6,11 +6,13 @@
 use super::failure::TagFailure;
 use super::held;
 use crate::pg::catalog::{Source, is_superuser};
+use crate::pg::rows::Row;
 use crate::pg::tag::TagText;
-use crate::pg::{role, scan};
+use crate::pg::{role, rows};
 use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
+use std::ffi::CStr;
 
 /// Who may do something with a tag, as far as a session found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,24 +54,30 @@ pub fn administers(role: Oid) -> bool {
     is_superuser(role) || Source::find().is_some_and(|source| role::may_update(role, source.oid()))
 }
 
+/// So is what can't be looked up.
 fn is_restricted(tag: &Tag) -> bool {
     let mut found = false;
-    scan::rows_of_tag(c"segment_restricted", c"segment_restricted_pkey", tag, |_| found = true);
-    found
+    each_row(c"segment_restricted", tag, |_| found = true).is_none() || found
 }
 
 /// What a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
 fn granted(tag: &Tag, role: Oid) -> Privileges {
     let mut grants = Vec::new();
-    scan::rows_of_tag(c"segment_privilege", c"segment_privilege_pkey", tag, |row| {
-        grants.push((row.oid(2), row.text(3)));
-    });
+    each_row(c"segment_privilege", tag, |row| grants.push((row.oid(c"grantee"), row.text(c"privileges"))));
     let theirs = grants.into_iter().filter_map(|(grantee, list)| {
         let grantee = grantee?;
         let has = grantee == InvalidOid || role::has_rights_of(role, grantee);
         list.filter(|_| has).map(|list| Privileges::stored(&list))
     });
     theirs.fold(Privileges::NONE, Privileges::with)
+}
+
+/// None where the table can't be read. Without the extension there are no rows.
+fn each_row(table: &CStr, tag: &Tag, each: impl FnMut(&Row<'_>)) -> Option<()> {
+    match Source::look_up(table) {
+        Some(table) => rows::of_tag(table, &TagText(*tag), each),
+        None => Some(()),
+    }
 }
 
 impl TagFailure {

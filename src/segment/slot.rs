@@ -9,17 +9,16 @@ mod trouble;
 
 pub use caption::Caption;
 pub use floor::Floor;
-pub use idleness::IDLE;
 pub use supplies::{Supplies, Waits};
 pub use time::micros;
 pub use trouble::{Trouble, TroubleCell};
 
 use crate::pg::condition::Condition;
 use idleness::Idleness;
-use snowflake_ids_core::request::Request;
+use snowflake_ids_core::places::Use;
+use snowflake_ids_core::request::{Answer, Request};
 use snowflake_ids_core::segment::{Segment, Shelves};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
 
 /// Everything about one tag. Takers of ids write to the first line of `segment` and to nothing else.
 #[repr(C)]
@@ -32,6 +31,11 @@ pub struct Slot {
     pub answered: Condition,
     /// Whether the tag is to be made if there is none.
     pub create: AtomicBool,
+    /// Whether nobody has found the tag yet. Changed with the directory locked for writing.
+    pub on_trial: AtomicBool,
+    /// How many calls wait for ids while it is on trial. Raised with the directory locked, lowered with it locked for
+    /// writing.
+    pub waiting: AtomicU32,
     /// What the workers know of the tag.
     pub supplies: Supplies,
     /// What befell callers.
@@ -55,6 +59,8 @@ impl Slot {
             request: Request::default(),
             answered: Condition::new(),
             create: AtomicBool::new(false),
+            on_trial: AtomicBool::new(false),
+            waiting: AtomicU32::new(0),
             supplies: Supplies::default(),
             waits: Waits::default(),
             floor: Floor::default(),
@@ -69,7 +75,13 @@ impl Slot {
     /// directory locked for writing.
     pub fn hand_over(&self, incarnation: u64) {
         self.segment.hand_over(incarnation);
+        // Whoever asked for ids of the former tag finds it gone, and looks again.
+        if let Some(ticket) = self.request.pending() {
+            self.request.answer(ticket, Answer::Supplied);
+        }
         self.create.store(false, Relaxed);
+        self.on_trial.store(false, Relaxed);
+        self.waiting.store(0, Relaxed);
         self.supplies.reset();
         self.waits.reset();
         self.floor.clear();
@@ -91,9 +103,17 @@ impl Slot {
         self.supplies.refills.load(Relaxed) == 0 && self.floor.get().is_none()
     }
 
-    /// For how long nobody has used it, as far as noticed; None while somebody waits for it.
-    pub fn idle(&self) -> Option<Duration> {
-        let free = self.request.pending().is_none() && self.floor.get().is_none();
-        free.then(|| self.idleness.look(self.segment.mark()))
+    /// What it is used for, and for how long it was not, as far as noticed.
+    pub fn look(&self) -> Use {
+        let idle = self.idleness.look(self.segment.mark());
+        if self.on_trial.load(Relaxed) {
+            Use::Trial { awaited: self.waiting.load(Relaxed) > 0 }
+        } else if self.request.pending().is_some() {
+            Use::Awaited
+        } else if self.floor.get().is_some() {
+            Use::Floor(idle)
+        } else {
+            Use::Buffers(idle)
+        }
     }
 }

@@ -185,7 +185,7 @@ impl Supervisor {
         }
         place::forget_dropped_databases(self.segments, database::may_exist);
         for slot in self.segments.slots {
-            slot.idle();
+            slot.look();
         }
     }
 }

@@ -107,3 +107,19 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
     ids::growing(&of_a)?;
     ids::growing(&of_b)
 }
+
+#[test]
+fn a_rolled_back_transaction_keeps_no_places_for_good() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.max_segments", &TAGS.to_string()).start()?;
+    let mut client = server.session()?;
+    for number in 0..=2 * TAGS {
+        create(&mut client, &format!("t{number}"), "")?;
+    }
+    client.batch_execute("begin; update snowflake_ids.segment set max_id = 100")?;
+    for number in 0..2 * TAGS {
+        assert_eq!(next(&mut client, &format!("t{number}"))?, 101);
+    }
+    client.batch_execute("rollback")?;
+    assert_eq!(next_in_time(&mut client, &format!("t{}", 2 * TAGS))?, 1);
+    Ok(())
+}

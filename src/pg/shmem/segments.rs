@@ -1,6 +1,7 @@
 //! The tags in use on this server, their buffers, and the workers that fill them, in shared memory.
 
 use super::Block;
+use crate::pg::condition::Condition;
 use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
 use crate::pg::station::Station;
@@ -9,7 +10,7 @@ use crate::settings::Config;
 use crate::worker::desk::Desk;
 use lock_api::RwLock;
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// All of it. The slices lie behind it in the same block, at the same addresses in all processes: they are
 /// forked from the postmaster that laid it out.
@@ -23,6 +24,10 @@ pub struct Segments {
     pub desks: &'static [Desk],
     /// Where the supervisor is.
     pub supervisor: Station,
+    /// How many tags are on trial. Changed with the directory locked for writing.
+    pub on_trial: AtomicUsize,
+    /// Broadcast when one of them is not any more.
+    pub trial_over: Condition,
     /// Draws the incarnations of slots: no two owners of a slot have the same.
     pub incarnations: AtomicU64,
 }
@@ -80,6 +85,8 @@ unsafe fn fill(block: *mut u8, config: &Config) {
             directory: RwLock::from_raw(LwLock::requested(For::Directory), Directory::new(entries, index)),
             desks: array(block.add(plan.desks), server::max_workers(), Desk::default),
             supervisor: Station::default(),
+            on_trial: AtomicUsize::new(0),
+            trial_over: Condition::new(),
             incarnations: AtomicU64::new(0),
         };
         block.cast::<Segments>().write(segments);

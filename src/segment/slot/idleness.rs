@@ -5,9 +5,6 @@ use crate::pg::clock::uptime;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A tag that was not used for this long may lose its place to another one.
-pub const IDLE: Duration = Duration::from_secs(10);
-
 /// When a tag was last used, found out by looking at it now and then: users don't note it, for that would cost
 /// each of them a write.
 #[derive(Default)]

@@ -4,6 +4,7 @@ use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::segments::Segments;
 use crate::pg::worker::{self, Failed};
+use crate::segment::place;
 use crate::segment::slot::{Slot, Trouble};
 use crate::settings;
 use crate::store::segment as store;
@@ -118,6 +119,7 @@ impl Job {
         if !slot.segment.publish(&reserved.supply, stamp) {
             return false;
         }
+        place::end_trial(segments, slot);
         slot.floor.pass(period.day, range.last());
         slot.trouble.clear();
         slot.format.write(&reserved.format);

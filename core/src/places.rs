@@ -1,0 +1,99 @@
+//! Who may have a place where there are fewer places than tags, and who gives one up.
+//!
+//! A tag whose row was seen has a right to a place. One that nobody has seen yet, and that may not exist, is *on
+//! trial*: it has a place only while somebody waits for its ids, of a share of the places that is small, so that
+//! whoever asks for any number of names takes no more than that. The first ids end the trial.
+
+use std::time::Duration;
+
+/// A tag that was not used for this long may lose its place to another one.
+pub const IDLE: Duration = Duration::from_secs(10);
+
+/// One of so many places may be on trial,
+const SHARE: usize = 16;
+/// and at least so many.
+const FEW: usize = 8;
+
+/// What speaks for a tag that wants a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Its row was seen.
+    Known,
+    /// It may not exist.
+    Trial,
+}
+
+/// What a place is used for. Lengths of time are those for which nobody has used it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// A tag on trial; whether somebody waits for its ids.
+    Trial {
+        /// See above.
+        awaited: bool,
+    },
+    /// Ids of a known tag are asked for.
+    Awaited,
+    /// A known tag's buffers.
+    Buffers(Duration),
+    /// A note of the ids that a transaction gave out by itself, which it may roll back or has.
+    Floor(Duration),
+}
+
+/// Why a tag gets no place now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// All places are in use.
+    Full,
+    /// As many tags as may be are on trial.
+    Trials,
+}
+
+/// How many of these places may be on trial.
+pub fn most_on_trial(places: usize) -> usize {
+    (places / SHARE).max(FEW).min(places)
+}
+
+/// What there is to go by.
+#[derive(Clone, Copy, Debug)]
+pub struct Occupancy {
+    /// How many places there are.
+    pub places: usize,
+    /// Whether one of them is nobody's.
+    pub has_free: bool,
+    /// How many tags are on trial.
+    pub on_trial: usize,
+}
+
+/// Which place a tag gets: one that is nobody's (None), or that of another tag, which loses it. `uses` are all places
+/// that are somebody's; they are only looked at where that matters.
+///
+/// # Errors
+/// [`Refusal`].
+pub fn admit(
+    claim: Claim,
+    occupancy: Occupancy,
+    uses: impl Iterator<Item = (usize, Use)>,
+) -> Result<Option<usize>, Refusal> {
+    let may_try = occupancy.on_trial < most_on_trial(occupancy.places);
+    if occupancy.has_free && (claim == Claim::Known || may_try) {
+        return Ok(None);
+    }
+    let refusal = if claim == Claim::Known || may_try { Refusal::Full } else { Refusal::Trials };
+    let least = uses.filter_map(|(place, used)| Some((worth(claim, may_try, used)?, place))).min();
+    least.map(|(_, place)| Some(place)).ok_or(refusal)
+}
+
+/// What it would cost that a place is given to a tag: the least is let go. None: it is not given away for this.
+fn worth(claim: Claim, may_try: bool, used: Use) -> Option<(u8, std::cmp::Reverse<Duration>)> {
+    let (rank, idle) = match (used, claim) {
+        (Use::Trial { awaited: false }, _) => (0, Duration::ZERO),
+        // Nothing is lost with it: whoever waits there asks again.
+        (Use::Trial { awaited: true }, Claim::Known) => (1, Duration::ZERO),
+        (Use::Buffers(idle), Claim::Known) if idle >= IDLE => (2, idle),
+        (Use::Buffers(idle), Claim::Trial) if idle >= IDLE && may_try => (2, idle),
+        // Ids that somebody saw may come again then, so all else goes first.
+        (Use::Floor(idle), Claim::Known) if idle >= IDLE => (3, idle),
+        _ => return None,
+    };
+    Some((rank, std::cmp::Reverse(idle)))
+}

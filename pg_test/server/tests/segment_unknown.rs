@@ -1,0 +1,206 @@
+//! Calls for tags that nobody has found: what they may take of the server, and what is left of them.
+
+use anyhow::{Context, Result};
+use postgres::error::SqlState;
+use postgres::{CancelToken, Client, NoTls};
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, sql, wait};
+use std::collections::BTreeSet;
+use std::fs;
+use std::thread::{self, JoinHandle};
+
+/// Of 16 places half may be for tags that nobody has found.
+const PLACES: &str = "16";
+const TRIALS: usize = 8;
+
+/// A server with tags of which some are in use: t0 to t4 of t0 to t9.
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().set("snowflake_ids.max_segments", PLACES).start()?;
+    let mut client = server.session()?;
+    for number in 0..10 {
+        create(&mut client, &format!("t{number}"), "step => 10")?;
+    }
+    for number in 0..5 {
+        assert_eq!(next(&mut client, &format!("t{number}"))?, 1);
+    }
+    Ok((server, client))
+}
+
+/// The tags that have places.
+fn places(client: &mut Client) -> Result<BTreeSet<String>> {
+    Ok(sql::column::<String>(client, "select tag from snowflake_ids_internal.segment_slots()")?
+        .into_iter()
+        .collect())
+}
+
+fn tags(numbers: std::ops::Range<u32>) -> BTreeSet<String> {
+    numbers.map(|number| format!("t{number}")).collect()
+}
+
+/// A session whose unknown tags are made, or would be, were the table not locked.
+fn creating(server: &Server) -> Result<Client> {
+    let mut client = server.connect("postgres")?;
+    client.batch_execute(
+        "set snowflake_ids.segment_auto_create = on; set snowflake_ids.segment_wait_timeout = '60s'",
+    )?;
+    Ok(client)
+}
+
+/// Locks the table of tags: rows can be read, and none be written.
+fn lock(server: &Server, mode: &str) -> Result<Client> {
+    let mut client = server.connect("postgres")?;
+    client.batch_execute(&format!("begin; lock table snowflake_ids.segment in {mode} mode"))?;
+    Ok(client)
+}
+
+/// 1,000 calls from four sessions, each for another tag, which are over before anybody could answer.
+fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
+    at_once(server.sessions("postgres", 4)?, |session, mut client| {
+        client.batch_execute(settings)?;
+        for call in 0..250 {
+            let error = sql::error(&mut client, &format!("select segment_nextval('no {session} {call}')"))?;
+            let expected = [
+                SqlState::UNDEFINED_OBJECT,
+                SqlState::INSUFFICIENT_RESOURCES,
+                SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+                SqlState::QUERY_CANCELED,
+            ];
+            assert!(expected.contains(error.code()), "{error:?}");
+        }
+        Ok(())
+    })
+    .map(drop)
+}
+
+#[test]
+fn calls_that_are_over_soon_leave_no_place_behind_and_push_nobody_out() -> Result<()> {
+    let (server, mut client) = server()?;
+    impatient_calls(&server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
+    assert_eq!(places(&mut client)?, tags(0..5));
+    assert_eq!(next(&mut client, "t5")?, 1);
+    // The same where it can't be seen whether the tags are there, and where they would be made.
+    for (mode, settings) in [
+        ("access exclusive", "set snowflake_ids.segment_wait_timeout = '1ms'"),
+        ("access exclusive", "set statement_timeout = '2ms'"),
+        ("exclusive", "set snowflake_ids.segment_auto_create = on; set statement_timeout = '2ms'"),
+    ] {
+        let mut locker = lock(&server, mode)?;
+        impatient_calls(&server, settings)?;
+        locker.batch_execute("rollback")?;
+        assert_eq!(places(&mut client)?, tags(0..6), "{mode}, {settings}");
+    }
+    for number in 0..5 {
+        assert_eq!(next(&mut client, &format!("t{number}"))?, 2, "t{number} lost its ids");
+    }
+    Ok(())
+}
+
+/// Calls that wait for tags that can't be made, each in a session of its own.
+struct Waiting {
+    calls: Vec<JoinHandle<Result<postgres::Error>>>,
+    cancel: Vec<CancelToken>,
+    pids: Vec<i32>,
+}
+
+fn waiting(server: &Server) -> Result<Waiting> {
+    let mut waiting = Waiting { calls: Vec::new(), cancel: Vec::new(), pids: Vec::new() };
+    for number in 0..TRIALS {
+        let mut client = creating(server)?;
+        waiting.cancel.push(client.cancel_token());
+        waiting.pids.push(sql::one(&mut client, "select pg_backend_pid()")?);
+        waiting.calls.push(thread::spawn(move || {
+            let call = format!("select segment_nextval('new {number}')");
+            client.simple_query(&call).err().context("the call was served")
+        }));
+    }
+    Ok(waiting)
+}
+
+#[test]
+fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() -> Result<()> {
+    let (server, mut client) = server()?;
+    server.create_database("a")?;
+    let mut in_a = server.connect("a")?;
+    for number in 0..7 {
+        create(&mut in_a, &format!("a{number}"), "")?;
+    }
+    let mut locker = lock(&server, "exclusive")?;
+    let waiting = waiting(&server)?;
+    wait::until(PATIENCE, "the calls to wait", || {
+        Ok((places(&mut client)?.len() == 5 + TRIALS).then_some(()))
+    })?;
+
+    // One more such tag is one too many, though there are places.
+    let mut another = creating(&server)?;
+    another.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
+    let error = sql::error(&mut another, "select segment_nextval('new one')")?;
+    assert_eq!(error.code(), &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{error:?}");
+    sql::explains(
+        &error,
+        &SqlState::CONFIGURATION_LIMIT_EXCEEDED,
+        "cannot look for segment tag \"new one\" now",
+    )?;
+    // What is known not to be there is not looked for.
+    let error = sql::error(&mut client, "select segment_nextval('unknown')")?;
+    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    // Tags that are there get the free places, and when there is none, those of the others.
+    for number in 0..7 {
+        assert_eq!(next(&mut in_a, &format!("a{number}"))?, 1);
+    }
+    for number in 0..5 {
+        assert_eq!(next(&mut client, &format!("t{number}"))?, 2);
+    }
+
+    // However those calls end, nothing is left of them.
+    for (number, cancel) in waiting.cancel.iter().enumerate() {
+        match number % 2 {
+            0 => cancel.cancel_query(NoTls)?,
+            _ => drop(client.execute("select pg_terminate_backend($1)", &[&waiting.pids[number]])?),
+        }
+    }
+    for call in waiting.calls {
+        let error = call.join().unwrap()?;
+        // Of the last kind are those whose places were needed.
+        let ended =
+            [SqlState::QUERY_CANCELED, SqlState::ADMIN_SHUTDOWN, SqlState::CONFIGURATION_LIMIT_EXCEEDED];
+        assert!(error.code().is_some_and(|code| ended.contains(code)), "{error:?}");
+    }
+    wait::until(PATIENCE, "the places of calls that were ended", || {
+        Ok((!places(&mut client)?.iter().any(|tag| tag.starts_with("new"))).then_some(()))
+    })?;
+    assert_eq!(places(&mut client)?.len(), 5 + 7);
+
+    locker.batch_execute("rollback")?;
+    assert_eq!(next(&mut another, "new one")?, 1);
+    assert!(places(&mut client)?.contains("new one"), "a tag that was made keeps its place");
+    Ok(())
+}
+
+/// The resident memory of a process, in kB.
+fn memory(pid: i32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("RssAnon")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+#[test]
+fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries() -> Result<()> {
+    let (server, _) = server()?;
+    let mut client = server.connect("postgres")?;
+    let pid = sql::one(&mut client, "select pg_backend_pid()")?;
+    let mut try_names = |first: u32, last: u32| {
+        client.batch_execute(&format!(
+            "do $$ begin for n in {first}..{last} loop
+                 begin perform segment_nextval(repeat('x', 100) || n);
+                 exception when undefined_object then end;
+             end loop; end $$"
+        ))
+    };
+    try_names(1, 1_000)?;
+    let before = memory(pid)?;
+    try_names(1_001, 21_000)?;
+    let grown = memory(pid)?.saturating_sub(before);
+    assert!(grown < 500, "20,000 names took {grown} kB");
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! A look at rows of the extension's tables as the server looks at its catalogs: with what is committed by now, without
+//! SQL, and without rights on them. It leaves no lock behind, as a call's transaction may go on for long.
+
+use super::catalog::Source;
+use super::tag::{TagText, bytes_of};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+use std::ffi::CStr;
+
+/// Whether a table has a row in which these columns, which its primary key begins with or is, say this. None where that
+/// can't be found out without waiting: the table is locked against readers, or has no such key. Only within a
+/// transaction, of which it sees more than that does: all that is committed by now.
+pub fn has(table: Source, columns: &[(&CStr, TagText)]) -> Option<bool> {
+    let mut found = false;
+    look(table, Wait::No, columns, |_| found = true).map(|()| found)
+}
+
+/// What a column of text says in all rows; None as above.
+pub fn texts(table: Source, column: &CStr) -> Option<Vec<TagText>> {
+    let mut texts = Vec::new();
+    look(table, Wait::No, &[], |row| texts.extend(row.tag(column))).map(|()| texts)
+}
+
+/// Calls `each` with every row of a table whose column `tag`, which its primary key begins with or is, says this. Waits
+/// where the table is locked. None where there is no such table or key. Only within a transaction, as above.
+pub fn of_tag(table: Source, tag: &TagText, each: impl FnMut(&Row<'_>)) -> Option<()> {
+    look(table, Wait::Yes, &[(c"tag", *tag)], each)
+}
+
+/// A row that is looked at.
+pub struct Row<'a> {
+    table: &'a Table,
+    tuple: pg_sys::HeapTuple,
+}
+
+impl Row<'_> {
+    /// A column of text, of a tag's length at most; None where it is null, or longer.
+    pub fn tag(&self, column: &CStr) -> Option<TagText> {
+        let datum = self.value(column)?;
+        // SAFETY: the callers ask for texts.
+        unsafe { TagText::from_polymorphic_datum(datum, false, pg_sys::TEXTOID) }
+    }
+
+    /// A column of text; None where it is null.
+    pub fn text(&self, column: &CStr) -> Option<String> {
+        // SAFETY: the callers ask for texts.
+        self.value(column).map(|text| String::from_utf8_lossy(unsafe { bytes_of(text) }).into_owned())
+    }
+
+    /// A column that is an oid; None where it is null.
+    pub fn oid(&self, column: &CStr) -> Option<pg_sys::Oid> {
+        // SAFETY: the callers ask for oids.
+        self.value(column).and_then(|oid| unsafe { pg_sys::Oid::from_datum(oid, false) })
+    }
+
+    fn value(&self, column: &CStr) -> Option<pg_sys::Datum> {
+        let number = self.table.column(column)?;
+        let mut is_null = false;
+        // SAFETY: the row is one of the table's, which has this column, and there while it is looked at.
+        let value = unsafe {
+            pg_sys::heap_getattr(self.tuple, number.into(), (*self.table.relation).rd_att, &mut is_null)
+        };
+        (!is_null).then_some(value)
+    }
+}
+
+fn look(table: Source, wait: Wait, columns: &[(&CStr, TagText)], each: impl FnMut(&Row<'_>)) -> Option<()> {
+    let table = Table::open(table, wait)?;
+    let found = table.look(wait, columns, each);
+    table.close();
+    found
+}
+
+/// What to do about a lock that is not to be had at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    No,
+    Yes,
+}
+
+/// A lock for reading. After an error the end of the transaction, or subtransaction, releases it.
+struct Lock(pg_sys::Oid);
+
+const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock.cast_signed();
+
+impl Lock {
+    fn take(relation: pg_sys::Oid, wait: Wait) -> Option<Self> {
+        // SAFETY: within a transaction; the lock is of a number, whatever that is.
+        let taken = unsafe {
+            match wait {
+                Wait::No => pg_sys::ConditionalLockRelationOid(relation, MODE),
+                Wait::Yes => {
+                    pg_sys::LockRelationOid(relation, MODE);
+                    true
+                }
+            }
+        };
+        taken.then_some(Self(relation))
+    }
+
+    fn release(self) {
+        // SAFETY: taken above, once.
+        unsafe { pg_sys::UnlockRelationOid(self.0, MODE) };
+    }
+}
+
+struct Table {
+    relation: pg_sys::Relation,
+    lock: Lock,
+}
+
+impl Table {
+    fn open(table: Source, wait: Wait) -> Option<Self> {
+        let lock = Lock::take(table.oid(), wait)?;
+        // SAFETY: the lock is there already; null where the table is not.
+        let relation = unsafe { pg_sys::try_relation_open(table.oid(), pg_sys::NoLock.cast_signed()) };
+        if relation.is_null() {
+            lock.release();
+            return None;
+        }
+        Some(Self { relation, lock })
+    }
+
+    fn close(self) {
+        // SAFETY: opened above, once.
+        unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock.cast_signed()) };
+        self.lock.release();
+    }
+
+    /// Looks at the rows that these columns fit, by the primary key; at all rows where there are none.
+    fn look(&self, wait: Wait, columns: &[(&CStr, TagText)], each: impl FnMut(&Row<'_>)) -> Option<()> {
+        if columns.is_empty() {
+            self.scan(pg_sys::InvalidOid, Vec::new(), each);
+            return Some(());
+        }
+        let index = self.primary_key()?;
+        let keys = columns.iter().map(|(name, text)| self.key(name, text)).collect::<Option<Vec<_>>>()?;
+        let lock = Lock::take(index, wait)?;
+        self.scan(index, keys, each);
+        lock.release();
+        Some(())
+    }
+
+    /// The index of the primary key.
+    fn primary_key(&self) -> Option<pg_sys::Oid> {
+        // SAFETY: the table is open. Its list of indexes, when it was made, says which one that is.
+        let key = unsafe {
+            pg_sys::list_free(pg_sys::RelationGetIndexList(self.relation));
+            (*self.relation).rd_pkindex
+        };
+        (key != pg_sys::InvalidOid).then_some(key)
+    }
+
+    fn column(&self, name: &CStr) -> Option<i16> {
+        // SAFETY: the table is open; the name ends with a zero byte.
+        let number = unsafe { pg_sys::get_attnum((*self.relation).rd_id, name.as_ptr()) };
+        (number > 0).then_some(number)
+    }
+
+    /// That a column says this.
+    fn key(&self, column: &CStr, text: &TagText) -> Option<pg_sys::ScanKeyData> {
+        let (number, text) = (self.column(column)?, (*text).into_datum()?);
+        let strategy = u16::try_from(pg_sys::BTEqualStrategyNumber).ok()?;
+        let mut key = pg_sys::ScanKeyData::default();
+        let (mut kind, mut typmod, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
+        // SAFETY: the table is open, and has this column. The key's fields are written; the text lives as long as the
+        // call.
+        unsafe {
+            let table = (*self.relation).rd_id;
+            pg_sys::get_atttypetypmodcoll(table, number, &raw mut kind, &raw mut typmod, &raw mut collation);
+            let equal = pg_sys::F_TEXTEQ.into();
+            pg_sys::ScanKeyEntryInitialize(
+                &raw mut key,
+                0,
+                number,
+                strategy,
+                pg_sys::InvalidOid,
+                collation,
+                equal,
+                text,
+            );
+        }
+        Some(key)
+    }
+
+    /// Has all rows looked at that the keys fit, by the index, if one is given. Without a snapshot of the session's: the
+    /// server takes the newest, which it does in parallel queries, too.
+    fn scan(&self, index: pg_sys::Oid, mut keys: Vec<pg_sys::ScanKeyData>, mut each: impl FnMut(&Row<'_>)) {
+        let count = i32::try_from(keys.len()).unwrap_or(0);
+        let (by_index, newest) = (index != pg_sys::InvalidOid, std::ptr::null_mut());
+        // SAFETY: the table is open, and the index, if any, is its own and locked. The keys are kept until the scan is over.
+        unsafe {
+            let scan =
+                pg_sys::systable_beginscan(self.relation, index, by_index, newest, count, keys.as_mut_ptr());
+            loop {
+                let tuple = pg_sys::systable_getnext(scan);
+                if tuple.is_null() {
+                    break;
+                }
+                each(&Row { table: self, tuple });
+            }
+            pg_sys::systable_endscan(scan);
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! trial*: it has a place only while somebody waits for its ids, of a share of the places that is small, so that
 //! whoever asks for any number of names takes no more than that. The first ids end the trial.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 /// A tag that was not used for this long may lose its place to another one.
@@ -65,7 +66,7 @@ pub struct Occupancy {
 }
 
 /// Which place a tag gets: one that is nobody's (None), or that of another tag, which loses it. `uses` are all places
-/// that are somebody's; they are only looked at where that matters.
+/// that are somebody's; they are only looked at where none is free.
 ///
 /// # Errors
 /// [`Refusal`].
@@ -74,26 +75,26 @@ pub fn admit(
     occupancy: Occupancy,
     uses: impl Iterator<Item = (usize, Use)>,
 ) -> Result<Option<usize>, Refusal> {
-    let may_try = occupancy.on_trial < most_on_trial(occupancy.places);
-    if occupancy.has_free && (claim == Claim::Known || may_try) {
+    if claim == Claim::Trial && occupancy.on_trial >= most_on_trial(occupancy.places) {
+        return Err(Refusal::Trials);
+    }
+    if occupancy.has_free {
         return Ok(None);
     }
-    let refusal = if claim == Claim::Known || may_try { Refusal::Full } else { Refusal::Trials };
-    let least = uses.filter_map(|(place, used)| Some((worth(claim, may_try, used)?, place))).min();
-    least.map(|(_, place)| Some(place)).ok_or(refusal)
+    let least = uses.filter_map(|(place, used)| Some((worth(claim, used)?, place))).min();
+    least.map(|(_, place)| Some(place)).ok_or(Refusal::Full)
 }
 
-/// What it would cost that a place is given to a tag: the least is let go. None: it is not given away for this.
-fn worth(claim: Claim, may_try: bool, used: Use) -> Option<(u8, std::cmp::Reverse<Duration>)> {
+/// What it would cost that a place is given to another tag: the least is let go. None: it is not given away for this.
+fn worth(claim: Claim, used: Use) -> Option<(u8, Reverse<Duration>)> {
     let (rank, idle) = match (used, claim) {
         (Use::Trial { awaited: false }, _) => (0, Duration::ZERO),
         // Nothing is lost with it: whoever waits there asks again.
         (Use::Trial { awaited: true }, Claim::Known) => (1, Duration::ZERO),
-        (Use::Buffers(idle), Claim::Known) if idle >= IDLE => (2, idle),
-        (Use::Buffers(idle), Claim::Trial) if idle >= IDLE && may_try => (2, idle),
+        (Use::Buffers(idle), _) if idle >= IDLE => (2, idle),
         // Ids that somebody saw may come again then, so all else goes first.
         (Use::Floor(idle), Claim::Known) if idle >= IDLE => (3, idle),
         _ => return None,
     };
-    Some((rank, std::cmp::Reverse(idle)))
+    Some((rank, Reverse(idle)))
 }

@@ -10,7 +10,7 @@ use crate::pg::tag::TagText;
 use crate::pg::wait::Event;
 use crate::pg::{database, server};
 use snowflake_ids_core::directory::{Directory, Key, Tag};
-use snowflake_ids_core::places::{Claim, Occupancy, Refusal, admit, most_on_trial};
+use snowflake_ids_core::places::{Claim, Occupancy, Refusal, Use, admit, most_on_trial};
 use snowflake_ids_core::reservation::Reached;
 use snowflake_ids_core::segment::{Period, Shelves};
 use std::collections::BTreeSet;
@@ -47,12 +47,19 @@ pub fn look_up(
             find_or_move_in(segments, &key, claim).map_err(|_| full())
         }
         Err(Refusal::Trials) => {
-            let again = || match find_or_move_in(segments, &key, claim) {
-                Err(Refusal::Trials) => None,
-                Err(Refusal::Full) => Some(Err(full())),
-                Ok(place) => Some(Ok(place)),
-            };
             let most = most_on_trial(segments.slots.len());
+            let again = || {
+                let found = find(segments, &segments.directory.read(), &key).is_some();
+                // Many may wait, and be woken together.
+                if !found && segments.on_trial.load(Relaxed) >= most {
+                    return None;
+                }
+                match find_or_move_in(segments, &key, claim) {
+                    Err(Refusal::Trials) => None,
+                    Err(Refusal::Full) => Some(Err(full())),
+                    Ok(place) => Some(Ok(place)),
+                }
+            };
             let place = segments.trial_over.wait(Event::Refill, limit, again);
             place.unwrap_or_else(|| Err(TagFailure::NoTrial { tag: TagText(*tag).shown(), most }))
         }
@@ -138,6 +145,21 @@ pub fn end_trial(segments: &Segments, slot: &Slot) {
     if slot.on_trial.swap(false, Relaxed) {
         segments.on_trial.fetch_sub(1, Relaxed);
         segments.trial_over.broadcast();
+    }
+}
+
+/// Looks at what all places are used for, and lets those on trial go where nobody waits: that may be so if the call for
+/// which one was given failed at once.
+pub fn look_around(segments: &Segments) {
+    let is_left = |place: &usize| {
+        segments.slots.get(*place).is_some_and(|slot| slot.look() == Use::Trial { awaited: false })
+    };
+    let left: Vec<usize> = (0..segments.slots.len()).filter(is_left).collect();
+    for place in left {
+        let mut directory = segments.directory.write();
+        if is_left(&place) {
+            vacate(segments, &mut directory, place);
+        }
     }
 }
 

@@ -28,6 +28,7 @@
 //! | [`request`] | asking for a refill, and being told |
 //! | [`directory`] | which buffers are which tag's |
 //! | [`places`] | who may have buffers, and who gives them up |
+//! | [`turns`] | who of those that serve makes room |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
 //! | [`error`] | what all errors can say |
@@ -58,6 +59,7 @@ pub mod state;
 pub mod step;
 mod sync;
 pub mod terms;
+pub mod turns;
 pub mod wire;
 
 pub use block::Block;

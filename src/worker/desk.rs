@@ -12,6 +12,8 @@ pub struct Desk {
     pub station: Station,
     /// Whether that worker has reached the database.
     pub connected: AtomicBool,
+    /// Whether it is to leave after its present round, as others wait for a place.
+    leaves: AtomicBool,
 }
 
 impl Desk {
@@ -20,9 +22,27 @@ impl Desk {
         self.database.load(Ordering::Acquire) == database
     }
 
+    /// Has whoever sits there leave after the present round.
+    pub fn dismiss(&self) {
+        self.leaves.store(true, Ordering::Release);
+        self.station.wake();
+    }
+
+    /// Whether whoever sits there is to leave.
+    pub fn is_dismissed(&self) -> bool {
+        self.leaves.load(Ordering::Acquire)
+    }
+
+    /// Gives it out for a database.
+    pub fn give_out(&self, database: u32) {
+        self.leaves.store(false, Ordering::Relaxed);
+        self.database.store(database, Ordering::Release);
+    }
+
     /// Gives it back.
     pub fn free(&self) {
         self.connected.store(false, Ordering::Relaxed);
+        self.leaves.store(false, Ordering::Relaxed);
         self.database.store(0, Ordering::Release);
     }
 }

@@ -47,13 +47,18 @@ pub fn run(desk_number: u32, database: u32) {
     loop {
         let jobs = jobs(segments);
         if jobs.is_empty() {
-            if !rest(last_work) {
+            if desk.is_dismissed() || !rest(last_work) {
                 return;
             }
             continue;
         }
         last_work = uptime();
-        let Some(pause) = serve(segments, &leftovers, &mut remote, &jobs) else {
+        let pause = serve(segments, &leftovers, &mut remote, &jobs);
+        // Other databases wait. What is left to do here waits with them, for another refiller.
+        if desk.is_dismissed() {
+            return;
+        }
+        let Some(pause) = pause else {
             stuck = None;
             continue;
         };

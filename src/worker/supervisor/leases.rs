@@ -24,6 +24,8 @@ pub struct Leases {
     registry: Registry,
     /// When to start one again after one could not be started or did not get through.
     refused: Option<(Instant, Duration)>,
+    /// Whether there was no place for a registrar when one was to be started.
+    short: bool,
     renewal: Renewal,
 }
 
@@ -80,8 +82,14 @@ impl Leases {
             board.stays.store(stays, Release);
         }
         let renewal_due = self.renewal.round(shared, board);
+        self.short &= board.request.pending().is_some();
         let due = if board.request.pending().is_some() { self.help(shared, board) } else { None };
         [renewal_due, due].into_iter().flatten().min()
+    }
+
+    /// Whether a registrar waits for a place among the server's workers.
+    pub fn is_short(&self) -> bool {
+        self.short
     }
 
     /// Frees the desk of a registrar that ended before it sat down, and takes up what one reported.
@@ -131,8 +139,10 @@ impl Leases {
             return Some(BACKOFF.0);
         }
         let now = Instant::now();
+        // Where there was no place, it tries whenever somebody may have made room.
         if let Some((again, _)) = self.refused
             && again > now
+            && !self.short
         {
             return Some(again - now);
         }
@@ -187,9 +197,11 @@ impl Leases {
     }
 
     fn start(&mut self, board: &Board, errand: Errand, database: u32) {
-        board.desk.database.store(database, Release);
+        board.desk.give_out(database);
         let arrivals = board.arrivals.load(Acquire);
-        if let Ok(worker) = worker::start_registrar(errand, database) {
+        let started = worker::start_registrar(errand, database);
+        self.short = started.is_err();
+        if let Ok(worker) = started {
             self.registrar = Some(Started { worker, errand, database, arrivals });
         } else {
             board.desk.free();

@@ -1,0 +1,82 @@
+//! More databases that draw ids of tags than the server can run workers for.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::segments::{create, next};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::snowflakes::{next as next_snowflake, status};
+use snowflake_ids_server_tests::{Server, ids, wait};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Databases that always have work.
+const BUSY: usize = 4;
+const LONG: Duration = Duration::from_mins(1);
+
+/// A database with a tag each of whose ids is reserved by itself.
+fn database(server: &Server, name: &str) -> Result<Client> {
+    server.create_database(name)?;
+    let mut client = server.connect(name)?;
+    create(&mut client, "t", "step => 1, max_step => 1")?;
+    Ok(client)
+}
+
+/// Takes an id now and then until told to stop; none may fail.
+fn trickle(stop: &AtomicBool, client: &mut Client) -> Result<Vec<i64>> {
+    let mut taken = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        taken.push(next(client, "t")?);
+        sleep(Duration::from_millis(20));
+    }
+    Ok(taken)
+}
+
+/// One more database, and the lease, while the others are busy.
+fn is_served_meanwhile(server: &Server, client: &mut Client) -> Result<Vec<i64>> {
+    let horizon: String = status(client, "lease_horizon::text")?;
+    server.reload("snowflake_ids.lease_horizon", "48h")?;
+    let taken = (0..3).map(|_| next(client, "t")).collect::<Result<_>>()?;
+    wait::until(LONG, "the lease to be renewed", || {
+        Ok((status::<String>(client, "lease_horizon::text")? != horizon).then_some(()))
+    })?;
+    Ok(taken)
+}
+
+fn check_turns(max_worker_processes: &str) -> Result<()> {
+    let server = auto()
+        .set("max_worker_processes", max_worker_processes)
+        .set("snowflake_ids.segment_wait_timeout", "20s")
+        .start()?;
+    next_snowflake(&mut server.session()?)?;
+    let mut clients =
+        (0..=BUSY).map(|number| database(&server, &format!("d{number}"))).collect::<Result<Vec<_>>>()?;
+    let busy = clients.pop().into_iter().chain(clients).collect();
+    let stop = AtomicBool::new(false);
+    let taken = at_once(busy, |number, mut client| {
+        if number > 0 {
+            return trickle(&stop, &mut client);
+        }
+        let taken = is_served_meanwhile(&server, &mut client);
+        stop.store(true, Ordering::Relaxed);
+        taken
+    })?;
+    for ids in taken {
+        assert!(!ids.is_empty());
+        ids::dense(ids)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn databases_take_turns_and_the_lease_is_renewed() -> Result<()> {
+    // The supervisor, the launcher of logical replication, the registrar, and one refiller.
+    check_turns("4")
+}
+
+#[test]
+fn a_refiller_makes_room_for_the_registrar() -> Result<()> {
+    // One of them at a time.
+    check_turns("3")
+}

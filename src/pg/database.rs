@@ -24,11 +24,15 @@ pub fn of_name(name: &str) -> Option<u32> {
     find(|row| (name_of(row) == name).then(|| row.oid.to_u32()))
 }
 
-/// The databases that can be connected to. Only within a transaction.
-pub fn all_open() -> Vec<u32> {
+/// The databases in which there may be the extension: also those that are closed to new sessions, but for closed
+/// templates, which are there to be copied, and those whose removal was cut short. Only within a transaction.
+pub fn all_in_use() -> Vec<u32> {
+    /// The limit of sessions that the server writes there.
+    const INVALID: i32 = -2;
     let mut found = Vec::new();
     let _: Option<()> = find(|row| {
-        if row.datallowconn {
+        let is_closed_template = row.datistemplate && !row.datallowconn;
+        if !is_closed_template && row.datconnlimit != INVALID {
             found.push(row.oid.to_u32());
         }
         None

@@ -121,7 +121,7 @@ unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
     action();
 }
 
-/// Connects this worker to a database, as its superuser, with settings that users can't change for it. It waits for locks
+/// Connects this worker to a database, also to one that is closed to new sessions, as its superuser, with settings that users can't change for it. It waits for locks
 /// so long.
 pub fn connect(database: u32, lock_timeout: &CStr) {
     let of_its_own: [(&CStr, &CStr); 5] = [
@@ -133,7 +133,11 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     ];
     // SAFETY: once, by a worker that has no connection.
     unsafe {
-        pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::Oid::from(database), pg_sys::InvalidOid, 0);
+        pg_sys::BackgroundWorkerInitializeConnectionByOid(
+            pg_sys::Oid::from(database),
+            pg_sys::InvalidOid,
+            pg_sys::BGWORKER_BYPASS_ALLOWCONN,
+        );
     }
     for (name, value) in of_its_own {
         guc::impose(name, value);

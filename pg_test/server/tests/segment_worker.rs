@@ -95,3 +95,14 @@ fn callers_do_not_notice_that_the_worker_and_the_supervisor_are_terminated() -> 
     ids::unique(taken)?;
     process(&mut client, SUPERVISOR).map(drop)
 }
+
+#[test]
+fn sessions_of_a_database_that_takes_no_new_ones_get_ids() -> Result<()> {
+    let server = server()?;
+    server.create_database("a")?;
+    let mut in_a = server.connect("a")?;
+    create(&mut in_a, "t", "step => 10")?;
+    server.connect("postgres")?.batch_execute("alter database a allow_connections false")?;
+    assert_eq!(take(&mut in_a, "t", 25)?, (1..=25).collect::<Vec<i64>>());
+    Ok(())
+}

@@ -75,6 +75,24 @@ fn a_registry_that_takes_no_connections_is_not_needed_under_a_lease() -> Result<
     ids::growing(&taken)
 }
 
+#[test]
+fn a_registry_that_takes_no_connections_is_found_and_renews_the_lease() -> Result<()> {
+    let server = auto().start()?;
+    server.create_database("a")?;
+    let mut client = server.session()?;
+    client.batch_execute("alter database a allow_connections false")?;
+    let taken = vec![next(&mut client)?];
+    assert_eq!(status::<String>(&mut client, "registry")?, "a", "the first with the extension");
+    let horizon: String = status(&mut client, "lease_horizon::text")?;
+    server.reload("snowflake_ids.lease_horizon", "48h")?;
+    wait::until(PATIENCE, "the lease to be renewed", || {
+        Ok((status::<String>(&mut client, "lease_horizon::text")? != horizon).then_some(()))
+    })?;
+    // Nobody is in the template that is closed so that it can be copied.
+    client.batch_execute("create database copy template template0")?;
+    ids::unique(taken)
+}
+
 /// A registry that is locked, over restarts too.
 fn locked(server: &Server) -> Result<()> {
     Ok(server.connect("postgres")?.batch_execute(

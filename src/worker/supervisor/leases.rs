@@ -224,7 +224,7 @@ impl Leases {
 
 /// All databases are to be looked into.
 fn survey() -> Registry {
-    let left = worker::transaction(database::all_open).unwrap_or_default();
+    let left = worker::transaction(database::all_in_use).unwrap_or_default();
     Registry::Survey { left, first: None }
 }
 

@@ -9,6 +9,7 @@ pub mod lease;
 mod leftover;
 pub mod refiller;
 pub mod registrar;
+pub mod say;
 pub mod supervisor;
 
 use crate::pg::clock::uptime;

@@ -29,6 +29,7 @@
 //! | [`directory`] | which buffers are which tag's |
 //! | [`places`] | who may have buffers, and who gives them up |
 //! | [`turns`] | who of those that serve makes room |
+//! | [`sayings`] | what the log was told |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
 //! | [`error`] | what all errors can say |
@@ -52,6 +53,7 @@ pub mod request;
 pub mod reservation;
 pub mod roster;
 pub mod rules;
+pub mod sayings;
 pub mod segment;
 pub mod serial;
 pub mod snowflake;

@@ -17,7 +17,7 @@ unsafe impl Sync for LwLock {}
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
 /// How many there are.
-const LOCKS: i32 = 2;
+const LOCKS: i32 = 3;
 
 /// What a lock is for.
 #[derive(Clone, Copy)]
@@ -26,6 +26,8 @@ pub enum For {
     Directory = 0,
     /// The state of the server: who issues, and how far.
     State = 1,
+    /// What the log was told.
+    Sayings = 2,
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.

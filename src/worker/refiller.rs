@@ -43,7 +43,7 @@ pub fn run(desk_number: u32, database: u32) {
     own::keep_quiet(true);
     let leftovers = Leftovers::of_database(database);
     let mut remote = Remote::default();
-    let (mut last_work, mut stuck) = (uptime(), None);
+    let (mut last_work, mut stuck, mut pause_until) = (uptime(), None, Duration::ZERO);
     loop {
         let jobs = jobs(segments);
         if jobs.is_empty() {
@@ -53,10 +53,18 @@ pub fn run(desk_number: u32, database: u32) {
             continue;
         }
         last_work = uptime();
-        let pause = serve(segments, &leftovers, &mut remote, &jobs);
+        // What has failed is not tried again with each call that wakes this worker.
+        let left = pause_until.saturating_sub(last_work);
+        let (due, failed): (Vec<Job>, Vec<Job>) =
+            jobs.into_iter().partition(|job| left.is_zero() || !job.has_failed());
+        let pause = serve(segments, &leftovers, &mut remote, &due);
         // Other databases wait. What is left to do here waits with them, for another refiller.
         if desk.is_dismissed() {
             return;
+        }
+        if !failed.is_empty() {
+            worker::sleep(Event::Worker, pause.unwrap_or(left).min(left));
+            continue;
         }
         let Some(pause) = pause else {
             stuck = None;
@@ -64,11 +72,12 @@ pub fn run(desk_number: u32, database: u32) {
         };
         if uptime().saturating_sub(*stuck.get_or_insert_with(uptime)) >= GIVE_UP {
             // Whoever still waits asks again; requests that nobody waits for any more don't keep it here.
-            for job in &jobs {
+            for job in &due {
                 job.supplied();
             }
             stuck = None;
         }
+        pause_until = uptime() + pause;
         worker::sleep(Event::Worker, pause);
     }
 }

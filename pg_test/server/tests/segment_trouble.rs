@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::sessions::timed;
+use snowflake_ids_server_tests::sessions::{at_once, timed};
 use snowflake_ids_server_tests::{Server, sql};
 use std::thread;
 use std::time::Duration;
@@ -50,6 +50,39 @@ fn a_row_whose_refill_fails() -> Result<()> {
     assert!(error.detail().is_some_and(|detail| detail.contains("22012")), "{error:?}");
     client.batch_execute("drop trigger fail on snowflake_ids.segment")?;
     assert_eq!(next(&mut client, "bad")?, 1, "service resumes by itself");
+    Ok(())
+}
+
+#[test]
+fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
+    const SESSIONS: usize = 10;
+    const TOLD: &str = "could not reserve ids";
+    let (server, mut client) = server()?;
+    let fails = |client: &mut Client, message: &str| {
+        client.batch_execute(&format!(
+            "create or replace function fail() returns trigger language plpgsql as
+                 $$ begin raise '{message}'; end $$"
+        ))
+    };
+    fails(&mut client, "no ids for you")?;
+    client.batch_execute(
+        "create trigger fail before update on snowflake_ids.segment for each row execute function fail()",
+    )?;
+    for number in 0..SESSIONS {
+        create(&mut client, &format!("bad {number}"), "")?;
+    }
+    let all_are_refused = || {
+        at_once(server.sessions("postgres", SESSIONS)?, |number, mut client| {
+            client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
+            refusal(&mut client, &format!("bad {number}"))
+        })
+    };
+    all_are_refused()?;
+    assert_eq!(server.logged(TOLD), 1, "{}", server.log());
+    fails(&mut client, "none for anybody")?;
+    all_are_refused()?;
+    assert_eq!(server.logged(TOLD), 2, "{}", server.log());
+    assert_eq!(server.logged("none for anybody"), 1, "{}", server.log());
     Ok(())
 }
 

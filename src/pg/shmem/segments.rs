@@ -10,6 +10,7 @@ use crate::settings::Config;
 use crate::worker::desk::Desk;
 use lock_api::RwLock;
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
+use snowflake_ids_core::sayings::Sayings;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// All of it. The slices lie behind it in the same block, at the same addresses in all processes: they are
@@ -24,6 +25,8 @@ pub struct Segments {
     pub desks: &'static [Desk],
     /// Where the supervisor is.
     pub supervisor: Station,
+    /// What the log was told of tags, whichever worker it was.
+    pub sayings: RwLock<LwLock, Sayings>,
     /// How many tags are on trial. Changed with the directory locked for writing.
     pub on_trial: AtomicUsize,
     /// Broadcast when one of them is not any more.
@@ -85,6 +88,7 @@ unsafe fn fill(block: *mut u8, config: &Config) {
             directory: RwLock::from_raw(LwLock::requested(For::Directory), Directory::new(entries, index)),
             desks: array(block.add(plan.desks), server::max_workers(), Desk::default),
             supervisor: Station::default(),
+            sayings: RwLock::from_raw(LwLock::requested(For::Sayings), Sayings::default()),
             on_trial: AtomicUsize::new(0),
             trial_over: Condition::new(),
             incarnations: AtomicU64::new(0),

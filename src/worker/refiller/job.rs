@@ -147,6 +147,11 @@ impl Job {
         failure.is_lock_timeout()
     }
 
+    /// Whether a transaction failed the last time.
+    pub fn has_failed(&self) -> bool {
+        matches!(self.slot.trouble.get(), Some(Trouble::Failed(_)))
+    }
+
     fn is_same_tag(&self) -> bool {
         self.slot.segment.incarnation() == self.stamp.get().incarnation
     }

@@ -11,6 +11,8 @@ use crate::segment::place;
 use crate::store::registry;
 use crate::store::segment::{self as store, Create, Patience};
 use crate::worker::leftover::Leftovers;
+use crate::worker::say;
+use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Outcome;
@@ -124,6 +126,6 @@ fn failed(job: &Job, failure: &Failed) -> Duration {
     if job.note_failure(failure) {
         return RETRY;
     }
-    pgrx::warning!("snowflake_ids could not reserve ids: {}", failure.message);
+    say::once(PgLogLevel::WARNING, format!("snowflake_ids could not reserve ids: {}", failure.message));
     RETRY_AFTER_FAILURE
 }

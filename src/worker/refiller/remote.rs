@@ -18,6 +18,8 @@ use crate::segment::slot::Trouble;
 use crate::settings;
 use crate::store::registry::{self as store, Site};
 use crate::worker::leftover::Leftovers;
+use crate::worker::say;
+use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::reservation::{Outcome, Unfit, Wish};
 use snowflake_ids_core::roster::{self, BACKOFF, Health};
@@ -285,14 +287,17 @@ impl Failure {
             Self::Away(_) if self.is_conflict() => job.note_locked(),
             Self::Away(no_answer) => match no_answer.sqlstate().filter(|_| self.is_of_tag()) {
                 Some(code) => {
-                    pgrx::warning!("snowflake_ids could not reserve ids of a registry: {no_answer}");
+                    let message = format!("snowflake_ids could not reserve ids of a registry: {no_answer}");
+                    say::once(PgLogLevel::WARNING, message);
                     job.slot.trouble.set(Trouble::Failed(code));
                 }
                 None => job.slot.trouble.set(Trouble::Registry),
             },
             Self::Here(failed) => {
                 if !job.note_failure(failed) {
-                    pgrx::warning!("snowflake_ids could not note ids that it received: {}", failed.message);
+                    let message =
+                        format!("snowflake_ids could not note ids that it received: {}", failed.message);
+                    say::once(PgLogLevel::WARNING, message);
                 }
             }
         }

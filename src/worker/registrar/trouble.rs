@@ -4,6 +4,8 @@ use crate::error::{self, ended};
 use crate::pg::worker::Failed;
 use crate::registry::NoAnswer;
 use crate::tenure::Hindrance;
+use crate::worker::say;
+use pgrx::PgLogLevel;
 use snowflake_ids_core::wire::NoLease;
 
 /// Why a step was in vain.
@@ -63,7 +65,8 @@ impl From<Trouble> for NoLease {
 
 /// The registry's tables can't be read or written.
 pub fn failure(failed: &Failed) -> NoLease {
-    pgrx::log!("snowflake_ids could not reach the registry of worker ids: {}", failed.message);
+    let message = format!("snowflake_ids could not reach the registry of worker ids: {}", failed.message);
+    say::once(PgLogLevel::LOG, message);
     NoLease::yet(
         format!(
             "The registry, the table snowflake_ids.worker, gives SQLSTATE {}: {}.",

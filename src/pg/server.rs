@@ -27,6 +27,12 @@ pub fn in_recovery() -> bool {
     !out_of_recovery()
 }
 
+/// Fails where the server replays its log, as the commands that write do there. Else it would be an internal error.
+pub fn refuse_during_recovery() {
+    // SAFETY: the text is a constant; the error is the server's own.
+    unsafe { pg_sys::PreventCommandDuringRecovery(c"SQL of snowflake_ids".as_ptr()) };
+}
+
 /// The number of this process among those that run SQL: 0 to `max_processes() - 1`, its own while it lives.
 #[inline]
 pub fn process_number() -> usize {

@@ -1,6 +1,7 @@
 //! SQL statements that a process plans once.
 
 use super::process::PerProcess;
+use super::server;
 use pgrx::datum::DatumWithOid;
 use pgrx::prelude::*;
 use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTable};
@@ -57,6 +58,7 @@ impl Statement {
         arguments: &[DatumWithOid<'_>],
         read: impl FnOnce(SpiTupleTable<'_>) -> Result<T, SpiError>,
     ) -> Result<T, SpiError> {
+        server::refuse_during_recovery();
         Spi::connect_mut(|client| {
             let mut kept = self.kept.borrow_mut();
             let plan = match &mut *kept {
@@ -77,6 +79,7 @@ impl Statement {
 /// # Errors
 /// Those of SPI, as where there is something else than a bigint; SQL errors are thrown.
 pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
+    server::refuse_during_recovery();
     Spi::connect_mut(|client| {
         let rows = client.update(sql, Some(1), &[])?;
         rows.into_iter().next().map_or(Ok(None), |row| row.get::<i64>(1))

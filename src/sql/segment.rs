@@ -69,7 +69,8 @@ mod snowflake_ids_internal {
 
     /// Refuses rows that no ids can be made of, whoever writes them.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
-    #[pg_trigger]
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
     fn segment_check<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
@@ -119,12 +120,14 @@ mod snowflake_ids_internal {
 
     /// Makes a change of a row reach everybody when it is committed. The trigger's argument says what kind of
     /// change it is.
-    #[pg_trigger]
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     fn segment_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
         let source = Source::of(trigger.relid()?);
-        let kind = trigger.extra_args()?.into_iter().next();
+        // One that is not in UTF-8 is none of ours.
+        let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
         let change = match kind.as_deref() {
             Some("tuned") => Change::Tuned,
             Some("altered") => Change::Altered,
@@ -149,16 +152,16 @@ mod snowflake_ids_internal {
     /// Takes a tag's buffered ids away from all sessions and tells the highest id that one got of it. For
     /// `segment_set`, which holds the row's lock, and knows how far it is reserved.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_close(tag: Option<TagArg<'_>>, reserved: i64) -> Result<i64, ErrorReport> {
-        let (source, tag) = known(tag)?;
+    fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
+        let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
         // What this transaction got after it changed the row is known to nobody else.
         Ok(place::close(source, &tag, reserved).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
     /// The same, without taking anything away.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_issued(tag: Option<TagArg<'_>>, reserved: i64) -> Result<i64, ErrorReport> {
-        let (source, tag) = known(tag)?;
+    fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
+        let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
         Ok(place::issued(source, &tag, reserved).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
@@ -179,6 +182,12 @@ mod snowflake_ids_internal {
     fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), TagFailure> {
         let tag = tag::checked(tag.ok_or(TagFailure::NoTag)?.0).map_err(TagFailure::BadTag)?;
         Ok((Source::find().ok_or(TagFailure::NoTable)?, tag))
+    }
+
+    fn given(reserved: Option<i64>) -> Result<i64, ErrorReport> {
+        reserved.ok_or_else(|| {
+            bad_argument("reserved must not be null", "It says how far the tag's ids are reserved.")
+        })
     }
 
     /// What shared memory holds of all tags in use.

@@ -1,7 +1,7 @@
 //! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
 //! concerns this server's own lease.
 
-use crate::error::{Unready, spi};
+use crate::error::{Unready, bad_argument, spi};
 use crate::pg::catalog::Source;
 use crate::pg::shmem::generator::{Shared, shared};
 use crate::pg::{database, server};
@@ -37,11 +37,14 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
 /// may issue as that worker; null where the lease is not this server's.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_give_up(
-    datacenter_id: i32,
-    worker_id: i32,
+    datacenter_id: Option<i32>,
+    worker_id: Option<i32>,
     token: Option<i64>,
 ) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     let shared = ready()?;
+    let (datacenter_id, worker_id) = datacenter_id.zip(worker_id).ok_or_else(|| {
+        bad_argument("datacenter_id and worker_id must not be null", "They say which lease to give up.")
+    })?;
     let lease = tenure::change(shared, |state, _| {
         let lease = state.lease.clone().filter(|lease| {
             (lease.datacenter.cast_signed(), lease.worker.cast_signed()) == (datacenter_id, worker_id)

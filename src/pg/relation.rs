@@ -2,7 +2,7 @@
 
 use super::role::{self, Settings};
 use pgrx::{PgList, pg_sys};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::num::NonZeroUsize;
 
 /// A relation, as the catalog has it.
@@ -37,8 +37,8 @@ impl Relation {
             let found = Self {
                 oid,
                 owner: class.relowner,
-                is_sequence: class.relkind.cast_unsigned() == pg_sys::RELKIND_SEQUENCE,
-                is_temporary: class.relpersistence.cast_unsigned() == pg_sys::RELPERSISTENCE_TEMP,
+                is_sequence: letter(class.relkind) == pg_sys::RELKIND_SEQUENCE,
+                is_temporary: letter(class.relpersistence) == pg_sys::RELPERSISTENCE_TEMP,
             };
             pg_sys::ReleaseSysCache(row);
             Some(found)
@@ -109,6 +109,11 @@ impl Relation {
             position
         }
     }
+}
+
+/// What C calls a character, which has a sign on some machines.
+fn letter(character: c_char) -> u8 {
+    u8::from_ne_bytes(character.to_ne_bytes())
 }
 
 /// Runs a CREATE SEQUENCE with the caller's rights, and has what it makes be `owner`'s from the beginning, as for an

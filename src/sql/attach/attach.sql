@@ -21,8 +21,7 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column");
     IF kind = 'segment' AND tag IS NULL THEN
-        SELECT n.nspname || '.' || c.relname INTO tag
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+        tag := snowflake_ids_internal.default_tag(relation);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag);
     highest := snowflake_ids_internal.highest_id(relation, "column");

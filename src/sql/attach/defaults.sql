@@ -4,8 +4,8 @@ CREATE FUNCTION snowflake_ids_internal.generator_of(kind text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid::regproc::text
     FROM pg_extension e JOIN pg_proc p ON p.pronamespace = e.extnamespace
-    WHERE e.extname = 'snowflake_ids'
-        AND (p.proname, p.pronargs) = (kind || '_nextval', CASE kind WHEN 'segment' THEN 1 ELSE 0 END)
+    WHERE e.extname = 'snowflake_ids' AND p.proname = kind || '_nextval'
+        AND p.proargtypes = CASE kind WHEN 'segment' THEN '25' ELSE '' END::oidvector -- 25: text
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.generator_of IS
     'the function that gives ids of a kind, qualified with the extension''s schema';
@@ -17,6 +17,16 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.segment_default IS 'the default of a column attached to a tag';
 
+-- A name with a dot in it is quoted: else another table, of another schema, could have the same tag.
+CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN strpos(part, '.') = 0 THEN part ELSE quote_ident(part) END, '.' ORDER BY place)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
+    WHERE c.oid = relation
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table for which none is named';
+
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE kind WHEN 'segment' THEN snowflake_ids_internal.segment_default(g, tag) ELSE g || '()' END
@@ -24,10 +34,16 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
 
+-- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        WHEN starts_with(expression, snowflake_ids_internal.generator_of('segment') || '(') THEN 'segment' END
+        WHEN starts_with(expression, before) AND right(expression, length(behind)) = behind
+            -- One literal: quotes within it are doubled.
+            AND strpos(replace(substr(expression, length(before) + 1,
+                greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0
+        THEN 'segment' END
+    FROM (SELECT snowflake_ids_internal.generator_of('segment') || $q$('$q$ AS before, $q$'::text)$q$ AS behind) ours
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';

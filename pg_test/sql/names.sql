@@ -44,7 +44,7 @@ INSERT INTO hard VALUES ('plain'), ('Upper'), ('it''s'), ('double"quote'), ('"')
 SELECT adopt(name) FROM hard \g /dev/null
 SET standard_conforming_strings = off;
 SET escape_string_warning = off;
-SELECT adopt(name) FROM hard \g /dev/null
+SELECT adopt(name) FROM hard WHERE name IN (E'it\'s', '"', E'back\\slash', E'\\\'') \g /dev/null
 RESET standard_conforming_strings;
 RESET escape_string_warning;
 SELECT count(*) FROM hard;

@@ -182,7 +182,8 @@ mod snowflake_ids_internal {
 
     /// Has all sessions look for privileges anew.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
-    #[pg_trigger]
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]
     fn segment_privileges_changed<'a>(
         _trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {

@@ -34,6 +34,11 @@ macro_rules! entry {
 
 entry!(segment_check_trigger, pg_finfo_segment_check_trigger, segment_check_wrapper);
 entry!(segment_changed_trigger, pg_finfo_segment_changed_trigger, segment_changed_wrapper);
+entry!(
+    segment_privileges_changed_trigger,
+    pg_finfo_segment_privileges_changed_trigger,
+    segment_privileges_changed_wrapper
+);
 
 fn no_trigger() -> ErrorReport {
     ErrorReport::new(

@@ -1,5 +1,6 @@
 //! Errors as Postgres reports them: the core's kinds get their SQLSTATEs here, and nowhere else.
 
+use crate::pg::text::legible;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
@@ -48,12 +49,12 @@ pub fn explained(error: &impl Explain) -> ErrorReport {
         Kind::WaitedTooLong => PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
         Kind::Damaged => PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
     };
-    let mut report = ErrorReport::new(code, error.to_string(), function_name!());
+    let mut report = ErrorReport::new(code, legible(&error.to_string()), function_name!());
     if let Some(detail) = error.detail() {
-        report = report.set_detail(detail);
+        report = report.set_detail(legible(&detail));
     }
     if let Some(hint) = error.hint() {
-        report = report.set_hint(hint);
+        report = report.set_hint(legible(&hint));
     }
     report
 }

@@ -3,7 +3,7 @@
 //! Every alphabet ascends in ASCII, so texts of equal length sort (byte by byte, as under collation "C")
 //! like their ids; fixed width pads with the alphabet's zero to make all lengths equal.
 
-use crate::error::{Explain, Kind};
+use crate::error::{Explain, Kind, excerpt};
 use std::str::FromStr;
 
 /// A text form of ids.
@@ -44,7 +44,7 @@ pub enum TextError {
         format: &'static str,
     },
     /// A character outside the alphabet.
-    #[error("text is not a {format} id: character \"{found}\" at position {at} is not a digit of it")]
+    #[error("text is not a {format} id: character \"{}\" at position {at} is not a digit of it", excerpt(&.found.to_string()))]
     Digit {
         /// The format it was read in.
         format: &'static str,
@@ -181,6 +181,6 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self, TextError> {
         let known = Self::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name));
-        known.ok_or_else(|| TextError::UnknownFormat { name: name.to_owned() })
+        known.ok_or_else(|| TextError::UnknownFormat { name: excerpt(name) })
     }
 }

@@ -32,6 +32,7 @@
 //! | [`sayings`] | what the log was told |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
+//! | [`length`] | how long a text may be |
 //! | [`error`] | what all errors can say |
 
 #![forbid(unsafe_code)]
@@ -47,6 +48,7 @@ pub mod hosts;
 pub mod id;
 pub mod layout;
 pub mod lease;
+pub mod length;
 pub mod places;
 pub mod privilege;
 pub mod request;

@@ -19,6 +19,7 @@ mod reset;
 pub use error::FormatError;
 pub use reset::Reset;
 
+use crate::error::excerpt;
 use jiff::{SignedDuration, civil};
 use std::fmt;
 
@@ -127,7 +128,7 @@ impl Format {
 
 impl Part {
     fn parse(field: &str) -> Result<Self, FormatError> {
-        let unknown = || FormatError::UnknownField { field: field.to_owned() };
+        let unknown = || FormatError::UnknownField { field: excerpt(field) };
         match field.split_once(':') {
             Some(("n", width)) => parse_width(width).map(Self::Number),
             Some(_) => Err(unknown()),
@@ -187,7 +188,7 @@ fn push_literal(parts: &mut Vec<Part>, text: &str) {
 fn parse_width(text: &str) -> Result<u8, FormatError> {
     let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
     let width = digits.and_then(|digits| digits.parse().ok()).filter(|width| (1..=MAX_WIDTH).contains(width));
-    width.ok_or_else(|| FormatError::Width { width: text.to_owned() })
+    width.ok_or_else(|| FormatError::Width { width: excerpt(text) })
 }
 
 /// The template.

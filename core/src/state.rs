@@ -7,6 +7,7 @@
 
 use crate::anchor::{Reading, Verdict};
 use crate::clock::UnixMicros;
+use crate::error::excerpt;
 use crate::id::Node;
 use crate::layout::{Field, Layout};
 use crate::lease::Lease;
@@ -78,6 +79,13 @@ pub struct Home {
     pub host: String,
     /// The directory, for people.
     pub directory: String,
+}
+
+impl Home {
+    /// For people.
+    fn shown(&self) -> String {
+        format!("\"{}\" on host \"{}\"", excerpt(&self.directory), excerpt(&self.host))
+    }
 }
 
 /// Who a server is to issue as.

@@ -21,6 +21,10 @@ pub const MAX_STEP: i64 = 1_000_000_000;
 pub const MAX_TAG_CHARS: usize = 128;
 /// The longest tag, in bytes of any encoding that Postgres knows.
 pub const MAX_TAG_BYTES: usize = 4 * MAX_TAG_CHARS;
+/// The longest description of a tag, in bytes.
+pub const MAX_DESCRIPTION_BYTES: usize = 4_000;
+/// The longest name of a period or of a time zone, in bytes.
+pub const MAX_NAME_BYTES: usize = 128;
 /// A forecast reaches no further, in microseconds: 10,000 years.
 const MAX_FORECAST: u128 = 10_000 * YEAR_MICROS.unsigned_abs() as u128;
 

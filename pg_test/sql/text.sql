@@ -34,6 +34,22 @@ SELECT snowflake_decode_text('8000000000000000', 'hex');
 SELECT snowflake_decode_text('1', 'morse');
 \echo :LAST_ERROR_SQLSTATE
 
+-- What is too long for any layout, format or id is refused by its length, and what is quoted is cut.
+SELECT snowflake_encode(1, repeat('x', 1025));
+SELECT snowflake_decode_text(repeat('1', 1025), 'hex');
+SELECT snowflake_worker_id(1, repeat('x', 10000000));
+SELECT snowflake_encode(1, repeat('x', 1024));
+SELECT snowflake_encode(1, E'a\tb');
+SELECT snowflake_decode_text(E'1\n', 'hex');
+SELECT snowflake_worker_id(1, repeat('x', 1024));
+SELECT snowflake_worker_id(1, '41/5/5/12 ' || repeat('x', 1000));
+-- Compressed, it is not taken apart for that.
+CREATE TABLE long (a text);
+INSERT INTO long VALUES (repeat('x', 1000000));
+SELECT pg_column_size(a) < 20000 AS compressed FROM long;
+SELECT snowflake_worker_id(1, a) FROM long;
+DROP TABLE long;
+
 -- In a database of another encoding too.
 CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0;
 \c latin
@@ -42,5 +58,7 @@ SELECT snowflake_decode_text('ff', 'hex'), snowflake_worker_id(1, 'twitter');
 DO $$ BEGIN PERFORM snowflake_decode_text(chr(233), 'hex'); EXCEPTION WHEN invalid_parameter_value THEN RAISE INFO 'refused'; END $$;
 DO $$ BEGIN PERFORM snowflake_timestamp(1, chr(233)); EXCEPTION WHEN invalid_parameter_value THEN RAISE INFO 'refused'; END $$;
 DO $$ BEGIN PERFORM snowflake_encode(1, chr(233)); EXCEPTION WHEN invalid_parameter_value THEN RAISE INFO 'refused'; END $$;
+-- Messages have no letters that the database does not have.
+DO $$ BEGIN PERFORM snowflake_encode(1, 'h' || chr(233)); EXCEPTION WHEN invalid_parameter_value THEN RAISE INFO '%', SQLERRM; END $$;
 \c regression
 DROP DATABASE latin;

@@ -1,10 +1,14 @@
 //! Settings with checks, and wrong values that stop a server from starting.
 
+use super::text::legible;
 use pgrx::guc::{GucEnum, GucValue};
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use pgrx::{
     GucContext, GucFlags, GucRegistry, GucSetting, PgLogLevel, PgMemoryContexts, PgSqlErrorCode, pg_sys,
 };
+use snowflake_ids_core::Explain;
+use snowflake_ids_core::length::{self, MAX_TEXT_BYTES};
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
 
@@ -142,12 +146,18 @@ pub fn impose(name: &CStr, value: &CStr) {
 }
 
 /// The value of a setting by its name, whoever defined it; one that nobody did keeps what the configuration
-/// gives it. None where that gives nothing.
+/// gives it; of one that is too long, its beginning. None where that gives nothing.
 pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call; the value is copied before anything can change it.
     unsafe {
         let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
-        if value.is_null() { None } else { Some(CStr::from_ptr(value).to_string_lossy().into_owned()) }
+        if value.is_null() {
+            return None;
+        }
+        let bytes = CStr::from_ptr(value).to_bytes();
+        // One more than is right is enough to be refused.
+        let bytes = bytes.get(..=MAX_TEXT_BYTES).unwrap_or(bytes);
+        Some(String::from_utf8_lossy(bytes).into_owned())
     }
 }
 
@@ -191,9 +201,17 @@ unsafe extern "C-unwind" fn check_text<C: for<'a> Check<&'a str>>(
     // SAFETY: the server passes null or text that ends in a zero byte.
     unsafe {
         pgrx_extern_c_guard(|| {
-            (*value).is_null() || accept(C::check(&CStr::from_ptr(*value).to_string_lossy()))
+            (*value).is_null()
+                || accept(check_length(CStr::from_ptr(*value)).and_then(|text| C::check(&text)))
         })
     }
+}
+
+/// A text that is not too long to be looked at.
+fn check_length(text: &CStr) -> Result<Cow<'_, str>, Problem> {
+    let fits = length::check("value", text.count_bytes(), MAX_TEXT_BYTES);
+    fits.map_err(|error| Problem { detail: error.detail().unwrap_or_default(), hint: None })?;
+    Ok(text.to_string_lossy())
 }
 
 /// Tells the server what a check found.
@@ -204,9 +222,9 @@ fn accept(found: Result<(), Problem>) -> bool {
     // after the check, and the texts live as long as the memory context of the call.
     unsafe {
         pg_sys::GUC_check_errcode(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE as c_int);
-        pg_sys::GUC_check_errdetail_string = context.pstrdup(&detail);
+        pg_sys::GUC_check_errdetail_string = context.pstrdup(&legible(&detail));
         if let Some(hint) = hint {
-            pg_sys::GUC_check_errhint_string = context.pstrdup(&hint);
+            pg_sys::GUC_check_errhint_string = context.pstrdup(&legible(&hint));
         }
     }
     false

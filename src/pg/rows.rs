@@ -2,7 +2,8 @@
 //! SQL, and without rights on them. It leaves no lock behind, as a call's transaction may go on for long.
 
 use super::catalog::Source;
-use super::tag::{TagText, bytes_of};
+use super::tag::TagText;
+use super::text::bytes_of;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 

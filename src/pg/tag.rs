@@ -1,12 +1,15 @@
 //! Tags between SQL and the core: the bytes of a text, in whatever encoding the database has.
 
+use super::text::{bytes_of, length_of};
+use crate::error::{explained, raise};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
-use pgrx::{FromDatum, IntoDatum, pg_sys, varlena};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::terms::{TagError, check_tag};
+use snowflake_ids_core::error::excerpt;
+use snowflake_ids_core::terms::{MAX_TAG_BYTES, TagError, check_tag};
 use std::ffi::c_int;
 
 /// A tag as text.
@@ -15,11 +18,11 @@ pub struct TagText(pub Tag);
 
 /// Why bytes can't be a tag.
 pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
+    let tag = Tag::new(bytes).ok_or(TagError::TooManyBytes { bytes: bytes.len() })?;
     // SAFETY: the bytes are the caller's.
     let chars = unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), length(bytes)) };
     let chars = usize::try_from(chars).unwrap_or(0);
-    check_tag(chars)?;
-    Tag::new(bytes).ok_or(TagError::TooLong { chars })
+    check_tag(chars).map(|()| tag)
 }
 
 fn length(bytes: &[u8]) -> c_int {
@@ -27,12 +30,17 @@ fn length(bytes: &[u8]) -> c_int {
 }
 
 impl TagText {
-    /// The tag in a message. Where the database is not in UTF-8, letters that are not ASCII become question marks:
-    /// messages are UTF-8 here, and are not converted.
+    /// The tag in a message.
     pub fn shown(&self) -> String {
+        excerpt(&self.to_text())
+    }
+
+    /// The tag as UTF-8. Where the database is not in UTF-8, letters that are not ASCII become question marks:
+    /// messages are UTF-8 here, and are not converted.
+    pub fn to_text(self) -> String {
         // SAFETY: looks at a variable of this process.
         let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
-        let tag = if utf8 { *self } else { self.ascii() };
+        let tag = if utf8 { self } else { self.ascii() };
         String::from_utf8_lossy(tag.0.as_bytes()).into_owned()
     }
 
@@ -53,32 +61,20 @@ impl TagText {
     }
 }
 
-/// The bytes of a text argument. They live as long as the call.
+/// The bytes of a text that is to be a tag. They live as long as the call.
+///
+/// # Errors
+/// [`TagError`] for so many that nobody need read them.
 ///
 /// # Safety
 /// The datum is a text.
-#[inline]
-pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: as above. What is compressed or stored elsewhere is fetched, which allocates; the rest stays where
-    // it is.
-    unsafe {
-        let mut text: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        if !is_plain(text) {
-            text = pg_sys::pg_detoast_datum_packed(text);
-        }
-        std::slice::from_raw_parts(varlena::vardata_any(text).cast(), varlena::varsize_any_exhdr(text))
-    }
-}
-
-/// Whether the bytes of a text can be read where it is.
-///
-/// # Safety
-/// It is a text.
-#[inline]
-pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
+pub unsafe fn tag_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], TagError> {
     // SAFETY: as above.
     unsafe {
-        varlena::varatt_is_4b_u(text) || (varlena::varatt_is_1b(text) && !varlena::varatt_is_1b_e(text))
+        match length_of(datum) {
+            0..=MAX_TAG_BYTES => Ok(bytes_of(datum)),
+            bytes => Err(TagError::TooManyBytes { bytes }),
+        }
     }
 }
 
@@ -91,14 +87,15 @@ unsafe impl UnboxDatum for TagText {
         Self: 'src,
     {
         // SAFETY: as above; what was written as a tag is short enough for one.
-        unsafe { Self(Tag::new(bytes_of(datum.sans_lifetime())).unwrap_or_default()) }
+        let tag = unsafe { tag_of(datum.sans_lifetime()) };
+        Self(tag.ok().and_then(Tag::new).unwrap_or_default())
     }
 }
 
 impl FromDatum for TagText {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
         // SAFETY: asked for of texts only.
-        (!is_null).then(|| unsafe { bytes_of(datum) }).and_then(Tag::new).map(Self)
+        (!is_null).then(|| unsafe { tag_of(datum) })?.ok().and_then(Tag::new).map(Self)
     }
 }
 
@@ -129,22 +126,33 @@ unsafe impl BoxRet for TagText {
     }
 }
 
-/// A tag as a user wrote it, not yet looked at.
+/// A tag as a user wrote it, not yet looked at but for its length.
 pub struct TagArg<'a>(pub &'a [u8]);
 
 impl_sql_translatable!(TagArg<'_>, arg_only = "text");
+
+impl TagArg<'_> {
+    /// # Safety
+    /// The datum is a text.
+    unsafe fn of(datum: pg_sys::Datum) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { tag_of(datum) }.unwrap_or_else(|error| raise(explained(&error))))
+    }
+}
 
 // SAFETY: declared as text.
 unsafe impl<'fcx> ArgAbi<'fcx> for TagArg<'fcx> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
         // SAFETY: as above.
-        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
-        Self(bytes.unwrap_or_default())
+        let text: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
+        // SAFETY: as above.
+        text.map_or(Self(&[]), |text| unsafe { Self::of(text) })
     }
 
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
         // SAFETY: as above.
-        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
-        bytes.map(Self).into()
+        let text: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
+        // SAFETY: as above.
+        text.map(|text| unsafe { Self::of(text) }).into()
     }
 }

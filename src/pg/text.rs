@@ -2,14 +2,20 @@
 //!
 //! pgrx's `&str` panics where a database is not in UTF-8 and a user types an accent. All text that this
 //! extension understands is ASCII; what isn't UTF-8 is read with a replacement character, and refused as any
-//! other wrong character is.
+//! other wrong character is. A text's length is looked at before the text: up to 1 GB may have been compressed into a
+//! few pages.
 
+use crate::error::explained;
 use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
-use pgrx::{IntoDatum, PgTryBuilder, pg_sys};
+use pgrx::{FromDatum, IntoDatum, PgTryBuilder, pg_sys, varlena};
+use snowflake_ids_core::length::{self, MAX_TEXT_BYTES, TooLong};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
+use std::marker::PhantomData;
 
 /// A text that is right in this database: where that is not in UTF-8, letters that are not ASCII become question marks.
 pub fn legible(text: &str) -> String {
@@ -65,32 +71,142 @@ fn is_passed_on() -> bool {
 
 const UTF8: c_int = pg_sys::pg_enc::PG_UTF8.cast_signed();
 
-/// A text argument.
-pub struct Text<'a>(Cow<'a, str>);
+/// A text argument, not yet read.
+pub struct Text<'a> {
+    datum: pg_sys::Datum,
+    call: PhantomData<&'a [u8]>,
+}
 
 impl Text<'_> {
-    /// What it says.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// What it says. The name is the argument's.
+    ///
+    /// # Errors
+    /// It has more than [`MAX_TEXT_BYTES`].
+    pub fn read(&self, name: &'static str) -> Result<Cow<'_, str>, Unread> {
+        self.read_up_to(MAX_TEXT_BYTES, name)
+    }
+
+    /// The same, with a limit of its own.
+    ///
+    /// # Errors
+    /// It has more bytes than that.
+    pub fn read_up_to(&self, limit: usize, name: &'static str) -> Result<Cow<'_, str>, Unread> {
+        // SAFETY: the argument is declared as text, and lives as long as the call.
+        let length = unsafe { length_of(self.datum) };
+        length::check(name, length, limit).map_err(Unread)?;
+        // SAFETY: as above.
+        Ok(String::from_utf8_lossy(unsafe { bytes_of(self.datum) }))
+    }
+
+    /// The text to be handed on.
+    ///
+    /// # Errors
+    /// It has more bytes than that.
+    pub fn as_is(&self, limit: usize, name: &'static str) -> Result<TextAsIs, Unread> {
+        // SAFETY: the argument is declared as text, and lives as long as the call.
+        length::check(name, unsafe { length_of(self.datum) }, limit).map_err(Unread)?;
+        Ok(TextAsIs(self.datum))
+    }
+}
+
+/// A text argument that is too long to be read.
+#[derive(Debug)]
+pub struct Unread(TooLong);
+
+impl From<Unread> for ErrorReport {
+    #[cold]
+    fn from(unread: Unread) -> Self {
+        explained(&unread.0)
     }
 }
 
 impl_sql_translatable!(Text<'_>, arg_only = "text");
 
-// SAFETY: the argument is declared as text, which has the representation of the bytea that a byte slice is
-// read from.
+// SAFETY: the argument is declared as text, and nothing of it is read here.
 unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above.
-        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
-        // Functions are STRICT, so there is always something to read.
-        Self(String::from_utf8_lossy(bytes.unwrap_or_default()))
+        // SAFETY: as above. Functions are STRICT, so there is a text.
+        let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
+        Self { datum: datum.unwrap_or(pg_sys::Datum::null()), call: PhantomData }
     }
 
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
         // SAFETY: as above.
-        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
-        bytes.map(|bytes| Self(String::from_utf8_lossy(bytes))).into()
+        let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
+        datum.map(|datum| Self { datum, call: PhantomData }).into()
+    }
+}
+
+/// How many bytes a text of a row has, which are not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length(pub usize);
+
+impl FromDatum for Length {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: asked for of texts only.
+        (!is_null).then(|| Self(unsafe { length_of(datum) }))
+    }
+}
+
+// SAFETY: asked for of texts only.
+unsafe impl UnboxDatum for Length {
+    type As<'src> = Self;
+
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> Self
+    where
+        Self: 'src,
+    {
+        // SAFETY: as above.
+        Self(unsafe { length_of(datum.sans_lifetime()) })
+    }
+}
+
+/// Only so that columns can be asked for it: pgrx compares their type with this one's.
+impl IntoDatum for Length {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        None
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+/// How many bytes a text has, wherever it is stored and however much it was compressed. Reads nothing but its head.
+///
+/// # Safety
+/// The datum is a text.
+pub unsafe fn length_of(text: pg_sys::Datum) -> usize {
+    // SAFETY: as above.
+    unsafe { pg_sys::toast_raw_datum_size(text) }.saturating_sub(pg_sys::VARHDRSZ)
+}
+
+/// The bytes of a text. They live as long as the call.
+///
+/// # Safety
+/// The datum is a text, whose length was looked at.
+#[inline]
+pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: as above. What is compressed or stored elsewhere is fetched, which allocates; the rest stays where
+    // it is.
+    unsafe {
+        let mut text: *mut pg_sys::varlena = datum.cast_mut_ptr();
+        if !is_plain(text) {
+            text = pg_sys::pg_detoast_datum_packed(text);
+        }
+        std::slice::from_raw_parts(varlena::vardata_any(text).cast(), varlena::varsize_any_exhdr(text))
+    }
+}
+
+/// Whether the bytes of a text can be read where it is.
+///
+/// # Safety
+/// It is a text.
+#[inline]
+pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        varlena::varatt_is_4b_u(text) || (varlena::varatt_is_1b(text) && !varlena::varatt_is_1b_e(text))
     }
 }
 
@@ -117,22 +233,6 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Sql {
 
 /// A text argument that is handed on to SQL as it came, and not read.
 pub struct TextAsIs(pg_sys::Datum);
-
-impl_sql_translatable!(TextAsIs, arg_only = "text");
-
-// SAFETY: declared as text, and used as one; it lives as long as the call.
-unsafe impl<'fcx> ArgAbi<'fcx> for TextAsIs {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above.
-        Self(unsafe { arg.unbox_arg_using_from_datum() }.unwrap_or(pg_sys::Datum::null()))
-    }
-
-    unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
-        // SAFETY: as above.
-        let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        datum.map(Self).into()
-    }
-}
 
 impl IntoDatum for TextAsIs {
     fn into_datum(self) -> Option<pg_sys::Datum> {

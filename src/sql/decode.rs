@@ -21,7 +21,7 @@ macro_rules! with_and_without_layout {
         $(#[$doc])*
         #[pg_extern(name = $name, immutable, strict, parallel_safe)]
         fn $given($arg: $type, layout: Text<'_>) -> Result<$result, ErrorReport> {
-            $body(&layout::named(layout.as_str())?, $arg)
+            $body(&layout::named(&layout)?, $arg)
         }
     };
 }
@@ -95,7 +95,7 @@ fn decode_of_layout(
     >,
     ErrorReport,
 > {
-    row(&layout::named(layout.as_str())?, id)
+    row(&layout::named(&layout)?, id)
 }
 
 // One row at the most, which the planner can't know of a function that returns a table.
@@ -129,7 +129,7 @@ fn compose_of_layout(
     layout: Text<'_>,
     rollback: default!(i32, 0),
 ) -> Result<i64, ErrorReport> {
-    compose(&layout::named(layout.as_str())?, at, [datacenter_id, worker_id, rollback, sequence])
+    compose(&layout::named(&layout)?, at, [datacenter_id, worker_id, rollback, sequence])
 }
 
 type Row = (i64, TimestampWithTimeZone, i32, i32, i32, i32);

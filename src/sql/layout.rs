@@ -2,6 +2,7 @@
 
 use crate::error::explained;
 use crate::pg::shmem::generator;
+use crate::pg::text::Text;
 use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::Layout;
@@ -16,12 +17,17 @@ thread_local! {
 pub fn of_server() -> Result<Layout, ErrorReport> {
     match generator::shared() {
         Some(shared) => Ok(shared.layout),
-        None => named(&settings::layout_text_without_preload()),
+        None => read(&settings::layout_text_without_preload()),
     }
 }
 
 /// The layout of a text such as `41/5/5/12` or `twitter`.
-pub fn named(text: &str) -> Result<Layout, ErrorReport> {
+pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
+    read(&text.read("layout")?)
+}
+
+/// Of a text that is not long.
+fn read(text: &str) -> Result<Layout, ErrorReport> {
     READ_LAST.with_borrow_mut(|last| match last {
         Some((known, layout)) if known == text => Ok(*layout),
         _ => {

@@ -4,7 +4,7 @@
 use crate::error::{Unready, bad_argument, spi};
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
-use crate::pg::text::Text;
+use crate::pg::text::{Text, legible};
 use crate::pg::{guc, server, transaction};
 use crate::registry::{self, serve};
 use crate::segment::failure::TagFailure;
@@ -13,10 +13,14 @@ use crate::store;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Clock;
+use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::wire::{self, Answer, Request, Said};
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
+
+/// The longest question, in bytes.
+const MAX_REQUEST_BYTES: usize = 16 << 20;
 
 /// Answers another server: see `snowflake_ids_core::wire`. What it did is durable when its transaction is.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
@@ -28,8 +32,13 @@ fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
         return Err(in_a_block());
     }
     let this = registry::this().ok_or(TagFailure::NoTable)?;
-    let request = Request::from_text(request.as_str())
-        .map_err(|error| bad_argument("the request is not understood", format!("{error}.")))?;
+    let request =
+        Request::from_text(&request.read_up_to(MAX_REQUEST_BYTES, "request")?).map_err(|error| {
+            bad_argument(
+                "the request is not understood",
+                legible(&format!("{}.", excerpt(&error.to_string()))),
+            )
+        })?;
     let said = match request {
         None => Said::Version(wire::VERSION),
         Some(request) => match request.registry.map(|meant| this.check(&meant)) {
@@ -107,7 +116,7 @@ mod snowflake_ids_internal {
     fn registry_introduce(
         server: Text<'_>,
     ) -> Result<TableIterator<'static, (name!(identity, String), name!(timeline, i32))>, ErrorReport> {
-        let found = join::introduce(server.as_str()).map_err(|report| *report)?;
+        let found = join::introduce(&server.read("server")?).map_err(|report| *report)?;
         Ok(TableIterator::once((found.identity, found.timeline.cast_signed())))
     }
 
@@ -143,9 +152,9 @@ mod snowflake_ids_internal {
         identity: Text<'_>,
         timeline: i32,
     ) -> Result<(), ErrorReport> {
-        let (identity, timeline) = (identity.as_str().to_owned(), timeline.cast_unsigned());
+        let (identity, timeline) = (identity.read("identity")?.into_owned(), timeline.cast_unsigned());
         let registry = Registry { identity, timeline };
-        join::give_up_lease(server.as_str(), &registry).map_err(|report| *report)
+        join::give_up_lease(&server.read("server")?, &registry).map_err(|report| *report)
     }
 
     /// Has the change of registries take effect.

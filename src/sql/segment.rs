@@ -46,6 +46,7 @@ mod snowflake_ids_internal {
     use crate::pg::server;
     use crate::pg::shmem::segments::segments;
     use crate::pg::tag::{self, TagArg, TagText};
+    use crate::pg::text::Length;
     use crate::segment::failure::TagFailure;
     use crate::segment::own::{self, Change};
     use crate::segment::place;
@@ -59,10 +60,13 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::Clock;
     use snowflake_ids_core::clock::micros;
     use snowflake_ids_core::directory::{Key, Tag};
+    use snowflake_ids_core::length;
     use snowflake_ids_core::privilege::Action;
     use snowflake_ids_core::segment::Shelf;
     use snowflake_ids_core::serial::{Format, Reset};
-    use snowflake_ids_core::terms::{Terms, forecast};
+    use snowflake_ids_core::terms::{
+        MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, Terms, forecast,
+    };
     use std::sync::atomic::Ordering::Relaxed;
 
     type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
@@ -82,6 +86,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
     }
 
     fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
+        check_lengths(row)?;
         let tag = tag_of(row).ok_or_else(|| Box::new(TagFailure::NoTag.into()))?;
         tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(explained(&error)))?;
         let number = |name: &'static str| number(row, name);
@@ -101,6 +106,25 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
             Format::parse(&format, reset).map_err(|error| Box::new(explained(&error)))?;
         }
         Ok(())
+    }
+
+    /// Refuses texts that are too long, before any is read.
+    fn check_lengths(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
+        const LIMITS: [(&str, usize); 4] = [
+            ("description", MAX_DESCRIPTION_BYTES),
+            ("reset", MAX_NAME_BYTES),
+            ("time_zone", MAX_NAME_BYTES),
+            ("format", MAX_NAME_BYTES),
+        ];
+        let length = |name| row.get_by_name::<Length>(name).ok().flatten().map_or(0, |length| length.0);
+        let bytes = length("tag");
+        if bytes > MAX_TAG_BYTES {
+            return Err(Box::new(explained(&TagError::TooManyBytes { bytes })));
+        }
+        LIMITS
+            .into_iter()
+            .try_for_each(|(name, limit)| length::check(name, length(name), limit))
+            .map_err(|error| Box::new(explained(&error)))
     }
 
     fn tag_of(row: &Tuple<'_>) -> Option<TagText> {
@@ -147,6 +171,13 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
             }
         }
         Ok(before.or(after))
+    }
+
+    /// Refuses what can be no tag, before anybody looks for it.
+    #[pg_extern(immutable, parallel_safe)]
+    fn segment_check_tag(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+        let tag = tag.ok_or(TagFailure::NoTag)?;
+        Ok(tag::checked(tag.0).map(drop).map_err(TagFailure::BadTag)?)
     }
 
     /// Takes a tag's buffered ids away from all sessions and tells the highest id that one got of it. For
@@ -294,6 +325,7 @@ extension_sql_file!(
     name = "segments",
     requires = [
         snowflake_ids_internal::segment_check,
+        snowflake_ids_internal::segment_check_tag,
         snowflake_ids_internal::segment_changed,
         snowflake_ids_internal::segment_close,
         snowflake_ids_internal::segment_issued,

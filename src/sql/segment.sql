@@ -112,9 +112,9 @@ CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) 
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value IS NULL THEN
-        RAISE EXCEPTION '% must not be null', name USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION '% must not be null', left(name, 64) USING ERRCODE = 'invalid_parameter_value';
     ELSIF value NOT BETWEEN -9223372036854775808 AND 9223372036854775807 OR value <> trunc(value) THEN
-        RAISE EXCEPTION '% % is out of range', name, value USING
+        RAISE EXCEPTION '% % is out of range', left(name, 64), left(value::text, 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Ids are whole numbers that a bigint can hold, up to 9223372036854775807.';
     END IF;
@@ -126,11 +126,6 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF tag IS NULL THEN
-        RAISE EXCEPTION 'tag must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Ids belong to a tag.';
-    END IF;
     RAISE EXCEPTION 'segment tag "%" does not exist', tag USING
         ERRCODE = 'undefined_object',
         DETAIL = 'There is no row for it in snowflake_ids.segment.',
@@ -171,6 +166,7 @@ CREATE FUNCTION snowflake_ids.segment_create(
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
@@ -204,6 +200,7 @@ CREATE FUNCTION snowflake_ids_internal.segment_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     UPDATE snowflake_ids.segment AS s
     SET step = coalesce(step, s.step),
@@ -229,6 +226,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_drop(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
     IF NOT FOUND THEN
@@ -249,6 +247,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;

@@ -15,6 +15,7 @@ use pgrx::prelude::*;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::terms::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)",
@@ -69,12 +70,21 @@ impl Own {
     }
 }
 
+/// A text that the statement reads, and we do not.
+fn handed_on<'a>(
+    text: Option<&Text<'_>>,
+    name: &'static str,
+    limit: usize,
+) -> Result<DatumWithOid<'a>, ErrorReport> {
+    Ok(text.map(|text| text.as_is(limit, name)).transpose()?.into())
+}
+
 /// Reads a list of privileges; it comes back as it is stored.
 fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
     })?;
-    Privileges::parse(list.as_str()).map(|list| list.to_string()).map_err(|error| explained(&error))
+    Privileges::parse(&list.read("privileges")?).map(|list| list.to_string()).map_err(|error| explained(&error))
 }
 
 #[pg_schema]
@@ -83,7 +93,6 @@ mod snowflake_ids {
         ALTER, Action, DROP, ErrorReport, GRANT, Own, Privileges, RAISE, REVOKE, SET, TagArg, TagFailure,
         Text, listed, privilege, tag as tags,
     };
-    use crate::pg::text::TextAsIs;
     use pgrx::AnyNumeric;
     use pgrx::prelude::*;
 
@@ -96,14 +105,20 @@ mod snowflake_ids {
         max_step: default!(Option<i64>, "NULL"),
         increment: default!(Option<i64>, "NULL"),
         remainder: default!(Option<i64>, "NULL"),
-        description: default!(Option<TextAsIs>, "NULL"),
+        description: default!(Option<Text<'_>>, "NULL"),
         max_value: default!(Option<i64>, "NULL"),
-        time_zone: default!(Option<TextAsIs>, "NULL"),
-        format: default!(Option<TextAsIs>, "NULL"),
-        owner: default!(Option<TextAsIs>, "NULL"),
+        time_zone: default!(Option<Text<'_>>, "NULL"),
+        format: default!(Option<Text<'_>>, "NULL"),
+        owner: default!(Option<Text<'_>>, "NULL"),
     ) -> Result<(), ErrorReport> {
         let numbers = [step, max_step, increment, remainder].map(Into::into);
-        let rest = [description.into(), max_value.into(), time_zone.into(), format.into(), owner.into()];
+        let rest = [
+            handed_on(description.as_ref(), "description", MAX_DESCRIPTION_BYTES)?,
+            max_value.into(),
+            handed_on(time_zone.as_ref(), "time_zone", MAX_NAME_BYTES)?,
+            handed_on(format.as_ref(), "format", MAX_NAME_BYTES)?,
+            handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
+        ];
         Own::checked(tag, Action::Own)?.run(&ALTER, numbers.into_iter().chain(rest))
     }
 
@@ -134,22 +149,22 @@ mod snowflake_ids {
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_grant(
         tag: Option<TagArg<'_>>,
-        role: Option<TextAsIs>,
+        role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
         let tag = Own::checked(tag, Action::Own)?;
-        tag.run(&GRANT, [role.into(), listed(privileges)?.into()])
+        tag.run(&GRANT, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 
     /// Revokes privileges on a segment tag from a role, or from public.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_revoke(
         tag: Option<TagArg<'_>>,
-        role: Option<TextAsIs>,
+        role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
         let tag = Own::checked(tag, Action::Own)?;
-        tag.run(&REVOKE, [role.into(), listed(privileges)?.into()])
+        tag.run(&REVOKE, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
     }
 
     /// Whether the current role has a privilege on a segment tag; of several, any.
@@ -169,15 +184,16 @@ mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
     use crate::pg::text::Text;
     use pgrx::heap_tuple::PgHeapTuple;
+    use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::privilege::Privileges;
 
     /// Some privileges with more, and without others; as they are stored.
     #[pg_extern(immutable, parallel_safe, strict)]
-    fn segment_privileges(held: Text<'_>, more: Text<'_>, less: Text<'_>) -> String {
-        let [held, more, less] = [held, more, less].map(|list| Privileges::stored(list.as_str()));
-        held.with(more).without(less).to_string()
+    fn segment_privileges(held: Text<'_>, more: Text<'_>, less: Text<'_>) -> Result<String, ErrorReport> {
+        let read = |list: Text<'_>| Ok::<_, ErrorReport>(Privileges::stored(&list.read("privileges")?));
+        Ok(read(held)?.with(read(more)?).without(read(less)?).to_string())
     }
 
     /// Has all sessions look for privileges anew.

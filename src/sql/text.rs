@@ -14,15 +14,15 @@ fn snowflake_encode(
     format: Text<'_>,
     fixed_width: default!(bool, false),
 ) -> Result<String, ErrorReport> {
-    named(format.as_str())?.encode(id, fixed_width).map_err(|error| explained(&error))
+    named(&format)?.encode(id, fixed_width).map_err(|error| explained(&error))
 }
 
 /// The id that a text says.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_decode_text(text: Text<'_>, format: Text<'_>) -> Result<i64, ErrorReport> {
-    named(format.as_str())?.decode(text.as_str()).map_err(|error| explained(&error))
+    named(&format)?.decode(&text.read("text")?).map_err(|error| explained(&error))
 }
 
-fn named(format: &str) -> Result<Format, ErrorReport> {
-    format.parse().map_err(|error| explained(&error))
+fn named(format: &Text<'_>) -> Result<Format, ErrorReport> {
+    format.read("format")?.parse().map_err(|error| explained(&error))
 }

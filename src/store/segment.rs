@@ -162,7 +162,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
         remainder: number(6)?,
         max_value: number(7)?,
     };
-    let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(|text| text.shown()));
+    let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
     let format = text(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
     let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {

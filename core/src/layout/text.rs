@@ -5,6 +5,7 @@
 
 use super::{Field, Layout, LayoutError, Order, RANGES, Widths, preset};
 use crate::clock::UnixMicros;
+use crate::error::excerpt;
 use jiff::{Timestamp, civil, tz::TimeZone};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -33,13 +34,18 @@ impl FromStr for Layout {
     type Err = LayoutError;
 
     fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let syntax = |reason: String| LayoutError::Syntax { text: text.to_owned(), reason };
+        let syntax = |reason: String| LayoutError::Syntax { text: excerpt(text), reason };
         let mut words = text.split_ascii_whitespace();
         let first = words.next().ok_or_else(|| syntax("It is empty".into()))?;
         let base = match preset::find(&first.to_ascii_lowercase()) {
             Some(preset) => Some(preset.parse::<Self>()?),
             None if first.contains('/') => None,
-            None => return Err(syntax(format!("\"{first}\" is neither field widths nor a known name"))),
+            None => {
+                return Err(syntax(format!(
+                    "\"{}\" is neither field widths nor a known name",
+                    excerpt(first)
+                )));
+            }
         };
         let (widths, order) = match &base {
             Some(layout) => (layout.widths, layout.order),
@@ -50,10 +56,10 @@ impl FromStr for Layout {
             let seen_before = match word.split_once('=') {
                 Some(("unit", value)) => unit.replace(parse_unit(value)?).is_some(),
                 Some(("epoch", value)) => epoch.replace(parse_epoch(value)?).is_some(),
-                _ => return Err(syntax(format!("\"{word}\" is neither unit=... nor epoch=..."))),
+                _ => return Err(syntax(format!("\"{}\" is neither unit=... nor epoch=...", excerpt(word)))),
             };
             if seen_before {
-                return Err(syntax(format!("\"{word}\" sets again what was set before")));
+                return Err(syntax(format!("\"{}\" sets again what was set before", excerpt(word))));
             }
         }
         let base = base.unwrap_or_default();
@@ -96,7 +102,7 @@ fn parse_widths(text: &str) -> Result<(Widths, Order), WidthsError> {
         }
     };
     let rollback = rollback.strip_suffix('r').ok_or_else(|| {
-        WidthsError::Reason(format!("The rollback width \"{rollback}\" does not end in \"r\""))
+        WidthsError::Reason(format!("The rollback width \"{}\" does not end in \"r\"", excerpt(rollback)))
     })?;
     let widths = Widths {
         ticks: parse_width(Field::Ticks, ticks)?,
@@ -110,7 +116,10 @@ fn parse_widths(text: &str) -> Result<(Widths, Order), WidthsError> {
 
 fn parse_width(field: Field, text: &str) -> Result<u8, WidthsError> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(WidthsError::Reason(format!("The {field} width \"{text}\" is not a whole number")));
+        return Err(WidthsError::Reason(format!(
+            "The {field} width \"{}\" is not a whole number",
+            excerpt(text)
+        )));
     }
     let width = text.parse().unwrap_or(u32::MAX);
     u8::try_from(width).map_err(|_| {
@@ -121,7 +130,7 @@ fn parse_width(field: Field, text: &str) -> Result<u8, WidthsError> {
 }
 
 fn parse_unit(text: &str) -> Result<u64, LayoutError> {
-    let wrong = || LayoutError::Unit { unit: text.to_owned() };
+    let wrong = || LayoutError::Unit { unit: excerpt(text) };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (count, suffix) = text.split_at(digits);
     let scale: u64 = match suffix {
@@ -136,7 +145,7 @@ fn parse_unit(text: &str) -> Result<u64, LayoutError> {
 }
 
 fn parse_epoch(text: &str) -> Result<UnixMicros, LayoutError> {
-    let wrong = |reason| LayoutError::Epoch { epoch: text.to_owned(), reason };
+    let wrong = |reason| LayoutError::Epoch { epoch: excerpt(text), reason };
     let at = text
         .parse::<Timestamp>()
         .or_else(|_| text.parse::<civil::DateTime>()?.to_zoned(TimeZone::UTC).map(|z| z.timestamp()))

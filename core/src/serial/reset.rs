@@ -1,6 +1,7 @@
 //! When a dated tag starts anew.
 
 use super::{DateField, Format, FormatError, Part};
+use crate::error::excerpt;
 use std::fmt;
 use std::str::FromStr;
 
@@ -42,7 +43,7 @@ impl FromStr for Reset {
 
     fn from_str(text: &str) -> Result<Self, FormatError> {
         let named = Self::ALL.into_iter().find(|reset| reset.name().eq_ignore_ascii_case(text));
-        named.ok_or_else(|| FormatError::UnknownReset { name: text.to_owned() })
+        named.ok_or_else(|| FormatError::UnknownReset { name: excerpt(text) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a stored state is not taken up.
 
 use super::Home;
-use crate::error::{Explain, Kind};
+use crate::error::{Explain, Kind, excerpt};
 use crate::layout::Layout;
 
 /// Why a server must not go on from a state.
@@ -66,15 +66,12 @@ impl Explain for Distrust {
                 format!("It was written by the cluster with system identifier {stored}; this one has {ours}.")
             }
             Self::Layout { stored, ours } => {
+                let stored = excerpt(stored);
                 format!("It was written for layout \"{stored}\"; snowflake_ids.layout is \"{ours}\". Ids of two layouts can be equal.")
             }
             Self::Copy { homes, datacenter, worker } => {
-                let [of, here] = &**homes;
-                format!(
-                    "Ids of datacenter {datacenter}, worker {worker} were issued in \"{}\" on host \"{}\"; this is \
-                     \"{}\" on host \"{}\".",
-                    of.directory, of.host, here.directory, here.host
-                )
+                let [of, here] = (**homes).each_ref().map(Home::shown);
+                format!("Ids of datacenter {datacenter}, worker {worker} were issued in {of}; this is {here}.")
             }
         })
     }
@@ -83,8 +80,9 @@ impl Explain for Distrust {
         Some(match self {
             Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => RESET.into(),
             Self::Layout { stored, .. } => format!(
-                "Set snowflake_ids.layout back to '{stored}' and restart the server. If no id of that layout was \
-                 kept, SELECT snowflake_ids.state_reset() begins anew."
+                "Set snowflake_ids.layout back to '{}' and restart the server. If no id of that layout was \
+                 kept, SELECT snowflake_ids.state_reset() begins anew.",
+                excerpt(stored)
             ),
             Self::Copy { .. } => {
                 "Set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the server. \

@@ -1,6 +1,7 @@
 //! The state as text, with a checksum.
 
 use super::{Distrust, State};
+use crate::error::excerpt;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -31,15 +32,17 @@ impl State {
     /// [`Distrust::Damaged`].
     pub fn from_text(text: &[u8]) -> Result<Self, Distrust> {
         let damaged = |reason: String| Distrust::Damaged { reason };
-        let sealed: Sealed<'_> = serde_json::from_slice(text)
-            .map_err(|error| damaged(format!("It is no state that could be read: {error}")))?;
+        let sealed: Sealed<'_> = serde_json::from_slice(text).map_err(|error| {
+            damaged(format!("It is no state that could be read: {}", excerpt(&error.to_string())))
+        })?;
         let state = sealed.state.get();
         let checksum = crc32fast::hash(state.as_bytes());
         if checksum != sealed.checksum {
             return Err(damaged(format!("Its checksum is {}, and should be {checksum}", sealed.checksum)));
         }
-        let state: Self = serde_json::from_str(state)
-            .map_err(|error| damaged(format!("It is no state of this version: {error}")))?;
+        let state: Self = serde_json::from_str(state).map_err(|error| {
+            damaged(format!("It is no state of this version: {}", excerpt(&error.to_string())))
+        })?;
         if state.version != VERSION {
             return Err(damaged(format!(
                 "Its form is version {}, and this release reads {VERSION}",

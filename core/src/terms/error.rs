@@ -1,6 +1,6 @@
 //! Why terms or a tag are refused, and that ids are used up.
 
-use super::{MAX_STEP, MAX_TAG_CHARS};
+use super::{MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
 use crate::error::{Explain, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -149,6 +149,12 @@ pub enum TagError {
         /// How many it has.
         chars: usize,
     },
+    /// A tag with so many bytes that its characters need not be counted.
+    #[error("tag is too long")]
+    TooManyBytes {
+        /// How many it has.
+        bytes: usize,
+    },
 }
 
 impl Explain for TagError {
@@ -162,6 +168,9 @@ impl Explain for TagError {
             Self::TooLong { chars } => {
                 format!("It has {chars} characters; a tag has at most {MAX_TAG_CHARS}.")
             }
+            Self::TooManyBytes { bytes } => format!(
+                "It has {bytes} bytes; a tag has at most {MAX_TAG_CHARS} characters, in {MAX_TAG_BYTES} bytes."
+            ),
         })
     }
 

@@ -1,11 +1,13 @@
 //! `segment_nextval`.
 
 use crate::error::raise;
-use crate::pg::tag::{bytes_of, is_plain};
+use crate::pg::tag::tag_of;
+use crate::pg::text::{bytes_of, is_plain};
 use crate::segment;
 use crate::segment::failure::TagFailure;
 use crate::segment::held::{self, Held};
 use pgrx::{extension_sql, pg_guard, pg_sys};
+use snowflake_ids_core::terms::MAX_TAG_BYTES;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const NAME: &str = "segment_nextval";
@@ -42,6 +44,8 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         // The tag of the last row is mostly this row's, too.
         let held = match (*seen).cast::<Held>().as_ref() {
             Some(held) if held.tag() == tag => held,
+            // Longer ones are no tags, and take long to look for.
+            _ if tag.len() > MAX_TAG_BYTES => return None,
             _ => {
                 let held = held::find(tag)?;
                 *seen = std::ptr::from_ref(held).cast_mut().cast();
@@ -61,7 +65,8 @@ extern "C-unwind" fn guarded(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
         raise(TagFailure::NoTag);
     }
     // SAFETY: the argument is a text.
-    let tag = unsafe { bytes_of(argument.value) };
+    let tag = unsafe { tag_of(argument.value) };
+    let tag = tag.unwrap_or_else(|error| raise(TagFailure::BadTag(error)));
     segment::next(NAME, tag).unwrap_or_else(|failure| raise(failure)).into()
 }
 

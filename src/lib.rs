@@ -23,6 +23,7 @@ use pgrx::prelude::*;
 /// can decode ids; to generate them takes shared memory, which exists only from server start.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    pg::backtrace::suppress();
     if !pg::server::preloading() {
         return;
     }

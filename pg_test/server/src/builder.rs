@@ -14,6 +14,7 @@ pub struct Builder {
     settings: BTreeMap<String, String>,
     faketime: bool,
     checksums: bool,
+    environment: Vec<(String, String)>,
 }
 
 impl Default for Builder {
@@ -27,7 +28,7 @@ impl Default for Builder {
             ("statement_timeout", "2min"),
         ];
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
-        Self { settings, faketime: false, checksums: false }
+        Self { settings, faketime: false, checksums: false, environment: Vec::new() }
     }
 }
 
@@ -65,6 +66,12 @@ impl Builder {
         self
     }
 
+    /// Sets a variable of the server's environment.
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
     /// Has checksums on the pages of its data.
     pub fn checksums(mut self) -> Self {
         self.checksums = true;
@@ -85,7 +92,8 @@ impl Builder {
             initdb.arg("--data-checksums");
         }
         programs::output(initdb.arg("--pgdata").arg(home.data()))?;
-        let environment = if self.faketime { clock::environment(&home)? } else { Vec::new() };
+        let mut environment = if self.faketime { clock::environment(&home)? } else { Vec::new() };
+        environment.extend(self.environment);
         let mut server = Server::new(home, environment)?;
         for (name, value) in &self.settings {
             server.set(name, value)?;

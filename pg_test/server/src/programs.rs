@@ -37,7 +37,7 @@ impl Programs {
             command.env_remove(name);
         }
         command.current_dir(folder).env("HOME", folder).env("LC_ALL", "C");
-        // It puts backtraces into DETAIL and makes every error slow.
+        // A test that is about backtraces sets it.
         command.env_remove("RUST_BACKTRACE");
         command
     }

@@ -1,0 +1,51 @@
+//! `RUST_BACKTRACE` in the server's environment is nothing that clients get to see.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::{Builder, Server, sql};
+
+/// Errors of ours, and of the server's within what we call.
+const ERRORS: [&str; 5] = [
+    "select snowflake_encode(1, 'morse')",
+    "select snowflake_ids_internal.registry_introduce('nowhere')",
+    "select snowflake_ids.segment_create(repeat('x', 129))",
+    "select snowflake_ids_internal.registry_hand_over()",
+    "select segment_nextval('locked')",
+];
+
+fn server() -> Builder {
+    Server::builder().small().environment("RUST_BACKTRACE", "full").environment("RUST_LIB_BACKTRACE", "1")
+}
+
+fn has_no_backtraces(server: &Server, client: &mut Client) -> Result<()> {
+    let mut other = server.session()?;
+    other.batch_execute("begin; lock snowflake_ids.segment in access exclusive mode")?;
+    client.batch_execute("set statement_timeout = '200ms'")?;
+    for query in ERRORS {
+        let error = sql::error(client, query)?;
+        let said = format!("{} {:?} {:?}", error.message(), error.detail(), error.hint());
+        for part in ["backtrace", "::", "pgrx"] {
+            assert!(!said.contains(part), "{query}: {said}");
+        }
+    }
+    Ok(client.batch_execute("reset statement_timeout")?)
+}
+
+#[test]
+fn no_error_has_a_backtrace() -> Result<()> {
+    let server = server().start()?;
+    let mut client = server.session()?;
+    client.batch_execute("select snowflake_ids.segment_create('locked')")?;
+    has_no_backtraces(&server, &mut client)?;
+    // Others may have use for it.
+    client
+        .batch_execute("create temp table said (word text); copy said from program 'echo $RUST_BACKTRACE'")?;
+    assert_eq!(sql::one::<String>(&mut client, "select word from said")?, "full");
+    Ok(())
+}
+
+#[test]
+fn nor_where_a_session_loads_the_library() -> Result<()> {
+    let server = server().without_preload().start()?;
+    has_no_backtraces(&server, &mut server.session()?)
+}

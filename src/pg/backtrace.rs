@@ -1,0 +1,29 @@
+//! No backtraces in errors.
+
+use std::backtrace::Backtrace;
+use std::env;
+
+/// What asks for backtraces.
+const VARIABLES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
+
+/// Has this library make no backtraces, whatever the server's environment says: pgrx would put them into the DETAIL of
+/// errors, for every client to see, and making one takes far longer than an error. Called when the library is loaded.
+///
+/// Rust looks at the environment when the first one is made, and keeps to what it found. So one is made while the
+/// variables are away. Other libraries have a Rust of their own, and find them again.
+pub fn suppress() {
+    let given = VARIABLES.map(|name| (name, env::var_os(name)));
+    for (name, value) in &given {
+        if value.is_some() {
+            // SAFETY: libraries are loaded by processes of the server, which have one thread.
+            unsafe { env::remove_var(name) };
+        }
+    }
+    drop(Backtrace::capture());
+    for (name, value) in given {
+        if let Some(value) = value {
+            // SAFETY: as above.
+            unsafe { env::set_var(name, value) };
+        }
+    }
+}

@@ -1,6 +1,5 @@
 //! What is durable, each in one place: rows of the tables, through SQL, and two files of the data directory.
 
-pub mod leftover;
 pub mod registry;
 pub mod segment;
 pub mod state;

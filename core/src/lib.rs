@@ -32,6 +32,8 @@
 //! | [`sayings`] | what the log was told |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
+//! | [`form`] | which release wrote a file, and in which form |
+//! | [`leftover`] | ids that are left when the server stops, as text |
 //! | [`length`] | how long a text may be |
 //! | [`error`] | what all errors can say |
 
@@ -44,10 +46,12 @@ pub mod directory;
 pub mod drift;
 pub mod encode;
 pub mod error;
+pub mod form;
 pub mod hosts;
 pub mod id;
 pub mod layout;
 pub mod lease;
+pub mod leftover;
 pub mod length;
 pub mod places;
 pub mod privilege;

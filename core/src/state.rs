@@ -27,8 +27,6 @@ const OF_ANOTHER: u64 = u64::MAX;
 /// The state of one server. Serialises as the content of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// The form of the state: 1.
-    pub version: u32,
     /// Which cluster wrote it,
     pub system_identifier: u64,
     /// on which timeline,
@@ -134,7 +132,6 @@ impl State {
     /// The state of a server that has never issued anything.
     pub fn fresh(here: &Here) -> Self {
         let mut state = Self {
-            version: 1,
             system_identifier: here.system_identifier,
             timeline: here.timeline,
             home: here.home.clone(),

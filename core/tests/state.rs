@@ -4,6 +4,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::anchor::Reading;
+use snowflake_ids_core::form::RELEASE;
 use snowflake_ids_core::lease::Lease;
 use snowflake_ids_core::state::{Distrust, Here, Home, Identity, Mark, State};
 use snowflake_ids_core::{Explain, Kind, Layout, Node, UnixMicros};
@@ -205,6 +206,45 @@ fn states() -> impl Strategy<Value = State> {
         state.marks = marks.map(|(node, position)| Mark { node, position }).collect();
         State { claim, ..state }
     })
+}
+
+/// The text of a state as a release of this name writes it in this form, with something that is not known here.
+fn of_release(release: &str, version: u32) -> String {
+    let text = fixed().to_text().unwrap();
+    let text = text.replace(r#""version":1"#, &format!(r#""version":{version}"#));
+    let text = text.replace(&format!("\"{RELEASE}\""), &format!("\"{release}\""));
+    text.replace(r#""state":{"#, r#""state":{"unknown here":[],"#)
+}
+
+#[test]
+fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
+    let newer = State::from_text(of_release("9.1.0", 2).as_bytes()).unwrap_err();
+    assert_eq!(newer.kind(), Kind::NotReady);
+    assert_eq!(newer.to_string(), "the state file of snowflake_ids was written by a newer version");
+    let (detail, hint) = (newer.detail().unwrap(), newer.hint().unwrap());
+    for known in ["form 2", "9.1.0", "form 1", RELEASE] {
+        assert!(detail.contains(known), "{detail}");
+    }
+    assert!(hint.contains("at least version 9.1.0") && !hint.contains("reset"), "{hint}");
+    // Of whatever its seal and its state may look like then.
+    let other = br#"{"release":"12.0","version":7,"sealed":{"by":"another rule"}}"#;
+    assert!(matches!(State::from_text(other), Err(Distrust::Newer(_))));
+}
+
+#[test]
+fn a_form_that_the_release_did_not_have_is_damage() {
+    let own = of_release(RELEASE, 2);
+    assert_eq!(State::from_text(own.as_bytes()).unwrap_err().kind(), Kind::Damaged);
+    let text = fixed().to_text().unwrap().replace(r#""version":1"#, r#""version":0"#);
+    let older = State::from_text(text.as_bytes()).unwrap_err();
+    assert_eq!(older.kind(), Kind::Damaged);
+    assert!(older.detail().unwrap().contains("form 0"), "{older:?}");
+}
+
+#[test]
+fn a_state_says_which_release_wrote_it() {
+    let text = fixed().to_text().unwrap();
+    assert!(text.starts_with(&format!(r#"{{"version":1,"release":"{RELEASE}","#)), "{text}");
 }
 
 proptest! {

@@ -6,9 +6,9 @@ use super::{By, Hindrance, advance};
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::Shared;
 use crate::settings;
-use crate::store::state as file;
+use crate::store::state::{self as file, Unreadable};
 use snowflake_ids_core::lease::check_clock;
-use snowflake_ids_core::state::State;
+use snowflake_ids_core::state::{Distrust, State};
 use snowflake_ids_core::{Clock, Explain, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,11 +21,11 @@ use std::sync::atomic::Ordering::Relaxed;
 pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<Option<UnixMicros>, Hindrance> {
     let mut keeper = lock(shared);
     let here = here(shared, &keeper)?;
+    let former = former()?;
     // Before anything can fail: a generator that is closed has no node.
     if keeper.node.take().is_some() {
         shared.generator.close();
     }
-    let former = file::read().ok().flatten();
     let known = former.as_ref().map_or(0, |former| former.highest_mark(&here));
     let now = believed_now(shared).plus(here.max_drift);
     let position = shared.layout.position_after(above.unwrap_or(now));
@@ -39,6 +39,14 @@ pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<Option<UnixMi
     *keeper = Keeper { opened: true, ..Keeper::default() };
     publish(shared, &state);
     Ok((known > position).then(|| shared.layout.instant_of(known)))
+}
+
+/// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.
+fn former() -> Result<Option<State>, Distrust> {
+    match file::read() {
+        Err(Unreadable::Distrusted(distrust @ Distrust::Newer(_))) => Err(distrust),
+        read => Ok(read.ok().flatten()),
+    }
 }
 
 /// Goes on in a copied data directory with the worker id of the one that it was copied from, which is gone for good.

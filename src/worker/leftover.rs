@@ -7,14 +7,14 @@
 //! written at all: a crash leaves a gap and nothing else.
 
 use crate::pg::shmem::segments::Segments;
-use crate::store::leftover::Leftover;
 use snowflake_ids_core::directory::{Key, Tag};
+use snowflake_ids_core::leftover::{self, Leftover, Unreadable};
 use snowflake_ids_core::reservation;
 use snowflake_ids_core::segment::{Period, Shelves};
 use snowflake_ids_core::terms::Range;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 /// In the data directory, which is where processes of the server are.
 const FILE: &str = "snowflake_ids.leftover.json";
@@ -23,11 +23,20 @@ const FILE: &str = "snowflake_ids.leftover.json";
 pub fn save(segments: &Segments) {
     let mut all = take_out(segments);
     // Of tags that nobody used since the last start, the notes of the last stop still hold.
-    let old = read().unwrap_or_default();
+    let old = match read() {
+        // They are still good for the release that wrote them.
+        Err(error) if error.is_newer() => {
+            pgrx::log!(
+                "snowflake_ids leaves \"{FILE}\" as it is, ids not yet handed out will be missing: {error}"
+            );
+            return;
+        }
+        read => read.unwrap_or_default(),
+    };
     let kept: Vec<_> =
         old.into_iter().filter(|old| !all.iter().any(|new| new.is_of_the_tag_of(old))).collect();
     all.extend(kept);
-    if let Err(error) = write(&all) {
+    if let Err(error) = write(all) {
         pgrx::log!(
             "snowflake_ids could not write \"{FILE}\", ids not yet handed out will be missing: {error}"
         );
@@ -68,7 +77,7 @@ fn rest(shelves: &Shelves) -> Option<(Range, Period)> {
 pub struct Leftovers(Vec<Leftover>);
 
 impl Leftovers {
-    /// Reads the file. One that is missing or damaged says nothing.
+    /// Reads the file. One that is missing, damaged or of a newer release says nothing.
     pub fn of_database(database: u32) -> Self {
         let all = read().unwrap_or_else(|error| {
             pgrx::log!("snowflake_ids could not read \"{FILE}\", and does without: {error}");
@@ -85,17 +94,38 @@ impl Leftovers {
     }
 }
 
-fn read() -> io::Result<Vec<Leftover>> {
+/// Why the file is not read.
+enum Unread {
+    Io(io::Error),
+    Not(Unreadable),
+}
+
+impl Unread {
+    fn is_newer(&self) -> bool {
+        matches!(self, Self::Not(Unreadable::Newer(_)))
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => error.fmt(f),
+            Self::Not(unreadable) => unreadable.fmt(f),
+        }
+    }
+}
+
+fn read() -> Result<Vec<Leftover>, Unread> {
     match fs::read(FILE) {
-        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Ok(text) => leftover::from_text(&text).map_err(Unread::Not),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
+        Err(error) => Err(Unread::Io(error)),
     }
 }
 
 /// Under another name first, so that nobody ever reads half of it.
-fn write(all: &[Leftover]) -> io::Result<()> {
+fn write(all: Vec<Leftover>) -> io::Result<()> {
     let new = format!("{FILE}.new");
-    fs::write(&new, serde_json::to_vec(all)?)?;
+    fs::write(&new, leftover::to_text(all)?)?;
     fs::rename(new, FILE)
 }

@@ -2,6 +2,7 @@
 
 use super::Home;
 use crate::error::{Explain, Kind, excerpt};
+use crate::form::Newer;
 use crate::layout::Layout;
 
 /// Why a server must not go on from a state.
@@ -16,6 +17,9 @@ pub enum Distrust {
         /// What is wrong with it.
         reason: String,
     },
+    /// A newer release wrote it, and knows more than can be read here.
+    #[error("the state file of snowflake_ids was written by a newer version")]
+    Newer(Newer),
     /// Another cluster wrote it.
     #[error("the state file of snowflake_ids belongs to another cluster")]
     Foreign {
@@ -51,7 +55,7 @@ impl Explain for Distrust {
     fn kind(&self) -> Kind {
         match self {
             Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => Kind::Damaged,
-            Self::Layout { .. } | Self::Copy { .. } => Kind::NotReady,
+            Self::Newer(_) | Self::Layout { .. } | Self::Copy { .. } => Kind::NotReady,
         }
     }
 
@@ -62,6 +66,7 @@ impl Explain for Distrust {
                     .into()
             }
             Self::Damaged { reason } => format!("{reason}."),
+            Self::Newer(newer) => newer.to_string(),
             Self::Foreign { stored, ours } => {
                 format!("It was written by the cluster with system identifier {stored}; this one has {ours}.")
             }
@@ -79,6 +84,10 @@ impl Explain for Distrust {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => RESET.into(),
+            Self::Newer(newer) => format!(
+                "Install at least version {} of snowflake_ids, and restart the server.",
+                newer.release
+            ),
             Self::Layout { stored, .. } => format!(
                 "Set snowflake_ids.layout back to '{}' and restart the server. If no id of that layout was \
                  kept, SELECT snowflake_ids.state_reset() begins anew.",

@@ -97,6 +97,27 @@ fn a_note_that_is_damaged_or_lost_costs_a_gap() -> Result<()> {
     ids::growing(&taken)
 }
 
+/// It is still good for the release that wrote it; what is left over meanwhile is a gap.
+#[test]
+fn a_note_of_a_newer_version_stays_as_it_is() -> Result<()> {
+    let (mut server, mut client) = server_with(&["t"])?;
+    let mut taken = take(&mut client, "t", 10)?;
+    drop(client);
+    let newer = r#"{"version":2,"release":"99.0","left":{"over":[]}}"#;
+    server.stop(Shutdown::Fast)?;
+    fs::write(note(&server), newer)?;
+    for _ in 0..2 {
+        server.start_again()?;
+        taken.extend(take(&mut server.session()?, "t", 10)?);
+        server.stop(Shutdown::Fast)?;
+        assert_eq!(fs::read_to_string(note(&server))?, newer);
+    }
+    let log = server.log();
+    assert!(log.contains("and does without: It has form 2, as version 99.0 writes it"), "{log}");
+    assert!(log.contains("leaves \"snowflake_ids.leftover.json\" as it is"), "{log}");
+    ids::growing(&taken)
+}
+
 /// What was changed by hand before the first use after a restart counts, not what was noted.
 #[test]
 fn a_change_before_the_first_use_counts() -> Result<()> {

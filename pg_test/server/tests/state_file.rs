@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 const DAMAGED: &str = "the state file of snowflake_ids is damaged";
+const NEWER: &str = "the state file of snowflake_ids was written by a newer version";
 const MISSING: &str = "the state file of snowflake_ids is missing";
 const FUNCTIONS: [&str; 4] = ["state_reset()", "state_adopt()", "clock_accept()", "worker_release(1)"];
 
@@ -67,6 +68,44 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
         stops_until_reset(&mut server, DAMAGED, |server| server.damage_state_file(harm)).context(damage)?;
     }
     Ok(())
+}
+
+/// The file as a newer release would write it, in a form that this one does not know.
+fn of_newer_release(text: Vec<u8>) -> Vec<u8> {
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = text.replace(r#""version":1,"release":""#, r#""version":2,"release":"99."#);
+    text.replace(r#""state":{"#, r#""state":{"unknown_here":1,"#).into_bytes()
+}
+
+/// A reset would begin anew above the present time, with ids that the newer release has reserved.
+#[test]
+fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
+    let mut server = server()?;
+    let mut taken = take(&mut server.session()?, 100)?;
+    server.stop(Shutdown::Fast)?;
+    let right = fs::read(server.state_file())?;
+    server.damage_state_file(of_newer_release)?;
+    let newer = fs::read(server.state_file())?;
+    assert_ne!(newer, right);
+    server.start_again()?;
+    let mut client = server.session()?;
+    let functions = ["state_reset()", "state_reset(now())", "state_adopt()", "clock_accept()"];
+    let administration = functions.map(|function| format!("select snowflake_ids.{function}"));
+    for call in ["select snowflake_nextval()".to_owned()].into_iter().chain(administration) {
+        let error = sql::error(&mut client, &call)?;
+        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NEWER).context(call)?;
+        assert!(error.detail().is_some_and(|detail| detail.contains("form 2")), "{error:?}");
+        let hint = error.hint().unwrap_or_default();
+        assert!(hint.contains("at least version 99.") && !hint.contains("reset"), "{error:?}");
+    }
+    assert_eq!(status::<String>(&mut client, "state")?, NEWER);
+    server.stop(Shutdown::Fast)?;
+    assert_eq!(fs::read(server.state_file())?, newer, "the file was touched");
+    assert!(server.rejected_state_files()?.is_empty());
+    server.damage_state_file(|_| right)?;
+    server.start_again()?;
+    taken.extend(take(&mut server.session()?, 100)?);
+    ids::growing(&taken)
 }
 
 #[test]

@@ -84,14 +84,16 @@ fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
     })?;
-    Privileges::parse(&list.read("privileges")?).map(|list| list.to_string()).map_err(|error| explained(&error))
+    Privileges::parse(&list.read("privileges")?)
+        .map(|list| list.to_string())
+        .map_err(|error| explained(&error))
 }
 
 #[pg_schema]
 mod snowflake_ids {
     use super::{
-        ALTER, Action, DROP, ErrorReport, GRANT, Own, Privileges, RAISE, REVOKE, SET, TagArg, TagFailure,
-        Text, listed, privilege, tag as tags,
+        ALTER, Action, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Own, Privileges,
+        RAISE, REVOKE, SET, TagArg, TagFailure, Text, handed_on, listed, privilege, tag as tags,
     };
     use pgrx::AnyNumeric;
     use pgrx::prelude::*;

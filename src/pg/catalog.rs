@@ -88,7 +88,7 @@ impl Source {
     /// Runs `work` with the rights of the table's owner, and no more (see [`role::with_rights`]): who may use a tag need not be
     /// allowed to see the table, and triggers of its owner must not run with a worker's.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
-        role::with_rights(self.owner(), pg_sys::SECURITY_RESTRICTED_OPERATION, Settings::Stay, work)
+        role::with_rights(self.owner(), false, Settings::Stay, work)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::role::{self, Settings};
 use pgrx::{PgList, pg_sys};
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::num::NonZeroUsize;
 
 /// A relation, as the catalog has it.
@@ -11,7 +11,6 @@ pub struct Relation {
     oid: pg_sys::Oid,
     owner: pg_sys::Oid,
     is_sequence: bool,
-    is_temporary: bool,
 }
 
 /// Where a sequence is.
@@ -37,8 +36,8 @@ impl Relation {
             let found = Self {
                 oid,
                 owner: class.relowner,
-                is_sequence: letter(class.relkind) == pg_sys::RELKIND_SEQUENCE,
-                is_temporary: letter(class.relpersistence) == pg_sys::RELPERSISTENCE_TEMP,
+                // A character of C's has a sign on some machines.
+                is_sequence: class.relkind.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE],
             };
             pg_sys::ReleaseSysCache(row);
             Some(found)
@@ -57,17 +56,9 @@ impl Relation {
     }
 
     /// Runs `work` with its owner's rights: see [`role::with_rights`]. Where the caller may see all rows, FORCE ROW LEVEL
-    /// SECURITY does not hide them from the owner either. What an owner does with a temporary table of his own is not
-    /// restricted: a restricted operation can't make the sequences that belong to one.
+    /// SECURITY does not hide them from the owner either.
     pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut bits = 0;
-        if !(self.is_temporary && self.owner == role::current()) {
-            bits |= pg_sys::SECURITY_RESTRICTED_OPERATION;
-        }
-        if role::bypasses_row_security() {
-            bits |= pg_sys::SECURITY_NOFORCE_RLS;
-        }
-        role::with_rights(self.owner, bits, Settings::End, work)
+        role::with_rights(self.owner, role::bypasses_row_security(), Settings::End, work)
     }
 
     /// Whether the caller may read it.
@@ -109,11 +100,6 @@ impl Relation {
             position
         }
     }
-}
-
-/// What C calls a character, which has a sign on some machines.
-fn letter(character: c_char) -> u8 {
-    u8::from_ne_bytes(character.to_ne_bytes())
 }
 
 /// Runs a CREATE SEQUENCE with the caller's rights, and has what it makes be `owner`'s from the beginning, as for an

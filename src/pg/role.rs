@@ -85,18 +85,22 @@ pub(super) enum Settings {
 }
 
 /// Runs `work` with the rights of a role, and no more, as REINDEX and VACUUM run what an index computes: code of that
-/// role's can neither get the caller's rights back (SET ROLE and its like are refused, by the bit
-/// `SECURITY_RESTRICTED_OPERATION`) nor leave anything in the session. Names mean what they mean in `pg_catalog`, whatever
-/// the session's `search_path`: else its user could have functions of his own run. Only within a transaction.
+/// role's can neither get the caller's rights back (SET ROLE and its like are refused) nor leave anything in the session. Names mean what they mean in `pg_catalog`, whatever
+/// the session's `search_path`: else its user could have functions of his own run. With `all_rows` FORCE ROW LEVEL
+/// SECURITY hides nothing from the owner of a table. Only within a transaction.
 pub(super) fn with_rights<T>(
     role: pg_sys::Oid,
-    bits: u32,
+    all_rows: bool,
     settings: Settings,
     work: impl FnOnce() -> T,
 ) -> T {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
-    let bits = (bits | pg_sys::SECURITY_LOCAL_USERID_CHANGE).cast_signed();
+    let mut bits = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
+    if all_rows {
+        bits |= pg_sys::SECURITY_NOFORCE_RLS;
+    }
+    let bits = bits.cast_signed();
     // SAFETY: within a transaction. Where `work` fails, the end of the transaction or subtransaction resets the user,
     // as for every error within a function of another's rights. Bits of the context are only added.
     unsafe {

@@ -12,6 +12,13 @@ use std::time::Duration;
 const LOOTING: &str = "
     create table hostile.loot (who name default current_user, what text);
     grant insert on hostile.loot to public;
+    create function hostile.note() returns boolean language sql as
+        $$ insert into hostile.loot (what) values ('later') returning true $$;
+    create function hostile.fire_later() returns trigger language plpgsql as
+        $$ begin perform hostile.note(); return null; end $$;
+    create table hostile.mine (id integer);
+    create constraint trigger later after insert on hostile.mine deferrable initially deferred
+        for each row execute function hostile.fire_later();
     create function hostile.grab(what text) returns void language plpgsql as $$
     declare
         attempt text;
@@ -20,6 +27,8 @@ const LOOTING: &str = "
         foreach attempt in array array['alter role mallory superuser', 'reset role', 'set role postgres',
             'reset session authorization', 'set session authorization postgres', 'alter role mallory superuser',
             'create temp table left_behind ()', 'listen left_behind', 'prepare left_behind as select 1',
+            'insert into hostile.mine values (1)',
+            'declare left_behind cursor with hold for select hostile.note()', 'create temp view left_behind as select 1',
             'set search_path = hostile', 'set constraint_exclusion = off', 'set statement_timeout = 1234'] loop
             begin
                 execute attempt;
@@ -182,7 +191,8 @@ fn check_loot(client: &mut Client, whose: &str, what: &str) -> Result<()> {
         "select count(*) from pg_class where relname = 'left_behind' and relnamespace = pg_my_temp_schema()";
     assert_eq!(sql::one::<i64>(client, left)?, 0, "{what}");
     let left = "select (select count(*) from pg_prepared_statements where name = 'left_behind')
-                     + (select count(*) from pg_listening_channels())";
+                     + (select count(*) from pg_listening_channels())
+                     + (select count(*) from pg_cursors where name = 'left_behind')";
     assert_eq!(sql::one::<i64>(client, left)?, 0, "{what}");
     Ok(())
 }
@@ -215,6 +225,26 @@ fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights() -> Result<(
     }
     // Or this tests nothing: some code is run by whoever reads a table.
     ensure!(ran >= 4, "only {ran} of the tables had code that was run");
+    Ok(())
+}
+
+/// A temporary table of mallory's, in the session of the superuser.
+#[test]
+fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights() -> Result<()> {
+    let (_server, mut client, mut mallory) = server()?;
+    client.batch_execute(
+        "set role mallory;
+         create temp table t (id bigint not null, note text);
+         create index on t (id) where hostile.evil_check(1);
+         reset role",
+    )?;
+    mallory.batch_execute("truncate hostile.loot")?;
+    for call in CALLS {
+        let call = call.replace("hostile.t", "pg_temp.t");
+        client.batch_execute(&format!("select snowflake_ids.{call}")).with_context(|| call.clone())?;
+        check_loot(&mut client, "mallory", &call)?;
+    }
+    ensure!(sql::one::<i64>(&mut client, "select count(*) from hostile.loot")? > 0, "no code was run");
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! other wrong character is. A text's length is looked at before the text: up to 1 GB may have been compressed into a
 //! few pages.
 
-use crate::error::explained;
+use crate::error::{explained, raise};
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
@@ -213,21 +213,35 @@ pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
 /// A statement of our own, in the database's encoding.
 pub struct Sql(pub CString);
 
+/// The longest statement that anything here makes has some names and a tag in it. In bytes.
+const LONGEST_SQL: usize = 16 * 1024;
+
 impl_sql_translatable!(Sql, arg_only = "text");
 
-// SAFETY: the argument is declared as text, which has the representation of the bytea that a byte slice is read from.
+impl Sql {
+    /// # Safety
+    /// The datum is a text.
+    unsafe fn read(text: pg_sys::Datum) -> Self {
+        // SAFETY: as above. Its length is known before it is fetched or copied.
+        let length = unsafe { length_of(text) };
+        length::check("statement", length, LONGEST_SQL).unwrap_or_else(|long| raise(explained(&long)));
+        // SAFETY: as above. No text holds a zero byte.
+        Self(CString::new(unsafe { bytes_of(text) }).unwrap_or_default())
+    }
+}
+
+// SAFETY: the argument is declared as text.
 unsafe impl<'fcx> ArgAbi<'fcx> for Sql {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above.
-        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
-        // Functions are STRICT, and no text holds a zero byte.
-        Self(CString::new(bytes.unwrap_or_default()).unwrap_or_default())
+        // SAFETY: as above. Functions are STRICT, so there is always something to read.
+        unsafe {
+            arg.unbox_arg_using_from_datum().map_or_else(|| Self(CString::default()), |text| Self::read(text))
+        }
     }
 
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
         // SAFETY: as above.
-        let bytes: Option<&'fcx [u8]> = unsafe { arg.unbox_arg_using_from_datum() };
-        bytes.map(|bytes| Self(CString::new(bytes).unwrap_or_default())).into()
+        unsafe { arg.unbox_arg_using_from_datum().map(|text| Self::read(text)).into() }
     }
 }
 

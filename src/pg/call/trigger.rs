@@ -3,6 +3,7 @@
 
 use crate::error::raise;
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::trigger_support::called_as_trigger;
 use pgrx::{PgSqlErrorCode, function_name, pg_guard, pg_sys};
 
 /// An entry, what tells the server how to call it, and the entry of pgrx's behind it.
@@ -18,16 +19,10 @@ macro_rules! entry {
             &VERSION_1
         }
 
-        #[pg_guard]
         #[unsafe(no_mangle)]
         extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-            // SAFETY: called by the server, with what it passes.
-            unsafe {
-                if !pgrx::trigger_support::called_as_trigger(call) {
-                    raise(no_trigger());
-                }
-                $behind(call)
-            }
+            // SAFETY: called by the server, with what it passes. What is behind has a guard of its own.
+            unsafe { if called_as_trigger(call) { $behind(call) } else { refuse() } }
         }
     };
 }
@@ -40,10 +35,9 @@ entry!(
     segment_privileges_changed_wrapper
 );
 
-fn no_trigger() -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        "trigger functions can only be called as triggers",
-        function_name!(),
-    )
+#[cold]
+#[pg_guard]
+extern "C-unwind" fn refuse() -> pg_sys::Datum {
+    let message = "trigger functions can only be called as triggers";
+    raise(ErrorReport::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message, function_name!()))
 }

@@ -10,6 +10,7 @@
 use crate::clock::{UnixMicros, human};
 use crate::error::{Explain, Kind};
 use crate::id::Node;
+use crate::layout::{Field, Layout};
 use crate::snowflake::scatter;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,12 @@ pub struct Origin {
     pub identity: String,
     /// What this server calls it.
     pub server: String,
+}
+
+/// How many worker ids a layout has; of very many, those that fit the registry's column.
+pub fn capacity(layout: &Layout) -> u32 {
+    const MOST: u32 = i32::MAX.cast_unsigned();
+    u32::try_from(layout.max(Field::Worker)).map_or(MOST, |last| last.min(MOST - 1) + 1)
 }
 
 /// A server, for people.
@@ -139,50 +146,69 @@ pub struct Search<'a> {
 
 impl Search<'_> {
     /// Finds a worker id, given all rows of the datacenter in the order of their worker ids. None where none is free.
+    /// Takes as long as it takes to look at each row and each exception a few times, however many worker ids there are.
     pub fn choose(&self, rows: &[Row]) -> Option<Choice> {
+        let mut except = self.except.to_vec();
+        except.sort_unstable();
+        let is_usable = |worker: u32| worker < self.capacity && except.binary_search(&worker).is_err();
         let is_own = |row: &&Row| row.token.is_some() && self.own.contains(&row.token);
-        let own = rows.iter().find(|row| is_own(row) && self.is_usable(row.worker));
+        let own = rows.iter().find(|row| is_own(row) && is_usable(row.worker));
         if let Some(own) = own {
             return Some(Choice::Own(*own));
         }
-        let mut upwards = self.upwards().filter_map(|worker| self.choice(worker, rows));
+        let is_free = |row: &&Row| row.is_free(self.now) && is_usable(row.worker);
+        let mut stretches = self.upwards().map(|stretch| {
+            let from = rows.partition_point(|row| row.worker < stretch.start);
+            let to = rows.partition_point(|row| row.worker < stretch.end);
+            (stretch, rows.get(from..to.max(from)).unwrap_or_default())
+        });
+        let new = |(stretch, rows): (std::ops::Range<u32>, &[Row])| {
+            let taken = rows.iter().map(|row| row.worker);
+            first_gap(stretch, taken, &except).map(|worker| Choice::New { worker })
+        };
         match self.policy {
-            Policy::Reuse => upwards.next(),
-            Policy::Disposable => upwards.find(|choice| matches!(choice, Choice::New { .. })),
-            Policy::Queue => upwards.find(|choice| matches!(choice, Choice::New { .. })).or_else(|| {
-                let free = self.upwards().filter_map(|worker| row_of(worker, rows));
-                free.filter(|row| row.is_free(self.now)).min_by_key(|row| row.horizon).map(Choice::Free)
+            Policy::Reuse => stretches.find_map(|(stretch, rows)| {
+                let free = rows.iter().find(is_free).copied();
+                // Only those before the one that is free are of interest.
+                let end = free.map_or(stretch.end, |row| row.worker);
+                new((stretch.start..end, rows)).or(free.map(Choice::Free))
+            }),
+            Policy::Disposable => stretches.find_map(new),
+            Policy::Queue => stretches.clone().find_map(new).or_else(|| {
+                let free = stretches.flat_map(|(_, rows)| rows.iter().filter(is_free));
+                free.min_by_key(|row| row.horizon).copied().map(Choice::Free)
             }),
         }
     }
 
     /// All worker ids: those of the share from the preferred one on and around, then the others.
-    fn upwards(&self) -> impl Iterator<Item = u32> {
+    fn upwards(&self) -> impl Iterator<Item = std::ops::Range<u32>> + Clone {
         let Preferred { worker, share, only } = self.preferred;
-        let (worker, share) = (worker % self.capacity, share.clamp(1, self.capacity));
+        let capacity = self.capacity.max(1);
+        let (worker, share) = (worker % capacity, share.clamp(1, capacity));
         let first = worker - worker % share;
-        let end = first.saturating_add(share).min(self.capacity);
-        let of_share = (worker..end).chain(first..worker);
-        let others = (end..self.capacity).chain(0..first).filter(move |_| !only);
-        of_share.chain(others).filter(|worker| self.is_usable(*worker))
-    }
-
-    fn is_usable(&self, worker: u32) -> bool {
-        worker < self.capacity && !self.except.contains(&worker)
-    }
-
-    /// How a worker id could be had; None where somebody has it.
-    fn choice(&self, worker: u32, rows: &[Row]) -> Option<Choice> {
-        match row_of(worker, rows) {
-            None => Some(Choice::New { worker }),
-            Some(row) => Some(Choice::Free(row)).filter(|_| row.is_free(self.now)),
-        }
+        let end = first.saturating_add(share).min(capacity);
+        let others = if only { [0..0, 0..0] } else { [end..self.capacity, 0..first] };
+        [worker..end, first..worker].into_iter().chain(others)
     }
 }
 
-fn row_of(worker: u32, rows: &[Row]) -> Option<Row> {
-    let index = rows.binary_search_by_key(&worker, |row| row.worker).ok()?;
-    rows.get(index).copied()
+/// The lowest number of a stretch that is in neither of two lists, both in their order.
+fn first_gap(stretch: std::ops::Range<u32>, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
+    let from = except.partition_point(|worker| *worker < stretch.start);
+    let (mut taken, mut except) = (taken.peekable(), except.iter().copied().skip(from).peekable());
+    let mut next = stretch.start;
+    while next < stretch.end {
+        let mut is_used = false;
+        while taken.next_if_eq(&next).is_some() || except.next_if_eq(&next).is_some() {
+            is_used = true;
+        }
+        if !is_used {
+            return Some(next);
+        }
+        next += 1;
+    }
+    None
 }
 
 /// The worker ids that a server looks at first.

@@ -5,6 +5,7 @@
 
 use crate::clock::UnixMicros;
 use crate::segment::{Period, Supply};
+use crate::serial::{Format, Reset};
 use crate::step::Pace;
 use crate::terms::{Exhausted, MAX_STEP, Range, Terms};
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,9 @@ pub enum Outcome {
     Exhausted(Exhausted),
     /// The row must not be used.
     Unfit(Unfit),
+    /// What another server says of it makes no sense, and why. Never sent.
+    #[serde(skip)]
+    Garbled(String),
 }
 
 /// Why a row must not be used.
@@ -124,6 +128,19 @@ pub enum Unfit {
     Period {
         /// Whether it does so at all.
         dated: bool,
+    },
+    /// It starts over where the ids that were received from it did not, or the other way round: numbers that were received
+    /// would come again.
+    Redated {
+        /// Whether it does so now.
+        dated: bool,
+    },
+    /// It is so far behind what the server says that it has handed out that no server can be.
+    Floor {
+        /// How far the server says that it is.
+        floor: i64,
+        /// The highest that the row knows of.
+        max_id: i64,
     },
     /// Its ids are not those of this one of several registries.
     Share {
@@ -152,6 +169,17 @@ impl Unfit {
                 "It starts over each day, month or year; here the tag does not, or at other times.".to_owned()
             }
             Self::Period { dated: false } => "It never starts over; here the tag does.".to_owned(),
+            Self::Redated { dated: true } => {
+                "It starts over each day, month or year now; when ids were received from it before, it did not."
+                    .to_owned()
+            }
+            Self::Redated { dated: false } => {
+                "It does not start over any more; when ids were received from it before, it did.".to_owned()
+            }
+            Self::Floor { floor, max_id } => format!(
+                "This server has handed out ids up to {floor}, and its row knows of ids up to {max_id}: more lies \
+                 between them than two segments hold."
+            ),
             Self::Share { share: Share { index, of }, increment, remainder } => format!(
                 "It is the one at place {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
                  row has increment {increment} and remainder {remainder}."
@@ -170,6 +198,13 @@ impl Unfit {
             Self::Period { .. } => {
                 "Use another tag here, or drop this one here or there if no column takes ids from it."
                     .to_owned()
+            }
+            Self::Redated { .. } => format!(
+                "Where that is meant, and numbers may come again: here, DELETE FROM snowflake_ids.received WHERE tag = \
+                 '{tag}'. Else use another tag."
+            ),
+            Self::Floor { floor, .. } => {
+                format!("There, SELECT snowflake_ids.segment_raise('{tag}', {floor}).")
             }
             Self::Share { share: Share { index, of }, .. } => format!(
                 "There, SELECT snowflake_ids.segment_alter('{tag}', increment => {of}, remainder => {index})."
@@ -201,11 +236,12 @@ impl Reserved {
         (self.supply.period.day, self.supply.range.last())
     }
 
-    /// Whether this can be what was wished for, at the registry's clock: what another server says is not believed blindly.
+    /// Whether this can be what was wished for, at the registry's clock and at ours: what another server says is not
+    /// believed blindly.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(&self, wish: &Wish, clock: UnixMicros) -> Result<(), &'static str> {
+    pub fn check(&self, wish: &Wish, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
         let sane = 1..=MAX_STEP;
@@ -214,8 +250,16 @@ impl Reserved {
             Err("a number of ids that none could be")
         } else if first < 0 || last.is_none_or(|last| last > self.max_value) {
             Err("ids that none could be")
-        } else if period.until.plus(MIDNIGHT) <= clock || period.day.unsigned_abs() > MAX_DAY {
-            Err("ids of a period that is over, or none")
+        } else if !self.pace.is_sane() {
+            Err("a pace that none could be")
+        } else if wish.received.is_some_and(|(day, _)| (day != 0) != period.dated().is_some()) {
+            Err("ids of a tag that starts over where it did not before, or the other way round")
+        } else if period.until.plus(MIDNIGHT) <= clock
+            || period.dated().is_some_and(|_| !is_near(period, here))
+        {
+            Err("ids of a period that is over, or not yet, or none")
+        } else if !is_format(&self.format, period.dated().is_some()) {
+            Err("a format that none could be")
         } else if wish.share.is_some_and(|share| !share.holds(increment, first % increment.max(1))) {
             Err("ids of another registry")
         } else if self.repeats(wish) {
@@ -229,17 +273,32 @@ impl Reserved {
         let Supply { range, period, .. } = self.supply;
         let left =
             wish.leftover.as_ref().is_some_and(|left| left.range == range && left.day == period.dated());
-        let comparable = |day: i32| (day != 0) == period.dated().is_some();
-        let received = wish.received.filter(|(day, _)| comparable(*day));
-        !left && received.is_some_and(|received| received >= (period.day, range.first))
+        !left && wish.received.is_some_and(|received| received >= (period.day, range.first))
     }
 }
 
 /// How long an answer may take at the end of a period, in microseconds.
 const MIDNIGHT: u64 = 60_000_000;
 
-/// Days since 1970 that any calendar has.
-const MAX_DAY: u32 = 1_000_000;
+/// How far a period may lie from our clock, and how much longer than a year it may be, in microseconds: clocks differ, and
+/// days begin and end elsewhere than in Greenwich.
+const DAY: u64 = 86_400_000_000;
+
+/// Whether a dated period can be the present one.
+fn is_near(period: Period, now: UnixMicros) -> bool {
+    const YEAR: u64 = 366 * DAY;
+    let begins = UnixMicros(i64::from(period.day).saturating_mul(DAY.cast_signed()));
+    let lasts = period.until.0.saturating_sub(begins.0);
+    begins <= now.plus(DAY)
+        && now <= period.until.plus(DAY)
+        && (0..=(YEAR + DAY).cast_signed()).contains(&lasts)
+}
+
+/// Whether numbers of a tag that starts over, or does not, can be written so.
+fn is_format(text: &str, dated: bool) -> bool {
+    let resets: &[Option<Reset>] = if dated { &Reset::ALL.map(Some) } else { &[None] };
+    !text.chars().any(char::is_control) && resets.iter().any(|reset| Format::parse(text, *reset).is_ok())
+}
 
 impl Row {
     /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest.
@@ -273,11 +332,32 @@ impl Row {
         if let Some(share) = wish.share.filter(|share| !share.holds(increment, remainder)) {
             return Some(Unfit::Share { share, increment, remainder });
         }
-        // A tag that is not dated any more counts on its own.
-        let comparable = |day: i32| day == 0 || self.period.dated().is_some();
-        let behind =
-            wish.received.filter(|(day, id)| comparable(*day) && (*day, *id) > (self.period.day, max_id));
-        behind.map(|(day, received)| Unfit::SetBack { received, max_id, later: day > self.period.day })
+        let (day, received) = wish.received?;
+        let dated = self.period.dated().is_some();
+        if (day != 0) != dated {
+            return Some(Unfit::Redated { dated });
+        }
+        let behind = (day, received) > (self.period.day, max_id);
+        behind.then_some(Unfit::SetBack { received, max_id, later: day > self.period.day })
+    }
+
+    /// The same wish of another server, with what is known here of ids that were handed out. A server has two segments of
+    /// a tag at most: a floor that is further above the row than those is not taken, lest it use up the numbers of all.
+    ///
+    /// # Errors
+    /// [`Unfit::Floor`].
+    pub fn admit(&self, wish: Wish, here: Option<Reached>) -> Result<Wish, Unfit> {
+        let of_period = |floor: Option<Reached>| floor.filter(|(day, _)| *day == self.period.day);
+        let (theirs, here) = (of_period(wish.floor), of_period(here));
+        let Terms { max_id, max_step, increment, .. } = self.terms;
+        let reach = 2 * i128::from(max_step.clamp(1, MAX_STEP)) * i128::from(increment.clamp(1, MAX_STEP));
+        let base = max_id.max(self.terms.start.saturating_sub(1)).max(here.map_or(max_id, |(_, id)| id));
+        match theirs {
+            Some((_, floor)) if i128::from(floor) > i128::from(base) + reach => {
+                Err(Unfit::Floor { floor, max_id })
+            }
+            _ => Ok(Wish { floor: theirs.max(here), ..wish }),
+        }
     }
 
     /// Its terms, with what was handed out up to this floor.

@@ -9,6 +9,7 @@
 //! of steps reserved at once, doubles with every segment, and the next one is fetched at once. Without hunger
 //! the depth goes back by halves; what the demand deserves is by then in the step.
 
+use crate::terms::MAX_STEP;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -52,6 +53,11 @@ impl Bounds {
 }
 
 impl Pace {
+    /// Whether a tag's segments can have come to this.
+    pub fn is_sane(self) -> bool {
+        [self.step, self.depth].iter().all(|ids| i64::from(*ids) <= MAX_STEP)
+    }
+
     /// The pace of the next segment.
     ///
     /// `lasted` is the time since the reservation before, None where it is not known; `target` the time that a

@@ -3,6 +3,18 @@
 //! A server asks; the registry does it in one transaction of its own and answers when that is durable. An answer that is
 //! lost costs no more than what it told of: reserved ids become a gap, and the token of a lease is known to the server
 //! beforehand.
+//!
+//! Neither is trusted: a question may be written by whoever has the role of nodes ([`Request::accept`]), an answer by
+//! whoever is where the registry should be ([`Answer::accept`]).
+
+mod check;
+mod told;
+
+pub use check::{
+    BadRequest, MAX_BYTES, MAX_EXCEPT, MAX_PATIENCE, MAX_REGISTRIES, MAX_ROWS, MAX_TERM, MAX_TEXT_CHARS,
+    MAX_WANTS, PAGE_BYTES, PAGE_ROWS,
+};
+pub use told::{cut, said};
 
 use crate::clock::UnixMicros;
 use crate::lease::{Choice, Holder, Policy, Preferred};
@@ -72,17 +84,21 @@ pub struct Request {
 pub enum Ask {
     /// Who are you?
     Introduce,
-    /// Which tags are there?
-    Tags,
+    /// Which tags are there? As many as an answer takes.
+    Tags {
+        /// Only those after this one.
+        after: Option<String>,
+    },
     /// Have these tags, and let none of them be behind.
     HandOver {
         /// Their rows.
+        #[serde(deserialize_with = "told::rows")]
         rows: Vec<Box<RawValue>>,
         /// Which one of several registries is asked.
         share: Option<Share>,
     },
     /// Reserve ids of these tags.
-    Reserve(Vec<Want>),
+    Reserve(#[serde(deserialize_with = "told::wants")] Vec<Want>),
     /// Give me a worker id.
     Lease(Box<LeaseWish>),
     /// Move the horizon of my lease on.
@@ -145,6 +161,7 @@ pub struct LeaseWish {
     /// The token of the lease that there is.
     pub token: Option<i64>,
     /// Worker ids that can't be used now, whoever has them.
+    #[serde(deserialize_with = "told::exceptions")]
     pub except: Vec<u32>,
     /// How many worker ids there are.
     pub capacity: u32,
@@ -179,13 +196,16 @@ pub struct NoLease {
     pub detail: String,
     /// and the way out.
     pub hint: String,
+    /// Who holds the worker ids: only for those who may see what other servers there are. Empty where that is no matter.
+    #[serde(default)]
+    pub holders: String,
 }
 
 impl NoLease {
     /// There is none yet.
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
-        Self { message, detail: detail.into(), hint: hint.into() }
+        Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
     }
 }
 
@@ -214,12 +234,12 @@ pub enum Said {
         /// As in the catalog.
         version: String,
     },
-    /// It has these tags.
-    Tags(Vec<Box<RawValue>>),
+    /// It has these tags, in their order; none where there are no more.
+    Tags(#[serde(deserialize_with = "told::rows")] Vec<Box<RawValue>>),
     /// It has them now; the first that is not fit for this registry, if any.
     HandedOver(Option<(String, Unfit)>),
     /// What came of each.
-    Reserved(Vec<Outcome>),
+    Reserved(#[serde(deserialize_with = "told::outcomes")] Vec<Outcome>),
     /// What came of it.
     Leased(Leased),
     /// The horizon; None where the row has another token.
@@ -230,6 +250,13 @@ pub enum Said {
     Stranger(Stranger),
     /// It speaks another version than the question.
     Version(u32),
+}
+
+impl Ask {
+    /// Whether it moves tags up, or lists them all: what administrators of nodes ask, and workers never.
+    pub fn takes_over(&self) -> bool {
+        matches!(self, Self::Tags { .. } | Self::HandOver { .. })
+    }
 }
 
 impl Request {

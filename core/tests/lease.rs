@@ -59,7 +59,7 @@ proptest! {
         rows in rows(),
         policy in prop::sample::select(&[Policy::Reuse, Policy::Disposable, Policy::Queue][..]),
         own in prop::array::uniform2(prop::option::of(0_i64..6)),
-        except in prop::collection::vec(0..CAPACITY, 0..4),
+        except in prop::collection::vec(0..CAPACITY, 0..14),
         worker in 0..CAPACITY,
         share in prop::sample::select(&[1_u32, 2, 3, 4, 6, 12][..]),
         only: bool,
@@ -105,6 +105,31 @@ fn a_row_that_was_given_back_is_nobodys_own() {
     let search =
         Search { policy: Policy::Reuse, own: [None; 2], except: &[], preferred, capacity: 1, now: NOW };
     assert_eq!(search.choose(&[row]), None, "its horizon has not passed");
+}
+
+/// However many exceptions and worker ids there are, each is looked at a few times: this does not end otherwise.
+#[test]
+fn a_search_among_very_many_takes_no_longer_than_reading_them() {
+    const MANY: u32 = 1_000_000;
+    let except: Vec<u32> = (0..MANY).rev().chain(0..MANY).collect();
+    let preferred = Preferred { worker: 7, share: 100, only: false };
+    for policy in [Policy::Reuse, Policy::Disposable, Policy::Queue] {
+        let search = Search {
+            policy,
+            own: [Some(1), None],
+            except: &except,
+            preferred,
+            capacity: i32::MAX.cast_unsigned(),
+            now: NOW,
+        };
+        assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY }), "{policy:?}");
+        let rows: Vec<Row> = (0..2 * MANY)
+            .map(|worker| Row { worker, token: Some(5), horizon: UnixMicros(90), leased: UnixMicros(0) })
+            .collect();
+        assert_eq!(search.choose(&rows), Some(Choice::New { worker: 2 * MANY }), "{policy:?}");
+        let none = Search { capacity: MANY, ..search };
+        assert_eq!(none.choose(&rows), None, "{policy:?}");
+    }
 }
 
 #[test]

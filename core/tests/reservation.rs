@@ -125,12 +125,97 @@ fn a_new_day_is_not_behind_what_was_received_the_day_before() {
     assert_eq!(received(20_001, 1), set_back(1, 500, true), "it is a day behind");
 }
 
-/// Numbers of days and numbers without one are not the same, though they be equal.
+/// Numbers that were received would come again: those of a day and those without one are the same to a column.
 #[test]
-fn a_tag_that_becomes_dated_or_undated_counts_anew() {
+fn a_tag_that_becomes_dated_or_undated_is_refused() {
     let received = |day, id| Wish { received: Some((day, id)), ..wish() };
-    assert!(matches!(row(TERMS).reserve(&received(20_000, 9_000)), Outcome::Reserved(_)));
-    assert!(matches!(of_today(TERMS).reserve(&received(0, 9_000)), Outcome::Reserved(_)));
+    for id in [0, 500, 9_000] {
+        assert_eq!(
+            row(TERMS).reserve(&received(20_000, id)),
+            Outcome::Unfit(Unfit::Redated { dated: false })
+        );
+        assert_eq!(of_today(TERMS).reserve(&received(0, id)), Outcome::Unfit(Unfit::Redated { dated: true }));
+    }
+    let hint = Unfit::Redated { dated: true }.hint("it's");
+    assert!(hint.contains("DELETE FROM snowflake_ids.received WHERE tag = 'it''s'"), "{hint}");
+}
+
+const DAY: i64 = 86_400_000_000;
+/// Within the day of [`TODAY`].
+const NOW: UnixMicros = UnixMicros(20_000 * DAY + DAY / 2);
+
+/// An answer of a registry that changes a tag from undated to dated and back.
+#[test]
+fn an_answer_that_changes_datedness_is_not_believed() {
+    let check = |row: Row, received| {
+        let format = if row.period == Period::FOREVER { "{n}" } else { "{YYYY}{MM}{DD}-{n}" };
+        let reserved = reserved(&Row { format: format.into(), ..row }, &wish());
+        reserved.check(&Wish { received, ..wish() }, NOW, NOW)
+    };
+    assert_eq!(check(row(TERMS), None), Ok(()));
+    assert_eq!(check(row(TERMS), Some((0, 500))), Ok(()));
+    assert_eq!(check(of_today(TERMS), None), Ok(()));
+    assert_eq!(check(of_today(TERMS), Some((19_999, 9_000))), Ok(()), "another day");
+    assert!(check(of_today(TERMS), Some((20_000, 501))).is_err(), "received before");
+    assert!(check(row(TERMS), Some((0, 501))).is_err(), "received before");
+    // Whatever came before: back from dated, numbers would begin anew.
+    assert!(check(of_today(TERMS), Some((0, 10))).is_err());
+    assert!(check(row(TERMS), Some((20_000, 10))).is_err());
+}
+
+#[test]
+fn an_answer_of_another_day_than_about_now_is_not_believed() {
+    let check = |day: i32, length: i64, now: i64| {
+        let until = UnixMicros((i64::from(day) + length).saturating_mul(DAY));
+        let dated = Row { period: Period { day, until }, format: "{YYYY}{MM}{DD}-{n}".into(), ..row(TERMS) };
+        let now = UnixMicros(now * DAY + DAY / 2);
+        // The registry's own clock is as it likes.
+        reserved(&dated, &wish()).check(&wish(), UnixMicros(0), now).is_ok()
+    };
+    assert!(check(20_000, 1, 20_000));
+    assert!(check(20_000, 1, 19_999) && check(20_000, 1, 20_001), "clocks differ");
+    assert!(!check(20_000, 1, 19_998) && !check(20_000, 1, 20_002));
+    assert!(check(19_900, 366, 20_000), "a year");
+    assert!(!check(19_000, 3_660, 20_000), "ten");
+    assert!(!check(i32::MAX, 1, 20_000) && !check(i32::MIN, 1, 20_000) && !check(0, i64::MAX, 20_000));
+}
+
+#[test]
+fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
+    let check = |format: &str| {
+        reserved(&Row { format: format.into(), ..row(TERMS) }, &wish()).check(&wish(), NOW, NOW).is_ok()
+    };
+    assert!(check("{n}") && check("INV-{n:6}") && check("gr\u{fc}n {n}"));
+    for format in
+        ["", "{id}", "{YYYY}-{n}", "{n}{n}", "a\u{7}{n}", "a\n{n}", &format!("{}{{n}}", "x".repeat(64))]
+    {
+        assert!(!check(format), "{format:?}");
+    }
+}
+
+/// A server that lies can't use up the numbers of all by saying that it has handed them out.
+#[test]
+fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
+    let admit = |row: &Row, floor, here| row.admit(Wish { floor, ..wish() }, here).map(|wish| wish.floor);
+    let row = row(TERMS);
+    assert_eq!(admit(&row, Some((0, 2_500)), None), Ok(Some((0, 2_500))));
+    let too_far = |floor| Err(Unfit::Floor { floor, max_id: 500 });
+    assert_eq!(admit(&row, Some((0, 2_501)), None), too_far(2_501));
+    assert_eq!(admit(&row, Some((0, i64::MAX)), None), too_far(i64::MAX));
+    // What is known here counts however far it is, and whatever others say.
+    assert_eq!(admit(&row, None, Some((0, 9_000))), Ok(Some((0, 9_000))));
+    assert_eq!(admit(&row, Some((0, 600)), Some((0, 9_000))), Ok(Some((0, 9_000))));
+    assert_eq!(admit(&row, Some((0, 9_100)), Some((0, 9_000))), Ok(Some((0, 9_100))));
+    assert_eq!(
+        admit(&row, Some((i32::MAX, 0)), Some((0, 9_000))),
+        Ok(Some((0, 9_000))),
+        "a later day hides nothing"
+    );
+    let begins_later = Row { terms: Terms { start: 1_000_000, ..TERMS }, ..row };
+    assert_eq!(admit(&begins_later, Some((0, 1_001_999)), None), Ok(Some((0, 1_001_999))));
+    assert!(admit(&begins_later, Some((0, 1_002_000)), None).is_err());
+    let hint = Unfit::Floor { floor: 9_000, max_id: 500 }.hint("t");
+    assert!(hint.contains("snowflake_ids.segment_raise('t', 9000)"), "{hint}");
 }
 
 #[test]
@@ -298,10 +383,12 @@ proptest! {
             (received, Some(day)) => (received, id) > (day, max_id),
             (_, None) => false,
         });
+        let redated = wish.received.is_some_and(|(day, _)| (day == 0) != (row.period.dated().is_none()));
         match row.reserve(&wish) {
             Outcome::Unfit(Unfit::Share { .. }) => prop_assert!(foreign),
-            Outcome::Unfit(Unfit::SetBack { .. }) => prop_assert!(behind && !foreign),
-            _ => prop_assert!(!foreign && !behind),
+            Outcome::Unfit(Unfit::Redated { .. }) => prop_assert!(redated && !foreign),
+            Outcome::Unfit(Unfit::SetBack { .. }) => prop_assert!(behind && !foreign && !redated),
+            _ => prop_assert!(!foreign && !behind && !redated),
         }
     }
 

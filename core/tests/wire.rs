@@ -13,7 +13,8 @@ use snowflake_ids_core::segment::{Period, Supply};
 use snowflake_ids_core::step::Pace;
 use snowflake_ids_core::terms::{Exhausted, Range};
 use snowflake_ids_core::wire::{
-    Answer, Ask, Entry, LeaseWish, Leased, NoLease, Registry, Request, Said, Stranger, VERSION, Want,
+    Answer, Ask, BadRequest, Entry, LeaseWish, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Registry, Request,
+    Said, Stranger, VERSION, Want,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -141,9 +142,8 @@ fn an_answer_that_says_something_unknown_is_refused() {
     assert!(Answer::from_text(&text(r#""Released""#)).is_ok());
     let unknown = [
         r#""Foretold""#,
-        r#"{"Reserved":["Dreamt"]}"#,
-        r#"{"Reserved":[{"Reserved":{}}]}"#,
-        r#"{"Reserved":[{"Unfit":{"SetBack":{"received":1.5,"max_id":1,"later":false}}}]}"#,
+        r#"{"Reserved":{}}"#,
+        r#"{"Reserved":[,]}"#,
         r#"{"Renewed":"never"}"#,
         r#"{"Stranger":{"Former":{"timeline":-1,"seen":2}}}"#,
         "null",
@@ -159,10 +159,10 @@ fn an_answer_that_says_something_unknown_is_refused() {
 /// A later release may tell more without another version.
 #[test]
 fn what_is_told_in_addition_is_passed_over() {
-    let question = r#"{"version":1,"registry":{"identity":"a","timeline":1,"port":5432},"patience":{"secs":1,"nanos":0},"ask":"Tags","mood":"good"}"#;
+    let question = r#"{"version":1,"registry":{"identity":"a","timeline":1,"port":5432},"patience":{"secs":1,"nanos":0},"ask":"Introduce","mood":"good"}"#;
     let question = Request::from_text(question).unwrap().unwrap();
     assert_eq!(question.registry, Some(registry("a", 1)));
-    assert!(matches!(question.ask, Ask::Tags));
+    assert!(matches!(question.ask, Ask::Introduce));
     let said = r#"{"registry":{"identity":"a","timeline":1},"clock":"2026-01-01T00:00:00Z","load":3,"said":"Released"}"#;
     assert!(matches!(Answer::from_text(said).unwrap().said, Said::Released));
 }
@@ -177,6 +177,186 @@ fn tags_with_any_letters_pass_through_ascii() {
         let row: serde_json::Value = serde_json::from_str(rows[0].get()).unwrap();
         assert_eq!(row["tag"], tag);
     }
+}
+
+/// One that makes no sense does not take the others with it.
+#[test]
+fn each_outcome_of_an_answer_is_understood_by_itself() {
+    let good = r#"{"Exhausted":{"max_value":7}}"#;
+    let bad = [
+        r#""Dreamt""#,
+        r#"{"Reserved":{}}"#,
+        r#"{"Unfit":{"SetBack":{"received":1.5,"max_id":1,"later":false}}}"#,
+        r#"{"Garbled":"by me"}"#,
+        "null",
+        "1e999",
+    ];
+    for bad in bad {
+        let text = format!(
+            r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{{"Reserved":[{good},{bad},"Unknown"]}}}}"#
+        );
+        let Said::Reserved(outcomes) = Answer::accept(&text).unwrap().said else { panic!("{text}") };
+        assert_eq!(outcomes[0], Outcome::Exhausted(Exhausted { max_value: 7 }));
+        assert!(matches!(&outcomes[1], Outcome::Garbled(why) if !why.is_empty()), "{bad}: {outcomes:?}");
+        assert_eq!(outcomes[2], Outcome::Unknown);
+    }
+}
+
+#[test]
+fn what_a_registry_says_can_be_shown() {
+    let noise = format!("{}\u{1b}[31m", "\u{7}\u{9b}".repeat(100_000));
+    let none = NoLease {
+        message: noise.clone(),
+        detail: noise.clone(),
+        hint: noise.clone(),
+        holders: noise.clone(),
+    };
+    let told = Answer::accept(&answer(Said::Leased(Leased::None(none))).to_text().unwrap()).unwrap();
+    let Said::Leased(Leased::None(NoLease { message, detail, hint, holders })) = told.said else { panic!() };
+    let tag = answer(Said::HandedOver(Some((noise.clone(), Unfit::Redated { dated: true }))));
+    let Said::HandedOver(Some((tag, _))) = Answer::accept(&tag.to_text().unwrap()).unwrap().said else {
+        panic!()
+    };
+    let who = Answer { registry: registry(&noise, 1), ..answer(Said::Released) };
+    let identity = Answer::accept(&who.to_text().unwrap()).unwrap().registry.identity;
+    let version = answer(Said::Introduced { version: noise.clone() });
+    let Said::Introduced { version } = Answer::accept(&version.to_text().unwrap()).unwrap().said else {
+        panic!()
+    };
+    let unknown = Answer::accept(&serde_json::to_string(&serde_json::json!({ noise.clone(): 1 })).unwrap());
+    let garbled = format!("{:?}", answer(Said::Released)).replace("Released", &noise);
+    let garbled = Answer::accept(&garbled).unwrap_err();
+    for text in [message, detail, hint, holders, tag, identity, version, unknown.unwrap_err(), garbled] {
+        assert!(text.chars().count() <= 2_048 && !text.chars().any(char::is_control), "{text:?}");
+    }
+}
+
+fn bounds() -> LeaseWish {
+    let holder = Holder {
+        system_identifier: 1,
+        timeline: 1,
+        host: "a".into(),
+        port: Some(5432),
+        directory: "/a".into(),
+        layout: "41/5/5/12 epoch=2020-01-01".into(),
+    };
+    let now = UnixMicros(1_770_000_000_000_000);
+    let entry =
+        Entry { datacenter: 31, token: 1, term: Duration::from_hours(24), now, last: Some(now), holder };
+    LeaseWish {
+        entry,
+        policy: Policy::Reuse,
+        token: None,
+        except: vec![],
+        capacity: 32,
+        preferred: None,
+        max_clock_skew: 5_000_000,
+    }
+}
+
+/// Every field of a question that a server can ask is bounded.
+#[test]
+fn a_question_out_of_bounds_is_refused_and_says_which_field() {
+    let wish = Wish {
+        leftover: None,
+        pace: Pace::default(),
+        lasted: None,
+        target: Duration::from_mins(15),
+        hungry: false,
+        prefetch: 100,
+        floor: None,
+        received: None,
+        share: None,
+    };
+    let want = |tag: &str| Want { tag: tag.into(), create: true, wish: wish.clone() };
+    let leases = |change: &dyn Fn(&mut LeaseWish)| {
+        let mut wish = bounds();
+        change(&mut wish);
+        Ask::Lease(Box::new(wish))
+    };
+    let reserves = |change: &dyn Fn(&mut Wish)| {
+        let mut want = want("t");
+        change(&mut want.wish);
+        Ask::Reserve(vec![want])
+    };
+    let renews = |worker| Ask::Renew { worker, token: 1, entry: bounds().entry };
+    let long = "x".repeat(256);
+    let good = [
+        leases(&|_| ()),
+        leases(&|wish| wish.entry.holder.host = "\u{1f40c}".repeat(255)),
+        leases(&|wish| wish.except = (0..65_536).collect()),
+        reserves(&|_| ()),
+        Ask::Reserve(vec![want("t"); MAX_WANTS]),
+        Ask::Reserve(vec![want(&"\u{1f40c}".repeat(128))]),
+        renews(31),
+        Ask::Tags { after: Some("t".into()) },
+    ];
+    for ask in good {
+        let text = request(ask).to_text().unwrap();
+        assert!(
+            matches!(Request::accept(&text), Ok(Some(_))),
+            "{:?}: {text:.300}",
+            Request::accept(&text).err()
+        );
+    }
+    let bad = [
+        ("host", leases(&|wish| wish.entry.holder.host.clone_from(&long))),
+        ("data directory", leases(&|wish| wish.entry.holder.directory.clone_from(&long))),
+        ("layout", leases(&|wish| wish.entry.holder.layout.clone_from(&long))),
+        ("layout", leases(&|wish| wish.entry.holder.layout = "nonsense".into())),
+        ("timeline", leases(&|wish| wish.entry.holder.timeline = u32::MAX)),
+        ("port", leases(&|wish| wish.entry.holder.port = Some(-1))),
+        ("term", leases(&|wish| wish.entry.term = Duration::MAX)),
+        ("clock", leases(&|wish| wish.entry.now = UnixMicros(i64::MAX))),
+        ("last id", leases(&|wish| wish.entry.last = Some(UnixMicros(i64::MIN)))),
+        ("datacenter id", leases(&|wish| wish.entry.datacenter = 32)),
+        ("number of worker ids", leases(&|wish| wish.capacity = 33)),
+        ("number of worker ids", leases(&|wish| wish.capacity = 0)),
+        ("number of worker ids", leases(&|wish| wish.capacity = u32::MAX)),
+        ("max_clock_skew", leases(&|wish| wish.max_clock_skew = u64::MAX)),
+        ("worker id", renews(32)),
+        ("tag", Ask::Reserve(vec![want("")])),
+        ("tag", Ask::Reserve(vec![want(&"x".repeat(129))])),
+        ("pace", reserves(&|wish| wish.pace.depth = u32::MAX)),
+        ("time since the last reservation", reserves(&|wish| wish.lasted = Some(Duration::MAX))),
+        ("target", reserves(&|wish| wish.target = Duration::MAX)),
+        ("prefetch", reserves(&|wish| wish.prefetch = 101)),
+        ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: 1 }))),
+        ("share", reserves(&|wish| wish.share = Some(Share { index: 2, of: 2 }))),
+        ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: u32::MAX }))),
+        ("share", Ask::HandOver { rows: vec![], share: Some(Share { index: 0, of: 0 }) }),
+        ("tag", Ask::Tags { after: Some(long.clone()) }),
+        ("release", Ask::Release { datacenter: 0, worker: 0, token: 1, from: UnixMicros(i64::MAX) }),
+        ("worker id", Ask::Release { datacenter: 0, worker: u32::MAX, token: 1, from: UnixMicros(0) }),
+    ];
+    for (named, ask) in bad {
+        let told = format!("{ask:?}");
+        match Request::accept(&request(ask).to_text().unwrap()) {
+            Err(BadRequest::OutOfBounds { field, .. }) => assert_eq!(field, named, "{told:.300}"),
+            other => panic!("{named} is let pass: {other:?}"),
+        }
+    }
+    let patience = Request { patience: Duration::MAX, ..request(Ask::Introduce) };
+    assert!(Request::accept(&patience.to_text().unwrap()).is_err());
+    let identity = Request { registry: Some(registry(&long, 1)), ..request(Ask::Introduce) };
+    assert!(Request::accept(&identity.to_text().unwrap()).is_err());
+}
+
+/// What would take more memory to keep than it takes to write is given up while it is read.
+#[test]
+fn lists_that_no_server_sends_are_given_up() {
+    let except = vec![0_u32; MAX_EXCEPT + 1];
+    let lease = Ask::Lease(Box::new(LeaseWish { except, ..bounds() }));
+    assert!(matches!(Request::accept(&request(lease).to_text().unwrap()), Err(BadRequest::Garbled(_))));
+    let rows = format!("[{}0]", "0,".repeat(100_000));
+    let hand_over = format!(
+        r#"{{"version":1,"registry":null,"patience":{{"secs":1,"nanos":0}},"ask":{{"HandOver":{{"rows":{rows},"share":null}}}}}}"#
+    );
+    assert!(matches!(Request::accept(&hand_over), Err(BadRequest::Garbled(_))));
+    let said = format!(
+        r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{{"Reserved":{rows}}}}}"#
+    );
+    assert!(Answer::accept(&said).is_err());
 }
 
 fn ranges() -> impl Strategy<Value = Range> {
@@ -272,7 +452,7 @@ fn asks() -> impl Strategy<Value = Ask> {
     });
     prop_oneof![
         Just(()).prop_map(|()| Ask::Introduce),
-        Just(()).prop_map(|()| Ask::Tags),
+        of(".{0,128}").prop_map(|after| Ask::Tags { after }),
         (rows, of(shares())).prop_map(|(rows, share)| Ask::HandOver { rows, share }),
         vec(wants(), 0..4).prop_map(Ask::Reserve),
         lease_wishes().prop_map(|wish| Ask::Lease(Box::new(wish))),
@@ -347,10 +527,11 @@ fn leased() -> impl Strategy<Value = Leased> {
     prop_oneof![
         (choices(), instants()).prop_map(|(choice, horizon)| Leased::Taken { choice, horizon }),
         Just(Leased::Missed),
-        prop::array::uniform3(".*").prop_map(|[message, detail, hint]| Leased::None(NoLease {
+        prop::array::uniform4(".*").prop_map(|[message, detail, hint, holders]| Leased::None(NoLease {
             message,
             detail,
-            hint
+            hint,
+            holders
         })),
     ]
 }

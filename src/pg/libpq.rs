@@ -12,6 +12,7 @@
 //! Closing never waits: what is left to be sent is dropped, and no cancel request goes to a server that is silent,
 //! since that would need another connection to it. It notices that it lost its client when it next writes or reads.
 
+mod ceiling;
 mod functions;
 mod handle;
 mod names;
@@ -37,6 +38,8 @@ pub enum Failure {
     Silent(Duration),
     /// The connection broke while the server was asked: whether it did what it was asked is not known.
     Lost(String),
+    /// The answer is longer than what is read. The connection is given up.
+    TooLong,
     /// An SQL error, and nothing was done. The connection stays good.
     Refused {
         /// The SQLSTATE.
@@ -84,24 +87,33 @@ impl Connection {
     /// Runs a statement with one text argument. Gives the first column of the first row as text; empty where that is
     /// null, and where there is none.
     ///
+    /// No more is read than `most` bytes. libpq reads a message as a whole, and has it in memory twice, before anybody can
+    /// look at it; so it is kept from taking more memory than that takes ([`ceiling`]).
+    ///
     /// # Errors
-    /// [`Failure::Silent`], [`Failure::Lost`] and [`Failure::Refused`]; after the first two the connection is closed,
-    /// as it is where the wait is interrupted, by an error that is thrown. [`Failure::Unreachable`] where it was closed
+    /// [`Failure::Silent`], [`Failure::Lost`], [`Failure::TooLong`] and [`Failure::Refused`]; but for the last, the connection
+    /// is closed, as it is where the wait is interrupted, by an error that is thrown. [`Failure::Unreachable`] where it was closed
     /// before, and nothing was asked.
-    pub fn ask(&mut self, sql: &str, argument: &str, limit: Duration) -> Result<String, Failure> {
+    pub fn ask(
+        &mut self,
+        sql: &str,
+        argument: &str,
+        limit: Duration,
+        most: usize,
+    ) -> Result<String, Failure> {
         let (Ok(sql), Ok(argument)) = (CString::new(sql), CString::new(argument)) else {
             return Err(zero_byte());
         };
         // Taken out, so that it is closed by whatever ends this early.
         let handle = self.handle.take().filter(Handle::is_good);
-        let handle =
+        let mut handle =
             handle.ok_or_else(|| Failure::Unreachable("the connection was closed before".to_owned()))?;
         if !handle.send(&sql, &argument) {
             return Err(Failure::Lost(handle.error()));
         }
         let mut patience = Patience::new(limit);
         flush(&handle, &mut patience)?;
-        let answer = receive(&handle, &mut patience);
+        let answer = receive(&handle, &mut patience, most);
         if matches!(answer, Ok(_) | Err(Failure::Refused { .. })) {
             self.handle = Some(handle);
         }
@@ -130,10 +142,10 @@ fn flush(handle: &Handle, patience: &mut Patience) -> Result<(), Failure> {
 }
 
 /// Reads to the end of what the server has to say to one statement.
-fn receive(handle: &Handle, patience: &mut Patience) -> Result<String, Failure> {
+fn receive(handle: &Handle, patience: &mut Patience, most: usize) -> Result<String, Failure> {
     let mut found = Ok(String::new());
     while let Some(answer) = next(handle, patience)? {
-        match answer.value() {
+        match answer.value(most) {
             Ok(value) => found = found.map(|_| value),
             Err(failure @ Failure::Refused { .. }) => found = Err(failure),
             // Nothing more will come.

@@ -91,11 +91,19 @@ impl Text<'_> {
     /// # Errors
     /// It has more bytes than that.
     pub fn read_up_to(&self, limit: usize, name: &'static str) -> Result<Cow<'_, str>, Unread> {
+        self.bytes(limit, name).map(String::from_utf8_lossy)
+    }
+
+    /// The same, in whatever encoding the database has.
+    ///
+    /// # Errors
+    /// It has more bytes than that.
+    pub fn bytes(&self, limit: usize, name: &'static str) -> Result<&[u8], Unread> {
         // SAFETY: the argument is declared as text, and lives as long as the call.
         let length = unsafe { length_of(self.datum) };
         length::check(name, length, limit).map_err(Unread)?;
         // SAFETY: as above.
-        Ok(String::from_utf8_lossy(unsafe { bytes_of(self.datum) }))
+        Ok(unsafe { bytes_of(self.datum) })
     }
 
     /// The text to be handed on.

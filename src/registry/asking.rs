@@ -42,7 +42,7 @@ pub fn ask_site(caller: &mut Caller, site: &Site, what: Ask) -> Checked<Answer> 
 }
 
 fn refused(server: &str, why: &NoAnswer) -> Box<ErrorReport> {
-    refusal(why.code(), server, &why.to_string(), why.detail(), why.hint())
+    refusal(why.code(), server, &why.shown(), why.detail(), why.hint())
 }
 
 /// An answer to another question.

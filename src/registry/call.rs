@@ -15,8 +15,10 @@ use snowflake_ids_core::wire::{self, Answer, Ask, Request, Said};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What is sent.
+/// What is sent: by workers,
 const SERVE: &str = "SELECT snowflake_ids.registry_serve($1)";
+/// and by administrators.
+const TAKE_OVER: &str = "SELECT snowflake_ids.registry_take_over($1)";
 
 /// How long the row of a tag is waited for: as long as many servers may need that want the same tag at once.
 const TAG_PATIENCE: Duration = Duration::from_millis(100);
@@ -30,6 +32,12 @@ pub struct Caller {
     lines: Vec<Line>,
     /// Of each server, which of its hosts to try first.
     first_hosts: HashMap<String, usize>,
+}
+
+/// What is asked.
+struct Question {
+    statement: &'static str,
+    text: String,
 }
 
 /// A connection that stays open for the next question.
@@ -75,8 +83,11 @@ impl Caller {
     ) -> Result<Answer, NoAnswer> {
         // A tag whose row is locked must not hold the others up for long.
         let patience = if matches!(ask, Ask::Reserve(_)) { TAG_PATIENCE } else { limit }.min(limit / 4);
+        let patience = patience.min(wire::MAX_PATIENCE);
+        let statement = if ask.takes_over() { TAKE_OVER } else { SERVE };
         let request = Request { version: wire::VERSION, registry: seen.cloned(), patience, ask };
-        let question = request.to_text().map_err(|error| NoAnswer::Garbled(error.to_string()))?;
+        let text = request.to_text().map_err(|error| NoAnswer::Garbled(error.to_string()))?;
+        let question = Question { statement, text };
         let deadline = uptime() + limit;
         let hosts = hosts::each(options);
         // A host that is not the registry any more, or not its primary, is passed over.
@@ -97,7 +108,7 @@ impl Caller {
         options: &Options,
         hosts: &[Options],
         seen: Option<&wire::Registry>,
-        question: &str,
+        question: &Question,
         deadline: Duration,
     ) -> Result<Answer, NoAnswer> {
         let first = self.first_hosts.get(server).copied().unwrap_or(0);
@@ -129,9 +140,10 @@ impl Caller {
 }
 
 impl Line {
-    fn ask(&mut self, question: &str, limit: Duration) -> Result<Answer, NoAnswer> {
-        let told = self.connection.ask(SERVE, question, limit).map_err(NoAnswer::Failed)?;
-        let answer = Answer::from_text(&told).map_err(|error| NoAnswer::Garbled(error.to_string()))?;
+    fn ask(&mut self, question: &Question, limit: Duration) -> Result<Answer, NoAnswer> {
+        let Question { statement, text } = question;
+        let told = self.connection.ask(statement, text, limit, wire::MAX_BYTES).map_err(NoAnswer::Failed)?;
+        let answer = Answer::accept(&told).map_err(NoAnswer::Garbled)?;
         match answer.said {
             Said::Stranger(stranger) => Err(NoAnswer::Stranger(stranger)),
             Said::Version(version) => Err(NoAnswer::Version(version)),
@@ -189,15 +201,16 @@ fn not_trusted(what: &str) -> ErrorReport {
 }
 
 fn note(entry: Option<&Entry>, server: &str, answer: &Result<Answer, NoAnswer>, took: Duration) {
-    let failure = answer.as_ref().err().filter(|no_answer| !no_answer.is_of_tag()).map(NoAnswer::to_string);
+    let failure = answer.as_ref().err().filter(|no_answer| !no_answer.is_of_tag());
+    let complaint = failure.map(NoAnswer::complaint);
     // The log gets it once; the view shows the rest.
-    if let Some(why) = &failure
-        && entry.is_none_or(|entry| entry.health().failures == 0 || entry.error() != *why)
+    if let Some(complaint) = &complaint
+        && entry.is_none_or(|entry| entry.health().failures == 0 || entry.is_news(complaint))
     {
-        pgrx::log!("snowflake_ids could not ask registry \"{server}\": {why}");
+        pgrx::log!("snowflake_ids could not ask registry \"{server}\": {}", complaint.why);
     }
-    match (entry, failure) {
-        (Some(entry), Some(why)) => entry.failed(&why, answer.as_ref().err().map_or("", NoAnswer::hint)),
+    match (entry, complaint) {
+        (Some(entry), Some(complaint)) => entry.failed(&complaint),
         (Some(entry), None) => entry.answered(took),
         (None, _) => {}
     }

@@ -10,15 +10,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::reservation::{Reached, Share, Unfit};
-use snowflake_ids_core::wire::{Ask, Said};
+use snowflake_ids_core::wire::{Ask, MAX_BYTES, PAGE_BYTES, PAGE_ROWS, Said};
 use std::collections::BTreeSet;
+
+/// How much is read of a registry's tags at most: some 200,000 of them.
+const MOST_BYTES: usize = 4 * MAX_BYTES;
 
 /// Sees to it that no registry is behind the tags of this database, nor behind each other.
 ///
 /// # Errors
 /// A registry can't be asked, or a tag's row is not fit for it.
 pub fn hand_over() -> Checked<()> {
-    let (sites, tags, received) = here(|| Ok((store::sites()?, store::tags()?, store::received_tags()?)))?;
+    let (sites, tags, received) =
+        here(|| Ok((store::sites()?, store::all_tags()?, store::received_tags()?)))?;
     let mut caller = Caller::default();
     let mut rows = Vec::new();
     if sites.len() > 1 {
@@ -54,15 +58,29 @@ fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Ve
         increment: i64,
         remainder: i64,
     }
-    let Said::Tags(rows) = ask_site(caller, site, Ask::Tags)?.said else { return Err(garbled(&site.server)) };
-    for row in &rows {
-        let terms: Terms = serde_json::from_str(row.get()).map_err(|_| garbled(&site.server))?;
-        let Terms { tag, increment, remainder } = terms;
-        if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
-            return Err(unfit_row(&site.server, &tag, Unfit::Share { share, increment, remainder }));
+    let (mut found, mut seen, mut bytes, mut after) = (Vec::new(), BTreeSet::new(), 0, None);
+    loop {
+        let Said::Tags(rows) = ask_site(caller, site, Ask::Tags { after: after.clone() })?.said else {
+            return Err(garbled(&site.server));
+        };
+        if rows.is_empty() {
+            return Ok(found);
+        }
+        for row in rows {
+            let terms: Terms = serde_json::from_str(row.get()).map_err(|_| garbled(&site.server))?;
+            let Terms { tag, increment, remainder } = terms;
+            if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
+                return Err(unfit_row(&site.server, &tag, Unfit::Share { share, increment, remainder }));
+            }
+            bytes += row.get().len();
+            after = Some(tag.clone());
+            // Else a registry could go on for ever.
+            if bytes > MOST_BYTES || !seen.insert(tag) {
+                return Err(garbled(&site.server));
+            }
+            found.push(row);
         }
     }
-    Ok(rows)
 }
 
 /// Makes rows here of the tags that were received from registries, as they are there: above all that those have reserved.
@@ -72,7 +90,7 @@ fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Ve
 /// Those of SPI.
 pub fn take_back() -> Checked<()> {
     let (sites, received) = here(|| Ok((store::sites()?, store::received_tags()?)))?;
-    let names: BTreeSet<String> = received.iter().filter_map(|row| name_of(row)).collect();
+    let names: BTreeSet<String> = received.iter().filter_map(|row| store::tag_of(row)).collect();
     let take =
         |rows: &[&RawValue]| here(|| rows.iter().try_for_each(|row| store::hand_over(row, None).map(drop)));
     let mut caller = Caller::default();
@@ -80,7 +98,7 @@ pub fn take_back() -> Checked<()> {
         match tags_of(&mut caller, site, None) {
             Ok(rows) => {
                 let rows = rows.iter().map(AsRef::as_ref);
-                let is_ours = |row: &&RawValue| name_of(row).is_some_and(|name| names.contains(&name));
+                let is_ours = |row: &&RawValue| store::tag_of(row).is_some_and(|name| names.contains(&name));
                 take(&rows.filter(is_ours).collect::<Vec<_>>())?;
             }
             Err(report) => pgrx::notice!(
@@ -90,15 +108,6 @@ pub fn take_back() -> Checked<()> {
         }
     }
     take(&received.iter().map(AsRef::as_ref).collect::<Vec<_>>())
-}
-
-/// The tag of a row.
-fn name_of(row: &RawValue) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Name {
-        tag: String,
-    }
-    serde_json::from_str(row.get()).ok().map(|Name { tag }| tag)
 }
 
 /// Has every registry make a tag, or raise it, so that its ids are above one: for a column that has ids already.
@@ -115,12 +124,23 @@ pub fn seed(tag: &str, highest: i64) -> Checked<()> {
 }
 
 fn give(caller: &mut Caller, site: &Site, of: usize, rows: Vec<Box<RawValue>>) -> Checked<()> {
-    if rows.is_empty() {
-        return Ok(());
+    let mut rows = rows.into_iter().peekable();
+    while rows.peek().is_some() {
+        // As many as a question takes, whatever letters are in them.
+        let mut bytes = 0;
+        let mut part = Vec::new();
+        while let Some(row) = rows.next_if(|row| {
+            let fits = part.len() < PAGE_ROWS && bytes + row.get().len() <= PAGE_BYTES;
+            part.is_empty() || fits
+        }) {
+            bytes += row.get().len();
+            part.push(row);
+        }
+        match ask_site(caller, site, Ask::HandOver { rows: part, share: site.share(of) })?.said {
+            Said::HandedOver(None) => {}
+            Said::HandedOver(Some((tag, unfit))) => return Err(unfit_row(&site.server, &tag, unfit)),
+            _ => return Err(garbled(&site.server)),
+        }
     }
-    match ask_site(caller, site, Ask::HandOver { rows, share: site.share(of) })?.said {
-        Said::HandedOver(None) => Ok(()),
-        Said::HandedOver(Some((tag, unfit))) => Err(unfit_row(&site.server, &tag, unfit)),
-        _ => Err(garbled(&site.server)),
-    }
+    Ok(())
 }

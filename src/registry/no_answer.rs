@@ -1,6 +1,8 @@
 //! Why a registry on another server gave no answer.
 
 use crate::pg::libpq::Failure;
+use crate::pg::server;
+use crate::pg::shmem::registries::Complaint;
 use pgrx::PgSqlErrorCode as Code;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::wire::{self, Stranger};
@@ -74,13 +76,25 @@ impl NoAnswer {
         }
     }
 
-    /// The same for everybody, without where the registry is.
+    /// The same for everybody: libpq's words tell where the registry is, and its own come from there.
     pub fn briefly(&self) -> String {
         match self {
             Self::Failed(Failure::Unreachable(_)) => "it can't be reached".to_owned(),
             Self::Failed(Failure::Lost(_)) => "the connection broke".to_owned(),
             other => other.to_string(),
         }
+    }
+
+    /// What is noted of it.
+    pub fn complaint(&self) -> Complaint {
+        let private = matches!(self, Self::Failed(Failure::Unreachable(_) | Failure::Lost(_)));
+        let (why, briefly) = (self.to_string(), private.then(|| self.briefly()));
+        Complaint { why, briefly, hint: self.hint().to_owned() }
+    }
+
+    /// The same as is fit for the session's user.
+    pub fn shown(&self) -> String {
+        if server::may_see_all_activity() { self.to_string() } else { self.briefly() }
     }
 
     /// What the registry adds to it; empty where nothing.
@@ -96,7 +110,8 @@ impl NoAnswer {
         match self {
             Self::Failed(Failure::Refused { code, .. }) => match code {
                 b"42501" => {
-                    "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping."
+                    "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping; \
+                     to hand tags over, that on snowflake_ids.registry_take_over(text), too."
                 }
                 b"42883" | b"3F000" => {
                     "There, give CREATE EXTENSION snowflake_ids in the database that the foreign server names."
@@ -104,6 +119,9 @@ impl NoAnswer {
                 b"25006" => "Name all of its servers as hosts, with target_session_attrs 'read-write'.",
                 _ => "See the log of that server.",
             },
+            Self::Failed(Failure::TooLong) | Self::Version(_) | Self::Garbled(_) => {
+                "Install the same version of the extension on both servers."
+            }
             Self::Failed(_) | Self::Before(_) => {
                 "See that it runs, and the options of the foreign server and of the user mapping. Ids go on by themselves \
                  when it answers."
@@ -118,9 +136,6 @@ impl NoAnswer {
             Self::Stranger(Stranger::Former { .. }) => {
                 "Stop that server, and have the foreign server name the promoted one."
             }
-            Self::Version(_) | Self::Garbled(_) => {
-                "Install the same version of the extension on both servers."
-            }
         }
     }
 }
@@ -133,6 +148,9 @@ impl fmt::Display for NoAnswer {
                 write!(f, "it gave no answer within {}", human(micros(*limit).div_ceil(1_000) * 1_000))
             }
             Self::Failed(Failure::Lost(why)) => write!(f, "the connection broke: {why}"),
+            Self::Failed(Failure::TooLong) => {
+                write!(f, "its answer is longer than the {} bytes that are read", wire::MAX_BYTES)
+            }
             Self::Failed(Failure::Refused { code, message, .. }) => {
                 write!(f, "it gives SQLSTATE {}: {message}", String::from_utf8_lossy(code))
             }

@@ -9,13 +9,13 @@ use crate::segment::place;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Create, Patience};
 use crate::store::worker as store;
+use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::lease::{Policy, Preferred, Search, check_clock};
-use snowflake_ids_core::reservation::{Outcome, Share, Unfit, Wish};
-use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, NoLease, Said, Want};
+use snowflake_ids_core::reservation::{Outcome, Share, Unfit};
+use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, MAX_TERM, NoLease, Said, Want};
 use snowflake_ids_core::{Explain, UnixMicros};
-use std::time::Duration;
 
 /// How many may come for a worker id at the same time.
 const CROWD: usize = 64;
@@ -29,7 +29,7 @@ const LISTED: i32 = 20;
 pub fn answer(ask: Ask, now: UnixMicros) -> Result<Said, SpiError> {
     Ok(match ask {
         Ask::Introduce => Said::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
-        Ask::Tags => Said::Tags(tags::tags()?),
+        Ask::Tags { after } => Said::Tags(tags::tags(after.as_deref())?),
         Ask::HandOver { rows, share } => Said::HandedOver(hand_over(&rows, share)?),
         Ask::Reserve(wants) => Said::Reserved(reserve_all(wants)?),
         Ask::Lease(wish) => Said::Leased(lease(&wish, now)?),
@@ -43,6 +43,7 @@ pub fn answer(ask: Ask, now: UnixMicros) -> Result<Said, SpiError> {
 
 fn hand_over(rows: &[Box<RawValue>], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
     for row in rows {
+        check_for_interrupts!();
         if let Some(unfit) = tags::hand_over(row, share)? {
             return Ok(Some(unfit));
         }
@@ -50,18 +51,21 @@ fn hand_over(rows: &[Box<RawValue>], share: Option<Share>) -> Result<Option<(Str
     Ok(None)
 }
 
-/// What another server asks, within bounds: it may have been written by anybody who has a role here.
+/// What another server asks, as far as it may decide that: it may have been written by anybody who has a role here.
 pub fn bounded(ask: Ask, now: UnixMicros) -> Ask {
     match ask {
         Ask::Lease(mut wish) => {
             bound(&mut wish.entry, now);
-            wish.capacity = wish.capacity.clamp(1, MOST);
             wish.preferred = None;
             Ask::Lease(wish)
         }
         Ask::Renew { worker, token, mut entry } => {
             bound(&mut entry, now);
-            Ask::Renew { worker: worker.min(MOST), token, entry }
+            Ask::Renew { worker, token, entry }
+        }
+        // One that has lapsed has done so, whatever its holder says.
+        Ask::Release { datacenter, worker, token, from } => {
+            Ask::Release { datacenter, worker, token, from: from.max(now) }
         }
         other => other,
     }
@@ -69,15 +73,13 @@ pub fn bounded(ask: Ask, now: UnixMicros) -> Ask {
 
 /// Times beyond ours would keep others from leasing anything.
 fn bound(entry: &mut Entry, now: UnixMicros) {
-    entry.datacenter = entry.datacenter.min(MOST);
     entry.last = entry.last.map(|last| last.min(now));
-    entry.term = entry.term.min(LONGEST_TERM);
+    entry.term = entry.term.min(MAX_TERM);
 }
 
-/// The highest number that a column takes.
-const MOST: u32 = i32::MAX.cast_unsigned();
-/// For how long an id is leased at most.
-const LONGEST_TERM: Duration = Duration::from_hours(366 * 24);
+/// How many worker ids one server has at most that are not free yet. It needs one, and another one after a failover, or
+/// whenever its clock is behind.
+const MAX_HELD: i64 = 64;
 
 /// In the order of the tags, so that two servers that want the same ones never wait for each other. One that is alone waits
 /// for its row, as many servers may want the same tag at once; of several, none has to wait for another's.
@@ -85,7 +87,10 @@ fn reserve_all(wants: Vec<Want>) -> Result<Vec<Outcome>, SpiError> {
     let patience = if wants.len() > 1 { Patience::None } else { Patience::Some };
     let mut wants: Vec<(usize, Want)> = wants.into_iter().enumerate().collect();
     wants.sort_by(|(_, one), (_, other)| one.tag.cmp(&other.tag));
-    let outcomes = wants.into_iter().map(|(place, want)| Ok((place, reserve(want, patience)?)));
+    let outcomes = wants.into_iter().map(|(place, want)| {
+        check_for_interrupts!();
+        Ok((place, reserve(want, patience)?))
+    });
     let mut outcomes = outcomes.collect::<Result<Vec<_>, SpiError>>()?;
     outcomes.sort_by_key(|(place, _)| *place);
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
@@ -97,7 +102,7 @@ fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
     let create = if want.create { Create::Yes(want.wish.share) } else { Create::No };
     // What a transaction here handed out and rolled back is known when the row is locked.
     let floor = || Source::find().and_then(|source| place::floor(source, &tag));
-    segment::reserve(&tag, create, patience, || Wish { floor: want.wish.floor.max(floor()), ..want.wish })
+    segment::reserve(&tag, create, patience, |row| row.admit(want.wish, floor()))
 }
 
 /// Chooses a worker id and takes it; another one, where others who came at the same time were faster.
@@ -112,6 +117,9 @@ pub fn lease(wish: &LeaseWish, now: UnixMicros) -> Result<Leased, SpiError> {
         return Ok(Leased::None(NoLease::yet(sentence(&detail), skew.hint().unwrap_or_default())));
     }
     let own = [wish.token, Some(entry.token)];
+    if store::held(entry, own, now)? >= MAX_HELD {
+        return Ok(Leased::None(too_many_held()));
+    }
     // Above all that there are is one that nobody had: then there is no need to look at them.
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
@@ -125,6 +133,7 @@ pub fn lease(wish: &LeaseWish, now: UnixMicros) -> Result<Leased, SpiError> {
         now,
     };
     for _ in 0..CROWD {
+        check_for_interrupts!();
         let rows = store::rows(entry.datacenter, above.is_none(), own)?;
         let Some(choice) = search.choose(&rows) else {
             return none_free(wish, preferred, now).map(Leased::None);
@@ -156,13 +165,26 @@ fn none_free(wish: &LeaseWish, preferred: Preferred, now: UnixMicros) -> Result<
                 with more worker bits.";
     }
     let holders = store::holders(datacenter, capacity - 1, LISTED, now)?;
-    if !holders.is_empty() {
-        let more = if holders.len() < usize::try_from(LISTED).unwrap_or(0) { "" } else { ", ..." };
-        detail = format!("{detail} Leased are: {}{more}.", holders.join(", "));
-    }
+    let listed = usize::try_from(LISTED).unwrap_or(0);
+    let more = |count: usize| if count < listed { "" } else { ", ..." };
     if !wish.except.is_empty() {
-        let except: Vec<String> = wish.except.iter().map(u32::to_string).collect();
-        detail = format!("{detail} The clock has not passed the ids issued here as {}.", except.join(", "));
+        let except: Vec<String> = wish.except.iter().take(listed).map(u32::to_string).collect();
+        let more = more(except.len());
+        detail =
+            format!("{detail} The clock has not passed the ids issued here as {}{more}.", except.join(", "));
     }
-    Ok(NoLease { message: "no worker id is free".into(), detail, hint: hint.into() })
+    let holders = match holders.as_slice() {
+        [] => String::new(),
+        holders => format!("Leased are: {}{}.", holders.join(", "), more(holders.len())),
+    };
+    Ok(NoLease { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
+}
+
+/// A server that leases one after the other would leave none for others.
+fn too_many_held() -> NoLease {
+    NoLease::yet(
+        format!("The registry has leased {MAX_HELD} worker ids to this server that are not free yet."),
+        "See why it takes one after the other. On the registry, give those that it does not use back with SELECT \
+         snowflake_ids.worker_release(worker_id, datacenter_id).",
+    )
 }

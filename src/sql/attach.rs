@@ -6,11 +6,14 @@ use pgrx::prelude::*;
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::error::bad_argument;
+    use crate::error::{bad_argument, spi};
+    use crate::pg::catalog::Source;
     use crate::pg::relation::{self, Relation};
     use crate::pg::role;
     use crate::pg::statement;
-    use crate::pg::text::Sql;
+    use crate::pg::tag::TagText;
+    use crate::pg::text::{Sql, Text};
+    use crate::store;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, function_name};
@@ -82,6 +85,17 @@ mod snowflake_ids_internal {
     fn refused(message: &'static str) -> ErrorReport {
         ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
     }
+
+    /// The tag that a default names; null where it is gone. Found by writing every tag's default: text that a user wrote is
+    /// not taken apart. Of the tags that there are, whoever attaches a column need see no other.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
+        /// Longer than any default of ours.
+        const MOST: usize = 1 << 20;
+        let expression = expression.bytes(MOST, "default")?.to_vec();
+        let Some(source) = Source::find() else { return Ok(None) };
+        source.as_owner(|| store::registry::tag_of_default(expression)).map_err(|error| spi(&error))
+    }
 }
 
 extension_sql_file!(
@@ -92,6 +106,7 @@ extension_sql_file!(
         snowflake_ids_internal::as_owner,
         snowflake_ids_internal::create_sequence_for,
         snowflake_ids_internal::sequence_position,
+        snowflake_ids_internal::tag_of_default,
         "segments",
         "registries",
         "segment_nextval"

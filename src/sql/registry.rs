@@ -1,10 +1,10 @@
 //! Registries that are other servers: answering as one, and what using some takes. The functions for administrators are
 //! written in SQL, in the file beside this one.
 
-use crate::error::{Unready, bad_argument, spi};
+use crate::error::{Unready, bad_argument, explained, spi};
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
-use crate::pg::text::{Text, legible};
+use crate::pg::text::Text;
 use crate::pg::{guc, server, transaction};
 use crate::registry::{self, serve};
 use crate::segment::failure::TagFailure;
@@ -14,40 +14,67 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::excerpt;
+use snowflake_ids_core::length;
 use snowflake_ids_core::wire::{self, Answer, Request, Said};
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// The longest question, in bytes.
-const MAX_REQUEST_BYTES: usize = 16 << 20;
-
-/// Answers another server: see `snowflake_ids_core::wire`. What it did is durable when its transaction is.
+/// Answers another server: see `snowflake_ids_core::wire`. What it did is durable when its transaction is. Tags are moved
+/// up by [`registry_take_over`] alone, which takes a grant of its own.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
 fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
+    answer(&request, false)
+}
+
+/// Answers another server's administrator: takes tags over, or lists them.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
+fn registry_take_over(request: Text<'_>) -> Result<String, ErrorReport> {
+    answer(&request, true)
+}
+
+fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport> {
+    let function = if may_take_over { TAKE_OVER } else { SERVE };
     if server::in_recovery() {
-        return Err(Unready::InRecovery.report("snowflake_ids.registry_serve"));
+        return Err(Unready::InRecovery.report(function));
     }
     if transaction::is_block() {
-        return Err(in_a_block());
+        return Err(in_a_block(function));
     }
     let this = registry::this().ok_or(TagFailure::NoTable)?;
-    let request =
-        Request::from_text(&request.read_up_to(MAX_REQUEST_BYTES, "request")?).map_err(|error| {
-            bad_argument(
-                "the request is not understood",
-                legible(&format!("{}.", excerpt(&error.to_string()))),
-            )
-        })?;
+    let text = request.read_up_to(wire::MAX_BYTES, "request")?;
+    let request = Request::accept(&text).map_err(|bad| explained(&bad))?;
     let said = match request {
         None => Said::Version(wire::VERSION),
+        Some(request) if request.ask.takes_over() && !may_take_over => return Err(takes_over()),
         Some(request) => match request.registry.map(|meant| this.check(&meant)) {
             Some(Err(stranger)) => Said::Stranger(stranger),
             _ => serve(request.ask, request.patience)?,
         },
     };
     let answer = Answer { registry: this, clock: SystemClock.now(), said };
-    answer.to_text().map_err(|error| bad_argument("the answer can't be written", format!("{error}.")))
+    let cannot = |error: serde_json::Error| {
+        bad_argument("the answer cannot be written", format!("{}.", excerpt(&error.to_string())))
+    };
+    let answer = answer.to_text().map_err(cannot)?;
+    length::check("answer", answer.len(), wire::MAX_BYTES).map_err(|long| explained(&long))?;
+    Ok(answer)
+}
+
+/// What other servers ask by,
+const SERVE: &str = "snowflake_ids.registry_serve";
+/// and their administrators.
+const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
+
+/// Tags are moved up only by whoever may do that.
+fn takes_over() -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("{SERVE}() does not take tags over"),
+        function_name!(),
+    )
+    .set_detail("It does not move tags up, nor list them.")
+    .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text), and call that."))
 }
 
 /// Changes of rows are not this session's: whoever has ids in buffers keeps them.
@@ -73,10 +100,10 @@ fn serve(ask: wire::Ask, patience: Duration) -> Result<Said, ErrorReport> {
 }
 
 /// An answer is good when it is durable, and rows stay locked until then.
-fn in_a_block() -> ErrorReport {
+fn in_a_block(function: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
-        "snowflake_ids.registry_serve() cannot run inside a transaction block",
+        format!("{function}() cannot run inside a transaction block"),
         function_name!(),
     )
     .set_detail("It is what other servers ask by.")
@@ -200,7 +227,7 @@ mod snowflake_ids_internal {
             instant(entry.last_answer.load(Relaxed))?,
             took.map(time::interval).transpose()?,
             instant(entry.last_failure.load(Relaxed))?,
-            Some(legible(&registries::shown(&entry.error()))).filter(|error| !error.is_empty()),
+            Some(legible(&entry.error())).filter(|error| !error.is_empty()),
             entry.retry_at().map(time::to_sql).transpose()?,
         )))
     }
@@ -211,6 +238,7 @@ extension_sql_file!(
     name = "registries",
     requires = [
         registry_serve,
+        registry_take_over,
         snowflake_ids_internal::registry_introduce,
         snowflake_ids_internal::registry_hand_over,
         snowflake_ids_internal::registry_seed,

@@ -1,15 +1,20 @@
 //! Which registries this database uses, and what it has received of them, through SQL; and the tags that are handed over
 //! from one to another, as rows in JSON.
 
+use super::segment::terms_of;
+use crate::pg::cluster;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
+use crate::pg::text::from_utf8;
 use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
-use serde_json::value::RawValue;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::reservation::{Reached, Reserved, Share, Unfit};
 use snowflake_ids_core::segment::Supply;
 use snowflake_ids_core::wire;
+use std::collections::BTreeMap;
 
 /// A registry that this database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,18 +60,13 @@ static RECEIVE: Statement = Statement::new(
     &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
-/// A row of the table of tags, in JSON; after a promotion with what is passed over then.
-macro_rules! row_sql {
-    () => {
-        "convert_to((to_jsonb(s) || jsonb_build_object('max_id', CASE
-             WHEN s.timeline < snowflake_ids_internal.timeline()
-             THEN floor(least(s.max_id + 2.0 * s.max_step * s.increment, (s.max_id::numeric + s.max_value) / 2))::bigint
-             ELSE s.max_id END))::text, 'UTF8')"
-    };
-}
-
-static TAGS: Statement =
-    Statement::new(concat!("SELECT ", row_sql!(), " FROM snowflake_ids.segment AS s ORDER BY s.tag"), &[]);
+/// Rows of the table of tags, in JSON, and what of them says how far a promotion has them skip ahead.
+static TAGS: Statement = Statement::new(
+    "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
+            s.max_value, coalesce(s.timeline < $2, false)
+     FROM snowflake_ids.segment AS s WHERE s.tag > $1 ORDER BY s.tag LIMIT $3",
+    &[TEXTOID, INT4OID, INT4OID],
+);
 
 static RECEIVED_TAGS: Statement = Statement::new(
     "SELECT convert_to(jsonb_build_object('tag', tag, 'period', period, 'max_id', max_id)::text, 'UTF8')
@@ -106,6 +106,21 @@ static IS_USED: Statement =
     Statement::new("SELECT true FROM snowflake_ids.registry WHERE identity = $1", &[TEXTOID]);
 
 static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.registry LIMIT 1", &[]);
+
+static TAG_OF_DEFAULT: Statement = Statement::new(
+    "SELECT r.tag
+     FROM snowflake_ids_internal.registry_reached AS r, snowflake_ids_internal.generator_of('segment') AS g
+     WHERE convert_to(snowflake_ids_internal.segment_default(g, r.tag), getdatabaseencoding()) = $1",
+    &[BYTEAOID],
+);
+
+/// The tag, of this database or of those received, that a default of a column names.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> {
+    Ok(TAG_OF_DEFAULT.first(&[expression.into()], |row| row.get::<TagText>(1))?.flatten())
+}
 
 /// Whether the ids of this database come from registries on other servers.
 ///
@@ -173,12 +188,65 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
     RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
 }
 
-/// All rows of the table of tags.
+/// The rows of the table of tags in their order, after a promotion with what is passed over then: those after a tag, and as
+/// many as an answer takes.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn tags() -> Result<Vec<Box<RawValue>>, SpiError> {
-    json_of(&TAGS)
+pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
+    let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
+    let after = TagText(Tag::new(&after).unwrap_or_default());
+    let timeline = cluster::timeline().cast_signed();
+    let limit = i32::try_from(wire::PAGE_ROWS).unwrap_or(i32::MAX);
+    let rows = TAGS.all(&[after.into(), timeline.into(), limit.into()], |row| {
+        let json = String::from_utf8(row.get::<Vec<u8>>(1)?.unwrap_or_default()).unwrap_or_default();
+        let promoted = row.get::<bool>(9)?.unwrap_or(false);
+        let terms = terms_of(row, 2)?;
+        Ok(if promoted {
+            with_max_id(&json, terms.skipped_ahead().max_id)
+        } else {
+            RawValue::from_string(json).ok()
+        })
+    })?;
+    let mut bytes = 0;
+    let fits = |row: &Box<RawValue>| {
+        let first = bytes == 0;
+        bytes += row.get().len();
+        first || bytes <= wire::PAGE_BYTES
+    };
+    Ok(rows.into_iter().flatten().take_while(fits).collect())
+}
+
+/// All rows of this database's own table of tags, as above.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn all_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
+    let mut found: Vec<Box<RawValue>> = Vec::new();
+    loop {
+        let last = found.last().and_then(|row| tag_of(row));
+        let page = tags(last.as_deref())?;
+        if page.is_empty() {
+            return Ok(found);
+        }
+        found.extend(page);
+    }
+}
+
+/// The tag of a row.
+pub fn tag_of(row: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Name {
+        tag: String,
+    }
+    serde_json::from_str(row.get()).ok().map(|Name { tag }| tag)
+}
+
+/// A row in JSON, as far as this id.
+fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
+    let mut row: BTreeMap<&str, Box<RawValue>> = serde_json::from_str(json).ok()?;
+    row.insert("max_id", to_raw_value(&max_id).ok()?);
+    to_raw_value(&row).ok()
 }
 
 /// The tags that were received, and how far: rows that can raise others.

@@ -8,7 +8,7 @@ use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::reservation::{Outcome, Reserved, Row, Share, Wish};
+use snowflake_ids_core::reservation::{Outcome, Reserved, Row, Share, Unfit, Wish};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::serial::{Format, Reset};
 use snowflake_ids_core::terms::Terms;
@@ -81,12 +81,15 @@ pub fn reserve(
     tag: &Tag,
     create: Create,
     patience: Patience,
-    wish: impl FnOnce() -> Wish,
+    wish: impl FnOnce(&Row) -> Result<Wish, Unfit>,
 ) -> Result<Outcome, SpiError> {
     let Some(row) = read_or_create(tag, create, patience)? else {
         return Ok(if exists(tag)? { Outcome::Locked } else { Outcome::Unknown });
     };
-    let outcome = row.reserve(&wish());
+    let outcome = match wish(&row) {
+        Ok(wish) => row.reserve(&wish),
+        Err(unfit) => Outcome::Unfit(unfit),
+    };
     if let Outcome::Reserved(reserved) = &outcome {
         write(tag, reserved.supply.range.last(), row.period)?;
     }
@@ -151,17 +154,25 @@ fn exists(tag: &Tag) -> Result<bool, SpiError> {
     Ok(EXISTS.first(&[TagText(*tag).into()], |row| row.get::<bool>(1))?.is_some())
 }
 
+/// The terms that a row has, in the order of their columns from this one on.
+///
+/// # Errors
+/// Those of SPI.
+pub fn terms_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Terms, SpiError> {
+    let number = |column| Ok::<_, SpiError>(row.get::<i64>(first + column)?.unwrap_or_default());
+    Ok(Terms {
+        max_id: number(0)?,
+        start: number(1)?,
+        step: number(2)?,
+        max_step: number(3)?,
+        increment: number(4)?,
+        remainder: number(5)?,
+        max_value: number(6)?,
+    })
+}
+
 fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
-    let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
-    let terms = Terms {
-        max_id: number(1)?,
-        start: number(2)?,
-        step: number(3)?,
-        max_step: number(4)?,
-        increment: number(5)?,
-        remainder: number(6)?,
-        max_value: number(7)?,
-    };
+    let terms = terms_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
     let format = text(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
@@ -170,7 +181,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
         _ => Period::FOREVER,
     };
     let over = row.get::<bool>(11)?.unwrap_or(false);
-    let version = number(13)?;
+    let version = row.get::<i64>(13)?.unwrap_or_default();
     let terms = if over { terms.restarted() } else { terms };
     let promoted = row.get::<bool>(14)?.unwrap_or(false);
     Ok(Row { terms: if promoted { terms.skipped_ahead() } else { terms }, period, format, version })

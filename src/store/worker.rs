@@ -10,6 +10,7 @@ use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOI
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::micros;
+use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::lease::{Choice, Holder, Row};
 use snowflake_ids_core::wire::Entry;
 
@@ -90,10 +91,18 @@ static RELEASE: Statement = Statement::new(
 );
 
 static HOLDERS: Statement = Statement::new(
-    "SELECT worker_id, convert_to(coalesce(host, '?'), 'UTF8'), port, horizon
+    "SELECT worker_id, convert_to(coalesce(left(host, 255), '?'), 'UTF8'), port, horizon
      FROM snowflake_ids.worker WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2 AND horizon > $4
      ORDER BY worker_id LIMIT $3",
     &[INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID],
+);
+
+static HELD: Statement = Statement::new(
+    "SELECT count(*) FROM snowflake_ids.worker
+     WHERE datacenter_id = $1 AND horizon > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
+         AND host = $5 AND port IS NOT DISTINCT FROM $6 AND data_directory = $7
+         AND NOT coalesce(token IN ($8, $9), false)",
+    &[INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID, TEXTOID, INT4OID, TEXTOID, INT8OID, INT8OID],
 );
 
 /// Whether the row of a worker id is written as this entry says, and what its horizon is then; None where it is not as it
@@ -150,6 +159,26 @@ pub fn overview(entry: &Entry, now: UnixMicros) -> Result<(Option<u32>, Option<U
     Ok(OVERVIEW.first(&arguments, read)?.unwrap_or_default())
 }
 
+/// How many worker ids of its datacenter this server has that are not free yet, but for those with these tokens.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn held(entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<i64, SpiError> {
+    let Holder { system_identifier, timeline, host, port, directory, .. } = &entry.holder;
+    let arguments = [
+        number(entry.datacenter),
+        stamp(now).into(),
+        (*system_identifier).into(),
+        number(*timeline),
+        legible(host).into(),
+        (*port).into(),
+        legible(directory).into(),
+        but[0].into(),
+        but[1].into(),
+    ];
+    Ok(HELD.first(&arguments, |row| row.get::<i64>(1))?.flatten().unwrap_or_default())
+}
+
 /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
 ///
 /// # Errors
@@ -176,7 +205,7 @@ pub fn holders(datacenter: u32, last: u32, limit: i32, now: UnixMicros) -> Resul
         Ok(format!(
             "{} by {}{port} until {}",
             worker_of(row)?.unwrap_or_default(),
-            String::from_utf8_lossy(&host),
+            excerpt(&String::from_utf8_lossy(&host)),
             instant(row, 4)?.unwrap_or(NEVER)
         ))
     })

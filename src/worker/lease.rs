@@ -1,5 +1,6 @@
 //! Asking for a worker id on lease.
 
+use crate::pg::server;
 use crate::pg::shmem::generator::Shared;
 use crate::pg::shmem::leases::{Leases, leases};
 use crate::pg::shmem::segments::segments;
@@ -10,7 +11,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::request::Answer;
-use snowflake_ids_core::wire::NoLease;
+use snowflake_ids_core::wire::{MAX_TERM, NoLease};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -19,21 +20,25 @@ const SEPARATOR: char = '\u{1f}';
 
 /// As one text. What may be cut comes last.
 fn to_text(none: &NoLease) -> String {
-    format!("{}{SEPARATOR}{}{SEPARATOR}{}", none.message, none.hint, none.detail)
+    let NoLease { message, detail, hint, holders } = none;
+    format!("{message}{SEPARATOR}{hint}{SEPARATOR}{detail}{SEPARATOR}{holders}")
 }
 
 fn from_text(text: &str) -> Option<NoLease> {
-    let mut parts = text.splitn(3, SEPARATOR).map(legible);
-    let (message, hint, detail) = (parts.next()?, parts.next()?, parts.next()?);
-    Some(NoLease { message, detail, hint })
+    let mut parts = text.splitn(4, SEPARATOR).map(legible);
+    let (message, hint, detail, holders) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    Some(NoLease { message, detail, hint, holders })
 }
 
-/// For a session.
+/// For a session: not everybody is to know what other servers there are, and where.
 #[cold]
 pub fn report(none: NoLease) -> ErrorReport {
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, none.message, function_name!())
-        .set_detail(none.detail)
-        .set_hint(none.hint)
+    let NoLease { message, detail, hint, holders } = none;
+    let tells = !holders.is_empty() && server::may_see_all_activity();
+    let detail = if tells { format!("{detail} {holders}") } else { detail };
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
+        .set_detail(detail)
+        .set_hint(hint)
 }
 
 /// Has the registrar lease a worker id, or another one where the clock is behind the ids of the present one; waits until
@@ -82,12 +87,23 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
 
 /// Notes why there is no lease, for those who wait in vain.
 pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
-    leases.trouble.write(&trouble.map(to_text).unwrap_or_default());
+    let former = leases.trouble.read().1;
+    let text = trouble.map(to_text).unwrap_or_default();
+    if let Some(none) = trouble.filter(|none| !none.holders.is_empty() && former != text) {
+        pgrx::log!("{none}: {} {}", none.detail, none.holders);
+    }
+    leases.trouble.write(&text);
 }
 
 /// The time until a lease has to be renewed: until a quarter of the time for which ids are leased is gone.
 pub fn until_renewal(horizon: UnixMicros, now: UnixMicros) -> Duration {
-    Duration::from_micros(horizon.since(now)).saturating_sub(settings::lease_horizon() / 4 * 3)
+    Duration::from_micros(horizon.since(now)).saturating_sub(term(origin().is_some()) / 4 * 3)
+}
+
+/// For how long ids are leased; a shared registry does so for a month at most.
+pub fn term(shared: bool) -> Duration {
+    let term = settings::lease_horizon();
+    if shared { term.min(MAX_TERM) } else { term }
 }
 
 fn silence() -> NoLease {

@@ -29,10 +29,11 @@ use crate::store::registry::{self as sites, Site};
 use crate::tenure;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::clock::micros;
 use snowflake_ids_core::lease::{Holder, Lease, Origin};
 use snowflake_ids_core::roster;
 use snowflake_ids_core::state::{Here, Identity, State};
-use snowflake_ids_core::wire::{Ask, Entry, NoLease, Said};
+use snowflake_ids_core::wire::{Ask, Entry, MAX_TERM, MAX_TEXT_CHARS, NoLease, Said, cut};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use trouble::{Trouble, failure};
@@ -230,6 +231,17 @@ impl Registry<'_> {
         Ok(answer.said)
     }
 
+    /// What another server says is not believed blindly: a horizon is later than now, and no later than it can be leased.
+    fn check_horizon(&self, worker: u32, horizon: UnixMicros) -> Result<(), Trouble> {
+        let Some(site) = &self.site else { return Ok(()) };
+        let now = tenure::believed_now(self.shared);
+        if now < horizon && horizon <= now.plus(2 * micros(MAX_TERM)) {
+            return Ok(());
+        }
+        let why = format!("it leases worker id {worker} until {horizon}");
+        Err(Trouble::Away(site.server.clone(), NoAnswer::Garbled(why)))
+    }
+
     /// The registry, where it is another server.
     fn origin(&self) -> Option<Origin> {
         let site = self.site.as_ref()?;
@@ -297,15 +309,15 @@ impl Registry<'_> {
         Entry {
             datacenter,
             token,
-            term: settings::lease_horizon(),
+            term: lease::term(self.site.is_some()),
             now,
             last,
             holder: Holder {
                 system_identifier: here.system_identifier.cast_signed(),
                 timeline: here.timeline,
-                host: here.home.host.clone(),
+                host: cut(&here.home.host, MAX_TEXT_CHARS),
                 port: guc::shown(c"port").and_then(|port| port.parse().ok()),
-                directory: here.home.directory.clone(),
+                directory: cut(&here.home.directory, MAX_TEXT_CHARS),
                 layout: here.layout.to_string(),
             },
         }

@@ -93,7 +93,7 @@ pub fn strangers() -> Result<(Server, Server, Client)> {
 }
 
 impl Server {
-    /// Makes it a registry: the extension, and a role that may reserve by password and do nothing else.
+    /// Makes it a registry: the extension, and a role that by password may reserve, and hand tags over, and do nothing else.
     ///
     /// # Errors
     /// The extension is not installed, or the role exists.
@@ -101,7 +101,8 @@ impl Server {
         let mut client = self.session()?;
         client.batch_execute(&format!(
             "create role {ROLE} login password '{PASSWORD}';
-             grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
+             grant execute on function snowflake_ids.registry_serve(text),
+                 snowflake_ids.registry_take_over(text) to {ROLE}"
         ))?;
         self.rule(&format!("host all {ROLE} 127.0.0.1/32 scram-sha-256"))?;
         Ok(client)
@@ -283,4 +284,39 @@ pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
 pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
     let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
     Ok(client.batch_execute(&set)?)
+}
+
+impl Server {
+    /// Makes this registry a liar: what it answers to its nodes is what `lie` makes of the true answer, an SQL expression in
+    /// which `told` is that, and `mood` the text that [`Server::set_mood`] sets. As long as the mood is empty, it tells the
+    /// truth.
+    ///
+    /// # Errors
+    /// It is no registry, or lies already.
+    pub fn lies(&self, lie: &str) -> Result<Client> {
+        let mut client = self.connect("postgres")?;
+        client.batch_execute(&format!(
+            "create table mood (mood text not null); insert into mood values ('');
+             alter extension snowflake_ids drop function snowflake_ids.registry_serve(text);
+             alter function snowflake_ids.registry_serve(text) rename to honestly;
+             create function snowflake_ids.registry_serve(asked text) returns text
+             language plpgsql security definer set timezone = 'UTC' as $lies$
+             declare
+                 told text := snowflake_ids.honestly(asked);
+                 mood text := (select m.mood from public.mood m);
+             begin
+                 return case when mood = '' then told else {lie} end;
+             end $lies$;
+             grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
+        ))?;
+        Ok(client)
+    }
+
+    /// Sets what a registry that [lies](Server::lies) makes up.
+    ///
+    /// # Errors
+    /// It does not lie.
+    pub fn set_mood(&self, mood: &str) -> Result<()> {
+        Ok(self.connect("postgres")?.execute("update mood set mood = $1", &[&mood]).map(drop)?)
+    }
 }

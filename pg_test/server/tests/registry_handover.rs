@@ -148,3 +148,46 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     assert!(next(client, "t")? > after[49]);
     ids::unique(taken)
 }
+
+/// What a row is handed over as after a promotion is what the next reservation begins above, wherever its ids begin.
+#[test]
+fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> Result<()> {
+    let (registry, _node, _) = strangers()?;
+    let mut client = registry.connect("postgres")?;
+    for (number, terms) in [
+        "start => 1000000000, step => 1000, max_step => 1000000",
+        "step => 10, max_step => 20",
+        "step => 10, max_step => 20, increment => 7, remainder => 3",
+        "step => 10, max_step => 1000, max_value => 100",
+        "start => 5, max_value => 5",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let tag = format!("t{number}");
+        create(&mut client, &tag, terms)?;
+        client
+            .batch_execute(&format!("update snowflake_ids.segment set timeline = 0 where tag = '{tag}'"))?;
+        let asked =
+            r#"{"version":1,"registry":null,"patience":{"secs":1,"nanos":0},"ask":{"Tags":{"after":null}}}"#;
+        let told: String =
+            sql::one(&mut client, &format!("select snowflake_ids.registry_take_over('{asked}')"))?;
+        let handed: i64 = client
+            .query_one(
+                "select (r ->> 'max_id')::bigint from jsonb_array_elements($1::text::jsonb #> '{said,Tags}') r
+                 where r ->> 'tag' = $2",
+                &[&told, &tag],
+            )?
+            .get(0);
+        // The next number of the tag that is above what was handed over.
+        let (increment, remainder, start): (i64, i64, i64) = (
+            row(&mut client, &tag, "increment")?,
+            row(&mut client, &tag, "remainder")?,
+            row(&mut client, &tag, "start")?,
+        );
+        let from = (handed + 1).max(start);
+        let expected = from + (remainder - from).rem_euclid(increment);
+        assert_eq!(next(&mut client, &tag)?, expected, "{terms}: handed over at {handed}");
+    }
+    Ok(())
+}

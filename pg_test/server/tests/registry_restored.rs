@@ -156,7 +156,8 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
     let mut taken = take_both(&mut clients, 30)?;
     cluster.registry.connect("postgres")?.batch_execute(&format!(
         "drop extension snowflake_ids; create extension snowflake_ids;
-         grant execute on function snowflake_ids.registry_serve(text) to {ROLE};
+         grant execute on function snowflake_ids.registry_serve(text),
+             snowflake_ids.registry_take_over(text) to {ROLE};
          select snowflake_ids.segment_create('t', step => 10, max_step => 10)"
     ))?;
     for client in &mut clients {

@@ -3,13 +3,15 @@
 use anyhow::Result;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, registry_status, row, said, strangers,
+    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, exhaust, node, registry_status, row, said,
+    strangers, wait_at_most,
 };
 use snowflake_ids_server_tests::owner::Owner;
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{programs, sql};
+use snowflake_ids_server_tests::{Shutdown, programs, sql};
 use std::process::Command;
+use std::time::Duration;
 
 #[test]
 fn the_role_of_nodes_can_reserve_and_nothing_else() -> Result<()> {
@@ -57,6 +59,42 @@ fn requests_that_make_no_sense_are_refused() -> Result<()> {
     }
     assert_eq!(row::<String>(&mut client, "t", "segment::text")?, before);
     assert_eq!(next(&mut client, "t")?, 1);
+    Ok(())
+}
+
+/// Nobody else is told where the registry is, or what other tags there are.
+#[test]
+fn users_are_not_told_where_the_registry_is() -> Result<()> {
+    let mut cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    next(&mut client, "t")?;
+    let port = cluster.registry.port().to_string();
+    cluster.registry.stop(Shutdown::Immediate)?;
+    wait_at_most(&mut client, Duration::from_secs(2))?;
+    client.batch_execute("create role app; grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to app")?;
+    exhaust(&mut client, "t")?;
+    becomes(&mut client, NAME, "failing")?;
+    let mut all_told = |client: &mut postgres::Client| -> Result<String> {
+        let error = sql::error(client, "select segment_nextval('t')")?;
+        // What attaching a column asks the registry for.
+        let seed = sql::error(client, "select snowflake_ids_internal.registry_seed('t', 5)")?;
+        let status: String = registry_status(client, NAME, "coalesce(error, '')")?;
+        Ok(format!("{}\n{}\n{status}", said(&error), said(&seed)))
+    };
+    let told = all_told(&mut client)?;
+    assert!(told.matches(&port).count() >= 2, "{told}");
+    client.batch_execute("set role app")?;
+    let told = all_told(&mut client)?;
+    assert!(told.contains("reach") || told.contains("broke"), "{told}");
+    assert!(!told.contains(&port) && !told.contains("127.0.0.1"), "{told}");
+    let error = sql::error(&mut client, "select * from snowflake_ids_internal.registry_reached")?;
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    let tag = "select snowflake_ids_internal.tag_of_default('segment_nextval(''t''::text)')";
+    let tag = tag.replace("segment_nextval", "public.segment_nextval");
+    assert_eq!(sql::one::<Option<String>>(&mut client, &tag)?.as_deref(), Some("t"));
+    client.batch_execute("reset role; grant pg_read_all_stats to app; set role app")?;
+    assert!(all_told(&mut client)?.contains(&port));
     Ok(())
 }
 

@@ -41,6 +41,26 @@ fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
         assert!(detail.contains(holder), "{error:?}");
     }
     assert!(error.hint().is_some_and(|hint| hint.contains("worker_release")), "{error:?}");
+    assert!(server.logged("elsewhere1") > 0, "the log lists them, too");
+    Ok(())
+}
+
+/// Where other servers are is for those who may see what goes on.
+#[test]
+fn an_error_names_no_holder_to_everybody() -> Result<()> {
+    let server = on_registry(narrow(1), "0 1")?;
+    let mut client = server.session()?;
+    client.batch_execute("create role app; set role app")?;
+    let error = refused(&mut client)?;
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NONE_FREE)?;
+    let detail = error.detail().unwrap_or_default();
+    assert!(
+        detail.contains("2 worker ids") && !detail.contains("elsewhere") && !detail.contains("600"),
+        "{error:?}"
+    );
+    client.batch_execute("reset role; grant pg_monitor to app; set role app")?;
+    let error = refused(&mut client)?;
+    assert!(error.detail().is_some_and(|detail| detail.contains("elsewhere0 port 6000")), "{error:?}");
     Ok(())
 }
 

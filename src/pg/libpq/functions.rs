@@ -85,6 +85,7 @@ functions! {
     tuples = c"PQntuples"(*const PgResult) -> c_int;
     fields = c"PQnfields"(*const PgResult) -> c_int;
     get_value = c"PQgetvalue"(*const PgResult, c_int, c_int) -> *const c_char;
+    get_length = c"PQgetlength"(*const PgResult, c_int, c_int) -> c_int;
     clear = c"PQclear"(*mut PgResult);
     default_options = c"PQconndefaults"() -> *mut ConnInfoOption;
     free_options = c"PQconninfoFree"(*mut ConnInfoOption);

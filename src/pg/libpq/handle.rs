@@ -1,8 +1,10 @@
 //! A connection as libpq has it, and its answers: each call safe, and none that waits.
 
 use super::Failure;
+use super::ceiling::Ceiling;
 use super::functions::{Functions, NoticeReceiver, PgConn, PgResult, libpq};
 use pgrx::pg_sys;
+use snowflake_ids_core::wire::{MAX_BYTES, said};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};
 
@@ -29,10 +31,14 @@ pub enum Poll {
     Failed,
 }
 
+/// How much memory libpq may take: for an answer of the longest that is read, a buffer of up to twice its length, and a copy.
+const ROOM: usize = 5 * MAX_BYTES;
+
 /// A connection, and one of the file descriptors that the server lets a process have.
 pub struct Handle {
     libpq: &'static Functions,
     connection: NonNull<PgConn>,
+    ceiling: Ceiling,
     _descriptor: Descriptor,
 }
 
@@ -54,7 +60,7 @@ impl Handle {
         // SAFETY: two arrays of the same length that end with null; what they point to outlives the call.
         let connection = unsafe { (libpq.connect_start_params)(names.as_ptr(), values.as_ptr(), 0) };
         let connection = NonNull::new(connection).ok_or("out of memory")?;
-        let handle = Self { libpq, connection, _descriptor: descriptor };
+        let handle = Self { libpq, connection, ceiling: Ceiling::above(ROOM), _descriptor: descriptor };
         let ignore: NoticeReceiver = ignore_notice;
         // SAFETY: the connection is there until it is dropped, here as in all that follows; the receiver needs nothing.
         unsafe { (libpq.set_notice_receiver)(handle.connection.as_ptr(), ignore, ptr::null_mut()) };
@@ -64,7 +70,7 @@ impl Handle {
     /// Goes on with connecting.
     pub fn poll(&self) -> Poll {
         // SAFETY: as above.
-        match unsafe { (self.libpq.connect_poll)(self.connection.as_ptr()) } {
+        match self.ceiling.over(|| unsafe { (self.libpq.connect_poll)(self.connection.as_ptr()) }) {
             POLLING_READING => Poll::Reading,
             POLLING_WRITING => Poll::Writing,
             POLLING_OK => Poll::Done,
@@ -101,14 +107,14 @@ impl Handle {
     }
 
     /// Has a statement with one text argument sent. Gives whether that was begun.
-    pub fn send(&self, sql: &CStr, argument: &CStr) -> bool {
+    pub fn send(&mut self, sql: &CStr, argument: &CStr) -> bool {
         /// Values as text.
         const TEXT: c_int = 0;
         let types = [pg_sys::TEXTOID.to_u32()];
         let values = [argument.as_ptr()];
         let (no_lengths, no_formats) = (ptr::null(), ptr::null());
         // SAFETY: as above; one type and one value, and texts need neither length nor format. All is copied.
-        unsafe {
+        let sent = unsafe {
             (self.libpq.send_query_params)(
                 self.connection.as_ptr(),
                 sql.as_ptr(),
@@ -119,7 +125,10 @@ impl Handle {
                 no_formats,
                 TEXT,
             ) == 1
-        }
+        };
+        // The answer is another matter than the question.
+        self.ceiling = Ceiling::above(ROOM);
+        sent
     }
 
     /// Sends what the socket takes; whether that was all.
@@ -138,19 +147,20 @@ impl Handle {
     /// Takes in what has come. Gives whether the connection is still there.
     pub fn consume(&self) -> bool {
         // SAFETY: as above.
-        unsafe { (self.libpq.consume_input)(self.connection.as_ptr()) == 1 }
+        self.ceiling.over(|| unsafe { (self.libpq.consume_input)(self.connection.as_ptr()) == 1 })
     }
 
     /// Whether [`next`](Self::next) would wait.
     pub fn is_busy(&self) -> bool {
         // SAFETY: as above.
-        unsafe { (self.libpq.is_busy)(self.connection.as_ptr()) == 1 }
+        self.ceiling.over(|| unsafe { (self.libpq.is_busy)(self.connection.as_ptr()) == 1 })
     }
 
     /// The next answer to the statement that was sent; None after the last. To be called when it is not busy.
     pub fn next(&self) -> Option<Answer> {
         // SAFETY: as above; an answer is the caller's.
-        let answer = NonNull::new(unsafe { (self.libpq.get_result)(self.connection.as_ptr()) })?;
+        let answer = self.ceiling.over(|| unsafe { (self.libpq.get_result)(self.connection.as_ptr()) });
+        let answer = NonNull::new(answer)?;
         Some(Answer { libpq: self.libpq, answer })
     }
 }
@@ -192,20 +202,24 @@ impl Answer {
     /// The first column of the first row; empty where that is null, or there is none.
     ///
     /// # Errors
-    /// The statement failed.
-    pub fn value(&self) -> Result<String, Failure> {
+    /// The statement failed, or it has more bytes than `most`.
+    pub fn value(&self, most: usize) -> Result<String, Failure> {
         let answer = self.answer.as_ptr();
         // SAFETY: the answer is there until it is dropped, here as in all that follows.
         match unsafe { (self.libpq.result_status)(answer) } {
             EMPTY_QUERY | COMMAND_OK => Ok(String::new()),
             // SAFETY: as above; what is asked for is there, and an empty text where it is null.
-            TUPLES_OK => Ok(unsafe {
-                if (self.libpq.tuples)(answer) > 0 && (self.libpq.fields)(answer) > 0 {
-                    text((self.libpq.get_value)(answer, 0, 0))
-                } else {
-                    String::new()
+            TUPLES_OK => unsafe {
+                if (self.libpq.tuples)(answer) < 1 || (self.libpq.fields)(answer) < 1 {
+                    return Ok(String::new());
                 }
-            }),
+                // Looked at before it is copied.
+                let bytes = (self.libpq.get_length)(answer, 0, 0);
+                if usize::try_from(bytes).map_or(true, |bytes| bytes > most) {
+                    return Err(Failure::TooLong);
+                }
+                Ok(CStr::from_ptr((self.libpq.get_value)(answer, 0, 0)).to_string_lossy().into_owned())
+            },
             FATAL_ERROR => Err(self.failure()),
             other => {
                 Err(Failure::Lost(format!("the answer is neither rows nor an error, but of kind {other}")))
@@ -246,11 +260,24 @@ impl Drop for Answer {
     }
 }
 
+/// As much of a text as is shown: another server may have written it.
+///
 /// # Safety
 /// A text that ends with a zero byte.
 unsafe fn text(text: *const c_char) -> String {
     // SAFETY: as above.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    said(&unsafe { start_of(text) })
+}
+
+/// The beginning of a text.
+///
+/// # Safety
+/// A text that ends with a zero byte.
+unsafe fn start_of(text: *const c_char) -> String {
+    const MOST: usize = 8_192;
+    // SAFETY: as above.
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    String::from_utf8_lossy(bytes.get(..MOST).unwrap_or(bytes)).into_owned()
 }
 
 /// libpq's messages have lines: sentences, one for each address that was tried, and after a tab the rest of one.
@@ -259,8 +286,8 @@ unsafe fn text(text: *const c_char) -> String {
 /// A text that ends with a zero byte.
 unsafe fn one_line(message: *const c_char) -> String {
     // SAFETY: as above.
-    let message = unsafe { text(message) };
-    message.lines().filter(|line| !line.trim().is_empty()).fold(String::new(), |all, line| {
+    let message = unsafe { start_of(message) };
+    let line = message.lines().filter(|line| !line.trim().is_empty()).fold(String::new(), |all, line| {
         let more = line.trim();
         let gap = match () {
             () if all.is_empty() => "",
@@ -270,5 +297,6 @@ unsafe fn one_line(message: *const c_char) -> String {
             () => "; ",
         };
         all + gap + more
-    })
+    });
+    said(&line)
 }

@@ -39,7 +39,28 @@ pub struct Entry {
     writing: AtomicBool,
     server: Caption<8>,
     error: Caption<64>,
+    /// Whether the error tells where the registry is, and what everybody is told instead.
+    private: AtomicBool,
+    briefly: Caption<16>,
     hint: Caption<32>,
+}
+
+/// What is wrong with a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// What it is.
+    pub why: String,
+    /// The same for everybody, where not everybody is to know that: it may tell where the registry is.
+    pub briefly: Option<String>,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl Complaint {
+    /// One that everybody may know.
+    pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { why: why.into(), briefly: None, hint: hint.into() }
+    }
 }
 
 impl Entry {
@@ -60,31 +81,42 @@ impl Entry {
     }
 
     /// Notes that there was none, and why.
-    pub fn failed(&self, why: &str, hint: &str) {
+    pub fn failed(&self, complaint: &Complaint) {
         self.asked_at.store(0, Relaxed);
         self.calls.fetch_add(1, Relaxed);
         self.failures.fetch_add(1, Relaxed);
         self.in_a_row.fetch_add(1, Relaxed);
         self.failed_at.store(micros(uptime()), Relaxed);
         self.last_failure.store(SystemClock.now().0, Relaxed);
-        self.complain(why, hint);
+        self.complain(complaint);
     }
 
-    /// Notes what is wrong with what it answers, and what to do about it; whether that is news.
-    pub fn complain(&self, why: &str, hint: &str) -> bool {
-        let news = self.error() != why;
-        self.write(&self.error, why);
-        self.write(&self.hint, hint);
+    /// Notes what is wrong with what it answers; whether that is news.
+    pub fn complain(&self, complaint: &Complaint) -> bool {
+        let news = self.is_news(complaint);
+        // Hidden before it is written, and shown only when nothing is left of what is to be hidden.
+        self.private.store(true, Release);
+        self.write(&self.briefly, complaint.briefly.as_deref().unwrap_or_default());
+        self.write(&self.error, &complaint.why);
+        self.write(&self.hint, &complaint.hint);
+        self.private.store(complaint.briefly.is_some(), Release);
         news
+    }
+
+    /// Whether something else was wrong with it before.
+    pub fn is_news(&self, complaint: &Complaint) -> bool {
+        self.error.read().1 != complaint.why
     }
 
     /// Notes that there is nothing wrong with what it answers.
     pub fn be_content(&self) {
         self.write(&self.error, "");
         self.write(&self.hint, "");
+        self.write(&self.briefly, "");
+        self.private.store(false, Release);
     }
 
-    /// What is wrong with it, if anything.
+    /// What is wrong with it, if anything, for the session's user.
     fn complaint(&self) -> Option<String> {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
@@ -108,9 +140,10 @@ impl Entry {
         }
     }
 
-    /// Why it did not answer last; empty where it always did.
+    /// Why it did not answer last, for the session's user: not everybody is to know where it is. Empty where it always did.
     pub fn error(&self) -> String {
-        self.error.read().1
+        let brief = self.private.load(Acquire) && !server::may_see_all_activity();
+        if brief { self.briefly.read().1 } else { self.error.read().1 }
     }
 
     /// When it is asked again; None where it answers.
@@ -162,14 +195,7 @@ pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
 /// What is wrong with the registries of a database: their names, why, and what to do about it.
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
-    each.filter_map(|entry| Some((entry.server(), shown(&entry.complaint()?), entry.hint.read().1))).collect()
-}
-
-/// What is wrong with a registry, for the session's user: not everybody is to know where it is.
-pub fn shown(why: &str) -> String {
-    const WITH_ADDRESS: [&str; 2] = ["it can't be reached", "the connection broke"];
-    let kind = WITH_ADDRESS.into_iter().find(|kind| why.starts_with(kind) && !server::may_see_all_activity());
-    kind.unwrap_or(why).to_owned()
+    each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.hint.read().1))).collect()
 }
 
 /// The first registry of a database, if it uses any.

@@ -47,11 +47,3 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
-
--- Found by writing every tag's default: text that a user wrote is not taken apart. Null where the tag is gone.
-CREATE FUNCTION snowflake_ids_internal.tag_of_default(expression text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT s.tag FROM snowflake_ids_internal.registry_reached s, snowflake_ids_internal.generator_of('segment') g
-    WHERE snowflake_ids_internal.segment_default(g, s.tag) = expression
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tag_of_default IS 'the tag that a default names';

@@ -81,7 +81,7 @@ fn reserve(leftovers: &Leftovers, jobs: &[&Job]) -> Result<Option<Outcomes>, Spi
     }
     let one = |job: &&Job| match source {
         Some(source) if source.number() == job.source => source
-            .as_owner(|| store::reserve(&job.tag, create(job), patience(job), || job.wish(leftovers)))
+            .as_owner(|| store::reserve(&job.tag, create(job), patience(job), |_| Ok(job.wish(leftovers))))
             .map(Some),
         _ => Ok(None),
     };

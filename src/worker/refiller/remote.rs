@@ -5,9 +5,10 @@
 
 use super::job::Job;
 use super::{RETRY, RETRY_AFTER_FAILURE};
+use crate::error::ended;
 use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
-use crate::pg::shmem::registries::Entry;
+use crate::pg::shmem::registries::{Complaint, Entry};
 use crate::pg::shmem::segments::Segments;
 use crate::pg::tag::TagText;
 use crate::pg::text::to_utf8;
@@ -21,9 +22,10 @@ use crate::worker::leftover::Leftovers;
 use crate::worker::say;
 use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::reservation::{Outcome, Unfit, Wish};
+use snowflake_ids_core::reservation::{Outcome, Wish};
 use snowflake_ids_core::roster::{self, BACKOFF, Health};
-use snowflake_ids_core::wire::{Ask, Said, Want};
+use snowflake_ids_core::terms::MAX_TAG_CHARS;
+use snowflake_ids_core::wire::{Ask, MAX_WANTS, Said, Want, cut};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -139,11 +141,25 @@ impl Remote {
     }
 
     fn ask<'a>(&mut self, round: Round<'_>, site: &Site, errands: Vec<Errand<'a>>) -> Vec<Errand<'a>> {
+        // No more than a question takes.
+        let mut errands = errands;
+        let mut given_back = Vec::new();
+        while errands.len() > MAX_WANTS {
+            let rest = errands.split_off(MAX_WANTS);
+            given_back.extend(self.ask(round, site, std::mem::replace(&mut errands, rest)));
+        }
+        given_back.extend(self.ask_once(round, site, errands));
+        given_back
+    }
+
+    fn ask_once<'a>(&mut self, round: Round<'_>, site: &Site, errands: Vec<Errand<'a>>) -> Vec<Errand<'a>> {
         let started = uptime();
         match self.reserve(round, site, &errands) {
             Ok(outcomes) => {
                 if let Some(entry) = entry(site)
-                    && !outcomes.iter().any(|outcome| matches!(outcome, Outcome::Unfit(_) | Outcome::Locked))
+                    && !outcomes.iter().any(|outcome| {
+                        matches!(outcome, Outcome::Unfit(_) | Outcome::Locked | Outcome::Garbled(_))
+                    })
                 {
                     entry.be_content();
                 }
@@ -153,7 +169,7 @@ impl Remote {
             }
             // One that can't be served must not take the others with it.
             Err(failure) if failure.is_of_tag() && errands.len() > 1 => {
-                errands.into_iter().flat_map(|errand| self.ask(round, site, vec![errand])).collect()
+                errands.into_iter().flat_map(|errand| self.ask_once(round, site, vec![errand])).collect()
             }
             Err(failure) => {
                 for errand in &errands {
@@ -162,7 +178,7 @@ impl Remote {
                 if failure.is_conflict()
                     && let Some(entry) = entry(site)
                 {
-                    entry.complain(LOCKED, LOCKED_HINT);
+                    entry.complain(&Complaint::new(LOCKED, LOCKED_HINT));
                 }
                 errands
             }
@@ -188,15 +204,14 @@ impl Remote {
         if outcomes.len() != errands.len() {
             return Err(garbled(site, "it answers for another number of tags"));
         }
-        for (outcome, wish) in outcomes.iter().zip(&wishes) {
-            if let Outcome::Reserved(reserved) = outcome {
-                reserved
-                    .check(wish, answer.clock)
-                    .map_err(|wrong| garbled(site, &format!("it gives {wrong}")))?;
+        let now = SystemClock.now();
+        for (outcome, wish) in outcomes.iter_mut().zip(&wishes) {
+            if let Outcome::Reserved(reserved) = outcome
+                && let Err(wrong) = reserved.check(wish, answer.clock, now)
+            {
+                *outcome = Outcome::Garbled(format!("it gives {wrong}"));
             }
-        }
-        for outcome in &mut outcomes {
-            not_over_yet(outcome, answer.clock);
+            not_over_yet(outcome, answer.clock, now);
         }
         let noted = transaction(|| {
             if answer.registry.timeline > site.seen.timeline {
@@ -240,20 +255,36 @@ impl Errand<'_> {
                 self.denials += 1;
                 self.denial = Some(outcome);
             }
-            Outcome::Unfit(unfit) => self.complain(site, unfit),
+            Outcome::Unfit(unfit) => {
+                let hint = unfit.hint(&self.shown());
+                self.complain(site, &format!("must not be used. {}", unfit.detail()), hint);
+            }
+            // What it says of the others counts all the same.
+            Outcome::Garbled(why) => {
+                let hint = NoAnswer::Garbled(String::new()).hint();
+                self.complain(
+                    site,
+                    &format!("is told of in a way that makes no sense: {why}"),
+                    hint.to_owned(),
+                );
+            }
             // There, or because the registries were changed meanwhile.
             Outcome::Locked => self.job.note_locked(),
         }
         Some(self)
     }
 
-    fn complain(&self, site: &Site, unfit: Unfit) {
-        let tag = TagText(self.job.tag).shown();
-        let (detail, hint) = (unfit.detail(), unfit.hint(&tag));
+    /// The tag, for people of this database.
+    fn shown(&self) -> String {
+        cut(&TagText(self.job.tag).shown(), MAX_TAG_CHARS)
+    }
+
+    fn complain(&self, site: &Site, what: &str, hint: String) {
         self.job.slot.trouble.set(Trouble::Registry);
-        let why = format!("its row of segment tag \"{tag}\" must not be used. {detail}");
-        if entry(site).is_none_or(|entry| entry.complain(&why, &hint)) {
-            pgrx::warning!("registry \"{}\": {why} {hint}", site.server);
+        let why = format!("its row of segment tag \"{}\" {what}", self.shown());
+        let complaint = Complaint::new(why, hint);
+        if entry(site).is_none_or(|entry| entry.complain(&complaint)) {
+            pgrx::warning!("registry \"{}\": {} {}", site.server, ended(complaint.why), complaint.hint);
         }
     }
 
@@ -306,8 +337,7 @@ impl Failure {
 }
 
 /// A registry whose clock is behind ours gives ids of a period that is over here: they are good until it is over there.
-fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros) {
-    let now = SystemClock.now();
+fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros, now: UnixMicros) {
     if let Outcome::Reserved(reserved) = outcome
         && let period = &mut reserved.supply.period
         && period.until <= now
@@ -319,12 +349,12 @@ fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros) {
 /// An answer that is not to be believed counts as none.
 fn garbled(site: &Site, why: &str) -> Failure {
     let no_answer = NoAnswer::Garbled(why.to_owned());
-    let text = no_answer.to_string();
-    if entry(site).is_none_or(|entry| entry.error() != text) {
-        pgrx::warning!("snowflake_ids got no ids of registry \"{}\": {text}", site.server);
+    let complaint = no_answer.complaint();
+    if entry(site).is_none_or(|entry| entry.is_news(&complaint)) {
+        pgrx::warning!("snowflake_ids got no ids of registry \"{}\": {}", site.server, complaint.why);
     }
     if let Some(entry) = entry(site) {
-        entry.failed(&text, no_answer.hint());
+        entry.failed(&complaint);
     }
     Failure::Away(no_answer)
 }

@@ -6,10 +6,10 @@ use crate::registry::NoAnswer;
 use crate::settings;
 use crate::store::worker as store;
 use crate::tenure;
-use snowflake_ids_core::lease::{Choice, Lease, Origin, Policy, Preferred};
+use snowflake_ids_core::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
 use snowflake_ids_core::state::{Here, State};
-use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, NoLease, Said};
-use snowflake_ids_core::{Field, Layout, UnixMicros};
+use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, MAX_EXCEPT, NoLease, Said};
+use snowflake_ids_core::{Layout, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What there is to go by.
@@ -84,13 +84,13 @@ impl Registry<'_> {
         let now = tenure::believed_now(self.shared);
         let layout = &self.shared.layout;
         let latest = layout.position_after(now.plus(settings::rules().max_drift));
-        let sane = lease.worker < capacity(layout)
-            && !plan.except.contains(&lease.worker)
-            && lease.horizon > now
-            && lease.start <= latest;
-        let garbled =
-            || NoAnswer::Garbled(format!("it leases worker id {} until {}", lease.worker, lease.horizon));
-        if sane { Ok(()) } else { Err(Trouble::Away(site.server.clone(), garbled())) }
+        let sane =
+            lease.worker < capacity(layout) && !plan.except.contains(&lease.worker) && lease.start <= latest;
+        if !sane {
+            let why = format!("it leases worker id {} until {}", lease.worker, lease.horizon);
+            return Err(Trouble::Away(site.server.clone(), NoAnswer::Garbled(why)));
+        }
+        self.check_horizon(lease.worker, lease.horizon)
     }
 
     /// With the name of the registry, where it is another server.
@@ -130,7 +130,7 @@ impl Plan {
             entry: self.entry.clone(),
             policy: settings::worker_id_policy(),
             token: self.lease.as_ref().map(|lease| lease.token),
-            except: self.except.clone(),
+            except: self.except.iter().copied().take(MAX_EXCEPT).collect(),
             capacity: capacity(layout),
             preferred: self.preferred,
             max_clock_skew: settings::max_clock_skew(),
@@ -167,10 +167,4 @@ pub fn preferred(state: &State, here: &Here) -> Preferred {
     // Numbers that are used up have to last.
     let only = preferred.only && settings::worker_id_policy() != Policy::Disposable;
     Preferred { only, ..preferred }
-}
-
-/// How many worker ids there are.
-fn capacity(layout: &Layout) -> u32 {
-    const MOST: u32 = i32::MAX.cast_unsigned();
-    u32::try_from(layout.max(Field::Worker)).map_or(MOST, |last| last.min(MOST - 1) + 1)
 }

@@ -14,6 +14,9 @@ impl Registry<'_> {
     pub fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<Step, Trouble> {
         let ask = Ask::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };
         let Said::Renewed(horizon) = self.ask(ask)? else { return Ok(Step::Again) };
+        if let Some(horizon) = horizon {
+            self.check_horizon(lease.worker, horizon)?;
+        }
         let origin = self.origin();
         let lost = tenure::change(self.shared, |state, _| {
             let Some(held) = state.lease.as_mut().filter(|held| held.token == lease.token) else {

@@ -1,0 +1,191 @@
+//! What a question may hold: whoever has the role of nodes may have written it.
+
+use super::{Ask, Entry, LeaseWish, Registry, Request, Want};
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind, excerpt};
+use crate::layout::{Field, Layout};
+use crate::lease::{Holder, capacity};
+use crate::reservation::{Share, Wish};
+use crate::terms::check_tag;
+use std::time::Duration;
+
+/// The longest question and the longest answer, in bytes.
+pub const MAX_BYTES: usize = 16 << 20;
+/// The longest text in a question, but for those that have limits of their own, in characters.
+pub const MAX_TEXT_CHARS: usize = 255;
+/// Of how many tags ids are asked for at most.
+pub const MAX_WANTS: usize = 1_024;
+/// How many worker ids are excepted at most.
+pub const MAX_EXCEPT: usize = 65_536;
+/// How many rows are handed over at most.
+pub const MAX_ROWS: usize = 65_536;
+/// How many rows an answer has at most: the rest is asked for again.
+pub const PAGE_ROWS: usize = 8_192;
+/// And how many bytes, unless its only row has more.
+pub const PAGE_BYTES: usize = MAX_BYTES / 4;
+/// How many registries serve the same tags at most.
+pub const MAX_REGISTRIES: u32 = 1_000;
+/// How long rows that are locked are waited for at most: a quarter of the longest `registry_timeout`.
+pub const MAX_PATIENCE: Duration = Duration::from_mins(15);
+/// For how long a worker id is leased at most.
+pub const MAX_TERM: Duration = Duration::from_hours(31 * 24);
+/// The longest time that a setting takes.
+const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
+/// The highest number that a column takes.
+const MOST: u32 = i32::MAX.cast_unsigned();
+
+/// Why a question is not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRequest {
+    /// It is no question.
+    #[error("the request is not understood")]
+    Garbled(String),
+    /// Something in it is beyond what any server asks.
+    #[error("the request is out of bounds")]
+    OutOfBounds {
+        /// What.
+        field: &'static str,
+        /// What it may be.
+        bound: &'static str,
+    },
+}
+
+impl Explain for BadRequest {
+    fn kind(&self) -> Kind {
+        Kind::BadArgument
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Garbled(why) => format!("{}.", excerpt(why)),
+            Self::OutOfBounds { field, bound } => format!("Its {field} must be {bound}."),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("Install the same version of the extension on both servers.".to_owned())
+    }
+}
+
+/// What must hold of a field.
+fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), BadRequest> {
+    if holds { Ok(()) } else { Err(BadRequest::OutOfBounds { field, bound }) }
+}
+
+fn short(text: &str, field: &'static str) -> Result<(), BadRequest> {
+    // No letter has more than four bytes: what is longer need not be counted.
+    let holds = text.len() <= 4 * MAX_TEXT_CHARS && text.chars().count() <= MAX_TEXT_CHARS;
+    bound(holds, field, "255 characters or less")
+}
+
+/// Instants that the server's `timestamptz` and every calendar have.
+fn instant(at: UnixMicros, field: &'static str) -> Result<(), BadRequest> {
+    const YEAR_1: i64 = -62_135_596_800_000_000;
+    const YEAR_9999: i64 = 253_370_764_800_000_000;
+    bound((YEAR_1..YEAR_9999).contains(&at.0), field, "between the years 1 and 9998")
+}
+
+fn time(time: Duration, field: &'static str) -> Result<(), BadRequest> {
+    bound(time <= MAX_TIME, field, "68 years or less")
+}
+
+impl Request {
+    /// A question, understood and within bounds; None where it is of another version.
+    ///
+    /// # Errors
+    /// [`BadRequest`].
+    pub fn accept(text: &str) -> Result<Option<Self>, BadRequest> {
+        let request = Self::from_text(text).map_err(|error| BadRequest::Garbled(error.to_string()))?;
+        request.map(|request| request.check().map(|()| request)).transpose()
+    }
+
+    /// Whether it is within the bounds that every server keeps to.
+    ///
+    /// # Errors
+    /// [`BadRequest::OutOfBounds`].
+    pub fn check(&self) -> Result<(), BadRequest> {
+        if let Some(Registry { identity, .. }) = &self.registry {
+            short(identity, "registry")?;
+        }
+        bound(self.patience <= MAX_PATIENCE, "patience", "15 minutes or less")?;
+        self.ask.check()
+    }
+}
+
+impl Ask {
+    fn check(&self) -> Result<(), BadRequest> {
+        match self {
+            Self::Introduce => Ok(()),
+            Self::Tags { after } => after.as_deref().map_or(Ok(()), is_tag),
+            Self::HandOver { rows, share } => {
+                bound(rows.len() <= MAX_ROWS, "number of rows", "65536 or less")?;
+                share.map_or(Ok(()), is_share)
+            }
+            Self::Reserve(wants) => {
+                bound(wants.len() <= MAX_WANTS, "number of tags", "1024 or less")?;
+                wants.iter().try_for_each(Want::check)
+            }
+            Self::Lease(wish) => wish.check(),
+            Self::Renew { worker, entry, .. } => {
+                let layout = entry.check()?;
+                bound(u64::from(*worker) <= layout.max(Field::Worker), "worker id", "one that the layout has")
+            }
+            Self::Release { datacenter, worker, from, .. } => {
+                bound((*datacenter).max(*worker) <= MOST, "worker id", "one that a layout has")?;
+                instant(*from, "release")
+            }
+        }
+    }
+}
+
+fn is_tag(tag: &str) -> Result<(), BadRequest> {
+    let holds = tag.len() <= crate::terms::MAX_TAG_BYTES && check_tag(tag.chars().count()).is_ok();
+    bound(holds, "tag", "1 to 128 characters")
+}
+
+fn is_share(share: Share) -> Result<(), BadRequest> {
+    let Share { index, of } = share;
+    bound((2..=MAX_REGISTRIES).contains(&of) && index < of, "share", "one of 2 to 1000 registries")
+}
+
+impl Want {
+    fn check(&self) -> Result<(), BadRequest> {
+        is_tag(&self.tag)?;
+        // What was left over, or received, is only compared with the row; a floor is by `Row::admit`.
+        let Wish { pace, lasted, target, prefetch, share, .. } = &self.wish;
+        bound(pace.is_sane(), "pace", "1000000000 ids or less")?;
+        lasted.map_or(Ok(()), |lasted| time(lasted, "time since the last reservation"))?;
+        time(*target, "target")?;
+        bound(*prefetch <= 100, "prefetch", "100 percent or less")?;
+        share.map_or(Ok(()), is_share)
+    }
+}
+
+impl Entry {
+    /// Gives the layout that it names.
+    fn check(&self) -> Result<Layout, BadRequest> {
+        let Holder { timeline, host, port, directory, layout, .. } = &self.holder;
+        for (text, field) in [(host, "host"), (directory, "data directory"), (layout, "layout")] {
+            short(text, field)?;
+        }
+        bound(*timeline <= MOST, "timeline", "one that a server can be on")?;
+        bound(port.is_none_or(|port| (0..=65_535).contains(&port)), "port", "0 to 65535")?;
+        time(self.term, "term")?;
+        instant(self.now, "clock")?;
+        self.last.map_or(Ok(()), |last| instant(last, "last id"))?;
+        let bad = |_| BadRequest::OutOfBounds { field: "layout", bound: "a layout of ids" };
+        let layout: Layout = layout.parse().map_err(bad)?;
+        let datacenter = u64::from(self.datacenter);
+        bound(datacenter <= layout.max(Field::Datacenter), "datacenter id", "one that the layout has")?;
+        Ok(layout)
+    }
+}
+
+impl LeaseWish {
+    fn check(&self) -> Result<(), BadRequest> {
+        let layout = self.entry.check()?;
+        bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;
+        bound(self.capacity == capacity(&layout), "number of worker ids", "what the layout has")?;
+        bound(Duration::from_micros(self.max_clock_skew) <= MAX_TIME, "max_clock_skew", "68 years or less")
+    }
+}

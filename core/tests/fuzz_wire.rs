@@ -1,0 +1,229 @@
+//! Questions and answers that somebody has tampered with: whatever is in them, nothing panics, and what is accepted is
+//! within bounds. The mutations follow from a seed, so that each failure comes again.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "fuzz_wire/mutate.rs"]
+mod mutate;
+
+use mutate::{Mutator, QUESTIONS};
+use snowflake_ids_core::lease::{Choice, Preferred, Row as Worker, Search};
+use snowflake_ids_core::reservation::{Outcome, Row, Wish};
+use snowflake_ids_core::segment::Period;
+use snowflake_ids_core::step::Pace;
+use snowflake_ids_core::terms::{MAX_STEP, Terms};
+use snowflake_ids_core::wire::{
+    Answer, Ask, LeaseWish, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Request, Said,
+};
+use snowflake_ids_core::{Field, Layout, UnixMicros};
+use std::time::Duration;
+
+const QUESTIONS_TRIED: u64 = 100_000;
+const ANSWERS_TRIED: u64 = 20_000;
+/// The day that the answers are of.
+const NOW: UnixMicros = UnixMicros(20_000 * 86_400_000_000 + 1);
+
+/// A day of 2024, as a dated tag has it.
+const TODAY: Period = Period { day: 20_000, until: UnixMicros(20_001 * 86_400_000_000) };
+
+fn rows() -> [Row; 3] {
+    let terms = Terms {
+        max_id: 500,
+        start: 1,
+        step: 100,
+        max_step: 1_000,
+        increment: 1,
+        remainder: 0,
+        max_value: i64::MAX,
+    };
+    let row = |terms, period| Row { terms, period, format: "{n}".into(), version: 7 };
+    [
+        row(terms, Period::FOREVER),
+        row(Terms { increment: 12, remainder: 1, start: 1_000_000_000, ..terms }, Period::FOREVER),
+        row(terms, TODAY),
+    ]
+}
+
+/// What a registry would do about it.
+fn obey(ask: &Ask) {
+    match ask {
+        Ask::Reserve(wants) => {
+            assert!(wants.len() <= MAX_WANTS);
+            for want in wants {
+                assert!((1..=128).contains(&want.tag.chars().count()));
+                rows().iter().for_each(|row| reserve(row, &want.wish));
+            }
+        }
+        Ask::Lease(wish) => lease(wish),
+        Ask::Renew { worker, entry, .. } => {
+            let layout: Layout = entry.holder.layout.parse().unwrap();
+            assert!(u64::from(*worker) <= layout.max(Field::Worker));
+            assert!(
+                entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255
+            );
+        }
+        Ask::HandOver { .. } | Ask::Tags { .. } | Ask::Introduce | Ask::Release { .. } => {}
+    }
+}
+
+fn reserve(row: &Row, wish: &Wish) {
+    let Ok(admitted) = row.admit(wish.clone(), Some((0, 510))) else { return };
+    let Outcome::Reserved(reserved) = row.reserve(&admitted) else { return };
+    let Terms { max_id, start, max_step, increment, .. } = row.terms;
+    let (first, last) = (reserved.supply.range.first, reserved.supply.range.last());
+    // A segment begins no further above the row than two of the largest segments, and ends no further than three.
+    let from = max_id.max(start - 1).max(510);
+    assert!(first > max_id || admitted.leftover.is_some(), "{row:?} {wish:?}");
+    assert!(last <= from + 3 * max_step * increment, "a row is moved to {last}: {row:?} {wish:?}");
+}
+
+fn lease(wish: &LeaseWish) {
+    let LeaseWish { entry, policy, capacity, .. } = wish;
+    let layout: Layout = entry.holder.layout.parse().unwrap();
+    assert!(u64::from(capacity - 1) <= layout.max(Field::Worker), "{capacity} of {layout}");
+    assert!(u64::from(entry.datacenter) <= layout.max(Field::Datacenter));
+    assert!(wish.except.len() <= MAX_EXCEPT);
+    assert!(entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255);
+    let held =
+        |worker| Worker { worker, token: Some(5), horizon: UnixMicros(i64::MAX), leased: UnixMicros(0) };
+    let rows: Vec<Worker> = (0..3).map(held).collect();
+    let search = Search {
+        policy: *policy,
+        own: [wish.token, Some(entry.token)],
+        except: &wish.except,
+        preferred: Preferred::shared(1, *capacity),
+        capacity: *capacity,
+        now: NOW,
+    };
+    let chosen = search.choose(&rows).as_ref().map(Choice::worker);
+    assert!(chosen.is_none_or(|worker| worker < *capacity && !wish.except.contains(&worker)));
+}
+
+#[test]
+fn no_question_does_harm() {
+    let mut accepted = 0_u64;
+    for seed in 0..QUESTIONS_TRIED {
+        let text = Mutator::new(seed).mutate(&QUESTIONS);
+        if let Ok(Some(request)) = Request::accept(&text) {
+            assert!(request.patience <= Duration::from_mins(15), "seed {seed}");
+            obey(&request.ask);
+            accepted += 1;
+        }
+    }
+    println!("{accepted} of {QUESTIONS_TRIED} were accepted");
+    assert!(accepted > QUESTIONS_TRIED / 100, "what is refused shows little: only {accepted} were accepted");
+}
+
+fn answers() -> Vec<String> {
+    let said = [
+        r#"{"Introduced":{"version":"0.1.0"}}"#.to_owned(),
+        r#"{"Tags":[{"tag":"a","max_id":5,"increment":1,"remainder":0}]}"#.to_owned(),
+        r#"{"HandedOver":["t",{"Share":{"share":{"index":1,"of":2},"increment":1,"remainder":0}}]}"#.to_owned(),
+        [
+            r#"{"Reserved":[{"Reserved":{"supply":{"range":{"first":501,"count":100,"increment":1},"#,
+            r#""period":{"day":0,"until":"9223372036854775807"},"prefetch_at":50},"pace":{"step":100,"depth":1},"#,
+            r#""left":1000,"max_value":9223372036854775807,"version":8,"format":"{n}"}},"Locked","Unknown"]}"#,
+        ]
+        .concat(),
+        [
+            r#"{"Reserved":[{"Reserved":{"supply":{"range":{"first":501,"count":100,"increment":1},"#,
+            r#""period":{"day":20000,"until":"2024-10-05T00:00:00Z"},"prefetch_at":50},"pace":{"step":100,"depth":1},"#,
+            r#""left":1000,"max_value":9223372036854775807,"version":8,"format":"{YYYY}{MM}{DD}-{n}"}}]}"#,
+        ]
+        .concat(),
+        r#"{"Reserved":[{"Exhausted":{"max_value":7}},{"Unfit":{"SetBack":{"received":5,"max_id":1,"later":false}}}]}"#
+            .to_owned(),
+        r#"{"Leased":{"Taken":{"choice":{"Own":{"worker":1,"token":5,"horizon":"2024-10-05T00:00:00Z","leased":"2024-10-04T00:00:00Z"}},"horizon":"2024-10-05T00:00:00Z"}}}"#.to_owned(),
+        r#"{"Leased":{"None":{"message":"no worker id is free","detail":"d","hint":"h","holders":"a"}}}"#.to_owned(),
+        r#"{"Renewed":"2024-10-05T00:00:00Z"}"#.to_owned(),
+        r#"{"Stranger":{"Former":{"timeline":1,"seen":2}}}"#.to_owned(),
+    ];
+    let whole = |said| {
+        format!(
+            r#"{{"registry":{{"identity":"7/5/16400","timeline":2}},"clock":"2024-10-04T00:00:00.000001Z","said":{said}}}"#
+        )
+    };
+    said.into_iter().map(whole).collect()
+}
+
+/// What a node would do about it: what it believes is new to it, of this day, and of a size that can be.
+fn believe(answer: &Answer, wishes: &[Wish]) -> usize {
+    let mut believed = 0;
+    match &answer.said {
+        Said::Reserved(outcomes) => {
+            for (outcome, wish) in
+                outcomes.iter().flat_map(|outcome| wishes.iter().map(move |wish| (outcome, wish)))
+            {
+                match outcome {
+                    Outcome::Reserved(reserved) if reserved.check(wish, answer.clock, NOW).is_ok() => {
+                        let range = reserved.supply.range;
+                        assert!(
+                            range.first >= 0
+                                && range.last() <= reserved.max_value
+                                && range.last() >= range.first
+                        );
+                        assert!((1..=MAX_STEP).contains(&i64::from(range.count)));
+                        let period = reserved.supply.period;
+                        assert!(
+                            period == Period::FOREVER
+                                || period.day == TODAY.day
+                                || (19_630..=20_001).contains(&period.day)
+                        );
+                        assert!(wish.received.is_none_or(|(day, id)| {
+                            (day == 0) == (period == Period::FOREVER) && (day, id) < (period.day, range.first)
+                        }));
+                        assert!(
+                            !reserved.format.chars().any(char::is_control) && reserved.format.len() <= 64
+                        );
+                        believed += 1;
+                    }
+                    Outcome::Unfit(unfit) => assert!(unfit.detail().len() + unfit.hint("t").len() < 1_000),
+                    _ => {}
+                }
+            }
+        }
+        Said::Leased(Leased::None(NoLease { message, detail, hint, holders })) => {
+            for text in [message, detail, hint, holders] {
+                assert!(text.chars().count() <= 2_048 && !text.chars().any(char::is_control));
+            }
+        }
+        _ => {}
+    }
+    believed
+}
+
+#[test]
+fn no_answer_does_harm() {
+    let plain = Wish {
+        leftover: None,
+        pace: Pace::default(),
+        lasted: None,
+        target: Duration::from_mins(15),
+        hungry: false,
+        prefetch: 50,
+        floor: None,
+        received: None,
+        share: None,
+    };
+    let received = |received| Wish { received, ..plain.clone() };
+    let wishes =
+        [plain.clone(), received(Some((0, 500))), received(Some((20_000, 500))), received(Some((0, 501)))];
+    let (mut understood, mut believed) = (0, 0);
+    let answers = answers();
+    let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
+    for answer in &answers {
+        Answer::accept(answer).unwrap();
+    }
+    for seed in 0..ANSWERS_TRIED {
+        let text = Mutator::new(seed).mutate(&answers);
+        match Answer::accept(&text) {
+            Ok(answer) => {
+                understood += 1;
+                believed += believe(&answer, &wishes);
+            }
+            Err(why) => assert!(why.chars().count() <= 131 && !why.chars().any(char::is_control), "{why:?}"),
+        }
+    }
+    println!("{understood} of {ANSWERS_TRIED} were understood, and reservations believed {believed} times");
+    assert!(understood > 1_000 && believed > 100, "{understood} understood, {believed} believed");
+}

@@ -1,0 +1,209 @@
+//! A node that lies: whoever has the role of nodes changes nothing but what he asks for within bounds, and what he asks can
+//! be ended.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::cluster::{PASSWORD, ROLE, row};
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::{Server, full, sql, wait};
+use std::thread;
+use std::time::Duration;
+
+#[path = "../../../core/tests/fuzz_wire/mutate.rs"]
+mod mutate;
+
+use mutate::{Mutator, QUESTIONS};
+
+/// A registry with a tag, and a session of the nodes' role, which may reserve and nothing else.
+fn registry() -> Result<(Server, Client, Client)> {
+    let registry = auto().start()?;
+    let mut client = registry.serve_nodes()?;
+    client
+        .batch_execute(&format!("revoke execute on function snowflake_ids.registry_take_over from {ROLE}"))?;
+    create(&mut client, "t", "step => 100, max_step => 1000")?;
+    create(&mut client, "dated", "reset => 'day'")?;
+    let shard = registry.connect_as(ROLE, PASSWORD)?;
+    Ok((registry, client, shard))
+}
+
+fn ask(shard: &mut Client, question: &str) -> Result<Result<String, DbError>> {
+    match shard.query_one("select snowflake_ids.registry_serve($1)", &[&question]) {
+        Ok(row) => Ok(Ok(row.get(0))),
+        Err(error) => match error.as_db_error() {
+            Some(refusal) => Ok(Err(refusal.clone())),
+            None => Err(error).context("the session is lost"),
+        },
+    }
+}
+
+fn question(ask: &str) -> String {
+    format!(r#"{{"version":1,"registry":null,"patience":{{"secs":1,"nanos":0}},"ask":{ask}}}"#)
+}
+
+/// A question for a worker id of a server on this host.
+fn lease(host: &str, token: u32, except: &str, layout: &str, capacity: u32) -> String {
+    question(&format!(
+        r#"{{"Lease":{{"entry":{{"datacenter":0,"token":{token},"term":{{"secs":31622400,"nanos":0}},"now":"2026-01-01T00:00:00Z","last":null,"holder":{{"system_identifier":7,"timeline":1,"host":"{host}","port":1,"directory":"/d","layout":"{layout}"}}}},"policy":"Reuse","token":null,"except":[{except}],"capacity":{capacity},"preferred":null,"max_clock_skew":2000000000000000}}}}"#
+    ))
+}
+
+fn reserve(floor: &str, share: &str) -> String {
+    question(&format!(
+        r#"{{"Reserve":[{{"tag":"t","create":false,"wish":{{"leftover":null,"pace":{{"step":0,"depth":1}},"lasted":null,"target":{{"secs":900,"nanos":0}},"hungry":false,"prefetch":50,"floor":{floor},"received":null,"share":{share}}}}}]}}"#
+    ))
+}
+
+/// All that nodes can change.
+fn content(client: &mut Client) -> Result<String> {
+    sql::one(
+        client,
+        "select coalesce((select string_agg(s::text, '|' order by tag) from snowflake_ids.segment s), '') || '#' ||
+                coalesce((select string_agg(w::text, '|' order by datacenter_id, worker_id) from snowflake_ids.worker w), '')",
+    )
+}
+
+#[test]
+fn a_question_with_a_million_exceptions_ends() -> Result<()> {
+    let (_registry, _client, mut shard) = registry()?;
+    let except = (0..1_000_000).map(|number: u32| number.to_string()).collect::<Vec<_>>().join(",");
+    // The highest that a column takes, and as many as there are bits for.
+    let question = lease("a", 1, &except, "31/0/31/1", i32::MAX.cast_unsigned());
+    shard.batch_execute("set statement_timeout = '5s'")?;
+    let asked = thread::spawn(move || ask(&mut shard, &question));
+    wait::until(Duration::from_secs(40), "an answer, a refusal, or statement_timeout", || {
+        Ok(asked.is_finished().then_some(()))
+    })?;
+    let refusal = asked.join().unwrap()?.err().context("it was answered")?;
+    assert_eq!(refusal.code(), &SqlState::INVALID_PARAMETER_VALUE, "{refusal:?}");
+    Ok(())
+}
+
+#[test]
+fn what_no_server_asks_is_refused_and_changes_nothing() -> Result<()> {
+    let (_registry, mut client, mut shard) = registry()?;
+    let before = content(&mut client)?;
+    let layout = "41/5/5/12 epoch=2020-01-01";
+    let too_long = SqlState::PROGRAM_LIMIT_EXCEEDED;
+    let bad = SqlState::INVALID_PARAMETER_VALUE;
+    let denied = SqlState::INSUFFICIENT_PRIVILEGE;
+    for (code, text) in [
+        (&too_long, "x".repeat((16 << 20) + 1)),
+        (&too_long, lease(&"x".repeat(50_000_000), 1, "", layout, 32)),
+        (&too_long, "\u{7}".repeat(180_000_000)),
+        (&bad, "\u{7}".repeat(16_000_000)),
+        (&bad, question(&format!(r#""{}""#, r"\u0007".repeat(2_000_000)))),
+        (&bad, lease(&"x".repeat(256), 1, "", layout, 32)),
+        (&bad, lease("a", 1, "", layout, 33)),
+        (&bad, lease("a", 1, "", "nonsense", 32)),
+        (&bad, reserve("null", r#"{"index":3,"of":2}"#)),
+        (&denied, question(r#"{"Tags":{"after":null}}"#)),
+        (
+            &denied,
+            question(r#"{"HandOver":{"rows":[{"tag":"t","max_id":9223372036854775807}],"share":null}}"#),
+        ),
+    ] {
+        let refusal =
+            ask(&mut shard, &text)?.err().with_context(|| format!("it was answered: {text:.200}"))?;
+        assert_eq!(refusal.code(), code, "{text:.100}: {refusal:?}");
+        for told in [Some(refusal.message()), refusal.detail(), refusal.hint()].into_iter().flatten() {
+            assert!(told.len() < 1_000 && !told.contains(char::is_control), "{told:.2000}");
+        }
+        if code == &denied {
+            let grant = "GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text)";
+            assert!(refusal.hint().is_some_and(|hint| hint.contains(grant)), "{refusal:?}");
+        }
+    }
+    // Neither is the end of bigint: the answer says why not.
+    let told = ask(&mut shard, &reserve("[0,9223372036854775806]", "null"))?
+        .map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    assert!(told.contains("Floor"), "{told}");
+    assert_eq!(content(&mut client)?, before);
+    let error = sql::error(&mut shard, "select snowflake_ids.registry_take_over('{}')")?;
+    assert_eq!(error.code(), &denied, "{error:?}");
+    Ok(())
+}
+
+/// However long a server says that it wants a worker id, and however many it takes.
+#[test]
+fn one_server_leases_neither_for_a_year_nor_all_worker_ids() -> Result<()> {
+    let (_registry, mut client, mut shard) = registry()?;
+    let mut leased = 0;
+    loop {
+        let question = lease("a", 1_000 + leased, "", "41/0/10/12", 1_024);
+        let told = ask(&mut shard, &question)?.map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        if !told.contains("Taken") {
+            assert!(told.contains("worker_release"), "{told}");
+            break;
+        }
+        leased += 1;
+        assert!(leased <= 64, "it has leased {leased}");
+    }
+    assert_eq!(leased, 64);
+    let longest =
+        "select count(*) from snowflake_ids.worker where horizon > now() + interval '31 days 1 min'";
+    assert_eq!(sql::one::<i64>(&mut client, longest)?, 0, "for longer than a month");
+    // Another one is not affected.
+    let told = ask(&mut shard, &lease("b", 1, "", "41/0/10/12", 1_024))?;
+    assert!(told.as_ref().is_ok_and(|told| told.contains("Taken")), "{told:?}");
+    Ok(())
+}
+
+/// The rows are what accepted answers say, and nothing else: no question changes a part of something.
+#[test]
+fn whatever_is_asked_the_tables_are_what_was_answered() -> Result<()> {
+    let (registry, mut client, mut shard) = registry()?;
+    let tried = if full() { 100_000 } else { 500 };
+    let mut before = content(&mut client)?;
+    let (mut answered, mut changed) = (0, 0);
+    for seed in 0..tried {
+        // Neither JSON nor a text of the server's may have a zero byte.
+        let text = Mutator::new(seed).mutate(&QUESTIONS).replace('\0', "?");
+        let told = ask(&mut shard, &text).with_context(|| format!("seed {seed}: {text}"))?;
+        let after = content(&mut client)?;
+        match told {
+            Ok(told) => {
+                answered += 1;
+                changed += usize::from(after != before);
+                check_answer(&mut client, &told)
+                    .with_context(|| format!("seed {seed}: {text} gives {told}"))?;
+                let silent = ["\"Introduced\"", "\"Version\"", "\"Stranger\"", "\"None\""];
+                if silent.iter().any(|said| told.contains(said)) {
+                    assert_eq!(after, before, "seed {seed}: {text} gives {told}");
+                }
+            }
+            Err(refusal) => {
+                assert!(!refusal.code().code().starts_with("XX"), "seed {seed}: {text}: {refusal:?}");
+                assert_eq!(after, before, "seed {seed}: {text}: {refusal:?}");
+            }
+        }
+        before = after;
+    }
+    println!("{answered} of {tried} were answered, {changed} changed something");
+    assert!(answered > 20 && changed > 10, "{answered} answered, {changed} changed something");
+    assert_eq!(registry.logged("terminated by signal"), 0);
+    assert!(row::<i64>(&mut client, "t", "max_id")? < 1_000_000_000);
+    Ok(())
+}
+
+/// What was reserved is the row's, and what was leased, too.
+fn check_answer(client: &mut Client, told: &str) -> Result<()> {
+    let wrong: i64 = client
+        .query_one(
+            "with said as (select $1::text::jsonb -> 'said' as said),
+                  outcomes as (select o -> 'Reserved' as r from said, jsonb_array_elements(case
+                      when said ? 'Reserved' then said -> 'Reserved' else '[]' end) as o where jsonb_typeof(o) = 'object')
+             select (select count(*) from outcomes where r is not null and not exists (
+                         select from snowflake_ids.segment s where s.version = (r ->> 'version')::bigint
+                         and s.max_id = (r #>> '{supply,range,first}')::bigint
+                             + ((r #>> '{supply,range,count}')::bigint - 1) * (r #>> '{supply,range,increment}')::bigint))
+                  + (select count(*) from said where said #> '{Leased,Taken}' is not null and not exists (
+                         select from snowflake_ids.worker w
+                         where w.horizon = (said #>> '{Leased,Taken,horizon}')::timestamptz))",
+            &[&told],
+        )?
+        .get(0);
+    anyhow::ensure!(wrong == 0, "{wrong} of what was answered are not in the tables");
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! A registry that lies: a node believes what can be, hands nothing out twice, and takes no harm of the rest.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use snowflake_ids_server_tests::cluster::{
+    Cluster, NAME, becomes, blames, exhaust, node, registry_status, row, said, wait_at_most,
+};
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::segments::{PATIENCE, WORKER, next, process, take};
+use snowflake_ids_server_tests::{full, ids, sql, wait};
+use std::fs;
+use std::time::Duration;
+
+/// A registry whose answers are what `lie` makes of them, and a node with a tag of ten ids a segment in use.
+fn liar(lie: &str) -> Result<(Cluster, Client)> {
+    let cluster = Cluster::of(auto(), &node().set("snowflake_ids.registry_timeout", "1min"), 1)?;
+    cluster.registry.lies(lie)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    next(&mut client, "t")?;
+    wait_at_most(&mut client, Duration::from_secs(2))?;
+    Ok((cluster, client))
+}
+
+/// What is told of a tag that is not dated, as if it were one of today that begins anew; and as it is, from the beginning.
+const REDATED: &str = r#"regexp_replace(case mood when 'dated' then
+    replace(replace(told, '"day":0,"until":"9223372036854775807"',
+            format('"day":%s,"until":"%sT00:00:00Z"', current_date - date '1970-01-01', current_date + 1)),
+        '{n}', '{YYYY}{MM}{DD}-{n}') else told end, '"first":\d+', '"first":1')"#;
+
+#[test]
+fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id() -> Result<()> {
+    let (cluster, mut client) = liar(REDATED)?;
+    let mut taken = Vec::new();
+    for mood in ["dated", "anew", "dated", "anew", "dated"] {
+        cluster.registry.set_mood(mood)?;
+        let (ids, error) = exhaust(&mut client, "t")?;
+        blames(&error, "t", NAME)?;
+        taken.extend(ids);
+        // So that the next one is asked, whatever the registry said before.
+        cluster.registry.set_mood("")?;
+        taken.push(wait::until(PATIENCE, "an id of a registry that is honest again", || {
+            Ok(next(&mut client, "t").ok())
+        })?);
+    }
+    taken.extend(take(&mut client, "t", 50)?);
+    ids::growing(&taken)
+}
+
+/// An operator does it: the registry says so itself, and the way out goes.
+#[test]
+fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    take(&mut client, "t", 10)?;
+    cluster.registry.connect("postgres")?.batch_execute(
+        "select snowflake_ids.segment_drop('t');
+         select snowflake_ids.segment_create('t', step => 10, max_step => 10, reset => 'day')",
+    )?;
+    wait_at_most(&mut client, Duration::from_secs(2))?;
+    let (_, error) = exhaust(&mut client, "t")?;
+    blames(&error, "t", NAME)?;
+    let hint = error.hint().context("no HINT")?;
+    let delete = "DELETE FROM snowflake_ids.received WHERE tag = 't'";
+    assert!(hint.contains(delete), "{hint}");
+    client.batch_execute(delete)?;
+    assert_eq!(wait::until(PATIENCE, "an id", || Ok(next(&mut client, "t").ok()))?, 1);
+    Ok(())
+}
+
+/// Replaces what is told of the tag that is locked here by nonsense.
+const GARBLED: &str =
+    r#"regexp_replace(told, '\{"Reserved":\{"supply":\{"range":\{"first":1,.*?"format":"[^"]*"\}\}', mood)"#;
+
+/// Nothing of what a registry makes up reaches a session as it is.
+#[test]
+fn one_garbled_entry_takes_no_other_tag_with_it() -> Result<()> {
+    let (cluster, mut client) = liar(GARBLED)?;
+    let noise = r#"{"Dreamt\u001b[31m\u0007":["\u0000"]}"#;
+    cluster.registry.set_mood(&noise.replace('\\', r"\\"))?;
+    // One that begins with 1 is garbled.
+    cluster.create("bad", "step => 10, max_step => 10")?;
+    let mut other = cluster.session()?;
+    wait_at_most(&mut other, Duration::from_secs(2))?;
+    for _ in 0..5 {
+        let error = sql::error(&mut other, "select segment_nextval('bad')")?;
+        blames(&error, "bad", NAME)?;
+        assert!(!said(&error).replace('\n', "").contains(char::is_control), "{:?}", said(&error));
+        // The garbled one is asked for again each time, and this one with it.
+        assert_eq!(take(&mut client, "t", 30)?.len(), 30);
+    }
+    let shown: String = registry_status(&mut client, NAME, "coalesce(error, '')")?;
+    assert!(shown.contains("bad") && !shown.contains(char::is_control), "{shown:?}");
+    assert_eq!(
+        registry_status::<i64>(&mut client, NAME, "failures::bigint")?,
+        0,
+        "it is not the registry that fails"
+    );
+    cluster.registry.set_mood("")?;
+    wait::until(PATIENCE, "an id of the tag that was garbled", || Ok(next(&mut other, "bad").ok()))?;
+    Ok(())
+}
+
+/// The most memory that a process ever had, in kB; None where it is gone.
+fn peak(pid: i32) -> Result<Option<u64>> {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return Ok(None) };
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map(|line| Ok(line.trim().trim_end_matches(" kB").parse()?)).transpose()
+}
+
+/// As rows, as an error with all it may have, and as notices before it.
+#[test]
+fn an_answer_of_hundreds_of_megabytes_costs_a_node_little() -> Result<()> {
+    const MOST_KB: u64 = 200_000;
+    let size: i64 = if full() { 900_000_000 } else { 400_000_000 };
+    let (cluster, mut client) = liar("repeat(substr(mood, 1, 1), substr(mood, 2)::integer)")?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '40s'")?;
+    let mut highest = 0;
+    for letter in ["x", "\u{7}", "["] {
+        cluster.registry.set_mood(&format!("{letter}{size}"))?;
+        let failures: i64 = registry_status(&mut client, NAME, "failures::bigint")?;
+        let mut caller = cluster.session()?;
+        caller.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
+        exhaust(&mut caller, "t")?;
+        wait::until(Duration::from_mins(1), "the registry's answer to be refused", || {
+            if let Some(pid) = sql::column::<i32>(
+                &mut client,
+                &format!("select pid from pg_stat_activity where backend_type = '{WORKER}'"),
+            )?
+            .first()
+            {
+                highest = highest.max(peak(*pid)?.unwrap_or(0));
+            }
+            Ok((registry_status::<i64>(&mut client, NAME, "failures::bigint")? > failures).then_some(()))
+        })?;
+        highest = highest.max(peak(process(&mut client, WORKER)?)?.unwrap_or(0));
+        cluster.registry.set_mood("")?;
+        wait::until(PATIENCE, "an id", || Ok(next(&mut client, "t").ok()))?;
+    }
+    println!("the worker had {highest} kB at most");
+    assert!(highest > 1_000 && highest < MOST_KB, "the worker had {highest} kB at most");
+    becomes(&mut client, NAME, "up")?;
+    assert!(row::<i64>(&mut cluster.registry.connect("postgres")?, "t", "max_id")? > 0);
+    Ok(())
+}

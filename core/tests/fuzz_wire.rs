@@ -51,7 +51,9 @@ fn obey(ask: &Ask) {
             assert!(wants.len() <= MAX_WANTS);
             for want in wants {
                 assert!((1..=128).contains(&want.tag.chars().count()));
-                rows().iter().for_each(|row| reserve(row, &want.wish));
+                for row in rows() {
+                    reserve(&row, &want.wish);
+                }
             }
         }
         Ask::Lease(wish) => lease(wish),

@@ -209,12 +209,12 @@ pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
         })
     })?;
     let mut bytes = 0;
-    let fits = |row: &Box<RawValue>| {
+    let fits = |row: &RawValue| {
         let first = bytes == 0;
         bytes += row.get().len();
         first || bytes <= wire::PAGE_BYTES
     };
-    Ok(rows.into_iter().flatten().take_while(fits).collect())
+    Ok(rows.into_iter().flatten().take_while(|row| fits(row)).collect())
 }
 
 /// All rows of this database's own table of tags, as above.

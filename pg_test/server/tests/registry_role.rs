@@ -75,7 +75,7 @@ fn users_are_not_told_where_the_registry_is() -> Result<()> {
     client.batch_execute("create role app; grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to app")?;
     exhaust(&mut client, "t")?;
     becomes(&mut client, NAME, "failing")?;
-    let mut all_told = |client: &mut postgres::Client| -> Result<String> {
+    let all_told = |client: &mut postgres::Client| -> Result<String> {
         let error = sql::error(client, "select segment_nextval('t')")?;
         // What attaching a column asks the registry for.
         let seed = sql::error(client, "select snowflake_ids_internal.registry_seed('t', 5)")?;

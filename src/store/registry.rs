@@ -209,12 +209,12 @@ pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
         })
     })?;
     let mut bytes = 0;
-    let fits = |row: &RawValue| {
+    let mut fits = |length: usize| {
         let first = bytes == 0;
-        bytes += row.get().len();
+        bytes += length;
         first || bytes <= wire::PAGE_BYTES
     };
-    Ok(rows.into_iter().flatten().take_while(|row| fits(row)).collect())
+    Ok(rows.into_iter().flatten().take_while(|row| fits(row.get().len())).collect())
 }
 
 /// All rows of this database's own table of tags, as above.

@@ -303,8 +303,12 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
                          select hostile.evil(7) as id, 'x'::text as note";
     let by_rename = "alter table hostile.t rename to aside;
                      create view hostile.t as select hostile.evil(7) as id, 'x'::text as note";
+    let sequence = "alter sequence hostile.t_id_seq rename to aside_seq;
+                    create view hostile.t_id_seq as
+                        select hostile.evil(1) as last_value, hostile.evil_check(1) as is_called";
     let mut changes = vec![
         (by_rename, None),
+        (sequence, None),
         ("drop table hostile.t", Some("42P01")),
         ("alter table hostile.t drop column id", Some("42703")),
         ("alter table hostile.t alter column id type text", Some("22023")),
@@ -313,7 +317,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
         changes.push((into_view, Some("42809")));
     }
     for (change, expected) in changes {
-        mallory.batch_execute("create table hostile.t (id bigint, note text); truncate hostile.loot")?;
+        mallory.batch_execute("create table hostile.t (id bigserial, note text); truncate hostile.loot")?;
         let mut other = server.connect_as("mallory", "")?;
         other.batch_execute(&format!("begin; {change}"))?;
         let error = thread::scope(|scope| -> Result<Option<String>> {
@@ -337,7 +341,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
         mallory
             .batch_execute("drop view if exists hostile.t")
             .or_else(|_| mallory.batch_execute("drop table if exists hostile.t"))?;
-        mallory.batch_execute("drop table if exists hostile.aside")?;
+        mallory.batch_execute("drop table if exists hostile.aside; drop view if exists hostile.t_id_seq")?;
     }
     Ok(())
 }

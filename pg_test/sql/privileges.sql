@@ -152,10 +152,19 @@ RESET ROLE;
 
 -- Administration in parts.
 SELECT snowflake_ids.administration_grant('tags', 'clerk');
+CREATE SCHEMA clerks AUTHORIZATION clerk;
+CREATE TABLE clerks.others (id bigint);
 SET ROLE clerk;
 SELECT snowflake_ids.segment_create('of the clerk', owner => 'bob');
 SELECT snowflake_ids.segment_drop('of the clerk');
 SELECT segment_nextval('shared') > 0 AS takes;
+CREATE TABLE clerks.mine (id bigserial PRIMARY KEY);
+INSERT INTO clerks.mine SELECT FROM generate_series(1, 7);
+SELECT snowflake_ids.attach('clerks.mine', 'id', 'segment');
+INSERT INTO clerks.mine DEFAULT VALUES RETURNING id;
+SELECT snowflake_ids.detach('clerks.mine', 'id');
+SELECT snowflake_ids.attach('clerks.mine', 'id');
+SELECT snowflake_ids.attach('clerks.others', 'id');
 SELECT snowflake_ids.state_reset('2088-01-01');
 SELECT snowflake_ids.clock_accept();
 SELECT snowflake_ids.use_registry('elsewhere');
@@ -190,4 +199,5 @@ ORDER BY p.oid::regprocedure::text COLLATE "C";
 
 DELETE FROM snowflake_ids.segment;
 SELECT count(*) FROM snowflake_ids.segment_restricted;
+DROP SCHEMA clerks CASCADE;
 DROP ROLE alice, bob, carol, team, clerk;

@@ -17,13 +17,25 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;
 
-/* Administration in parts. What each takes stands here, and nowhere else. */
+/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
+   caller's rights, or with those of a table's owner who the caller could become. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT o.object, o.privileges
     FROM (VALUES
         ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
+        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach', 'EXECUTE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
+            FROM unnest(ARRAY['advance_sequence', 'as_owner', 'check_attach', 'check_column', 'check_detach',
+                'check_room_above', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'generator_of',
+                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
+                'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence',
+                'seed_tag', 'segment_default', 'sequence_course', 'sequence_position', 'sequences_of', 'set_default',
+                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
+                'tell_tables_without_identity', 'tell_tag_stays']) AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),

@@ -179,4 +179,4 @@ SELECT current_database() AS database, r.position, r.server,
 FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
 /* Whoever may call functions that ask where ids come from has to be able to look. */
-GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry, snowflake_ids.received TO PUBLIC;
+GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry TO PUBLIC;

@@ -243,3 +243,14 @@ fn a_range_is_followed_by_the_one_that_goes_on_in_its_steps() {
     assert!(!range.is_followed_by(&Range { first: 25, count: 1, increment: 10 }));
     assert!(!range.is_followed_by(&Range { first: 35, count: 1, increment: 1 }));
 }
+
+/// What is skipped after a promotion are ids, wherever the first of them is: a row that has given none skips from there on.
+#[test]
+fn a_promotion_skips_ids_and_no_numbers_below_them() {
+    let skipped = |terms: Terms| terms.skipped_ahead().max_id;
+    assert_eq!(skipped(TERMS), 2_000_000);
+    assert_eq!(skipped(Terms { start: 1_000_000_000, ..TERMS }), 1_001_999_999);
+    assert_eq!(skipped(Terms { increment: 7, remainder: 3, max_step: 10, ..TERMS }), 3 + 19 * 7);
+    assert_eq!(skipped(Terms { max_value: 10, ..TERMS }), 5, "no more than half of what is left");
+    assert_eq!(skipped(Terms { start: 5, max_value: 5, ..TERMS }), 0, "a last one is not skipped");
+}

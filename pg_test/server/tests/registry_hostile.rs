@@ -187,19 +187,25 @@ fn whatever_is_asked_the_tables_are_what_was_answered() -> Result<()> {
     Ok(())
 }
 
-/// What was reserved is the row's, and what was leased, too.
+/// What was reserved is the row's, and what was leased, too. A question may ask for a tag more than once: then the row has
+/// what came last, and each of the others is below it.
 fn check_answer(client: &mut Client, told: &str) -> Result<()> {
     let wrong: i64 = client
         .query_one(
             "with said as (select $1::text::jsonb -> 'said' as said),
-                  outcomes as (select o -> 'Reserved' as r from said, jsonb_array_elements(case
-                      when said ? 'Reserved' then said -> 'Reserved' else '[]' end) as o where jsonb_typeof(o) = 'object')
-             select (select count(*) from outcomes where r is not null and not exists (
-                         select from snowflake_ids.segment s where s.version = (r ->> 'version')::bigint
-                         and s.max_id = (r #>> '{supply,range,first}')::bigint
-                             + ((r #>> '{supply,range,count}')::bigint - 1) * (r #>> '{supply,range,increment}')::bigint))
+                  outcomes as (select (o #>> '{Reserved,version}')::bigint as version,
+                          (o #>> '{Reserved,supply,range,first}')::bigint
+                              + ((o #>> '{Reserved,supply,range,count}')::bigint - 1)
+                              * (o #>> '{Reserved,supply,range,increment}')::bigint as last
+                      from said, jsonb_array_elements(case
+                          when said ? 'Reserved' then said -> 'Reserved' else '[]' end) as o
+                      where jsonb_typeof(o) = 'object' and o ? 'Reserved')
+             select (select count(*) from outcomes as o where not exists (
+                         select from snowflake_ids.segment as s where s.version between o.version and o.version + 1024
+                         and case s.version when o.version then s.max_id = o.last
+                             else s.max_id > o.last and exists (select from outcomes as l where l.version = s.version) end))
                   + (select count(*) from said where said #> '{Leased,Taken}' is not null and not exists (
-                         select from snowflake_ids.worker w
+                         select from snowflake_ids.worker as w
                          where w.horizon = (said #>> '{Leased,Taken,horizon}')::timestamptz))",
             &[&told],
         )?

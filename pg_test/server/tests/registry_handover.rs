@@ -166,8 +166,9 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> R
     {
         let tag = format!("t{number}");
         create(&mut client, &tag, terms)?;
-        client
-            .batch_execute(&format!("update snowflake_ids.segment set timeline = 0 where tag = '{tag}'"))?;
+        client.batch_execute(&format!(
+            "update snowflake_ids.segment set timeline = 0, max_id = 0 where tag = '{tag}'"
+        ))?;
         let asked =
             r#"{"version":1,"registry":null,"patience":{"secs":1,"nanos":0},"ask":{"Tags":{"after":null}}}"#;
         let told: String =

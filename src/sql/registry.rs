@@ -135,6 +135,7 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::UnixMicros;
+    use snowflake_ids_core::terms::MAX_NAME_BYTES;
     use snowflake_ids_core::wire::Registry;
     use std::sync::atomic::Ordering::Relaxed;
 
@@ -143,7 +144,8 @@ mod snowflake_ids_internal {
     fn registry_introduce(
         server: Text<'_>,
     ) -> Result<TableIterator<'static, (name!(identity, String), name!(timeline, i32))>, ErrorReport> {
-        let found = join::introduce(&server.read("server")?).map_err(|report| *report)?;
+        let found =
+            join::introduce(&server.read_up_to(MAX_NAME_BYTES, "server")?).map_err(|report| *report)?;
         Ok(TableIterator::once((found.identity, found.timeline.cast_signed())))
     }
 
@@ -181,7 +183,8 @@ mod snowflake_ids_internal {
     ) -> Result<(), ErrorReport> {
         let (identity, timeline) = (identity.read("identity")?.into_owned(), timeline.cast_unsigned());
         let registry = Registry { identity, timeline };
-        join::give_up_lease(&server.read("server")?, &registry).map_err(|report| *report)
+        join::give_up_lease(&server.read_up_to(MAX_NAME_BYTES, "server")?, &registry)
+            .map_err(|report| *report)
     }
 
     /// Has the change of registries take effect.

@@ -126,6 +126,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     RAISE EXCEPTION 'segment tag "%" does not exist', tag USING
         ERRCODE = 'undefined_object',
         DETAIL = 'There is no row for it in snowflake_ids.segment.',

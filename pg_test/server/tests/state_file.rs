@@ -72,7 +72,7 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
 
 /// The file as a newer release would write it, in a form that this one does not know.
 fn of_newer_release(text: Vec<u8>) -> Vec<u8> {
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = String::from_utf8(text).unwrap_or_default();
     let text = text.replace(r#""version":1,"release":""#, r#""version":2,"release":"99."#);
     text.replace(r#""state":{"#, r#""state":{"unknown_here":1,"#).into_bytes()
 }

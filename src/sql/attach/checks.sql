@@ -9,7 +9,7 @@ BEGIN
             MESSAGE = 'relation, column, kind and drop_sequence must not be null';
     ELSIF kind NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', kind),
+            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are snowflake and segment.';
     ELSIF kind = 'snowflake' AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
@@ -29,7 +29,7 @@ BEGIN
             MESSAGE = 'relation, column and kind must not be null';
     ELSIF kind NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', kind),
+            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are sequence, identity and none.';
     END IF;
 END

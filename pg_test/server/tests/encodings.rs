@@ -1,0 +1,205 @@
+//! Every function of the extension that takes a text, in databases of several encodings, with texts that are long, garbled
+//! or nearly right: an error that says what is wrong, or an answer; never an internal error, and no crash. The catalog says
+//! which functions there are.
+
+use anyhow::{Context, Result, ensure};
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::{Server, full, sql};
+
+/// A database's encoding, and bytes that are letters in it.
+const ENCODINGS: [(&str, &[u8]); 4] = [
+    ("UTF8", "é\u{1b}漢\u{10ffff}".as_bytes()),
+    ("LATIN1", b"\xe9\x80\xff"),
+    ("EUC_JP", b"\xa4\xa2\x8e\xb1\x8f\xb0\xa1\xfe\xfe"),
+    ("SQL_ASCII", b"\xff\xfe\xc3(\xa4"),
+];
+
+/// Texts that some function takes, to be garbled; each is cut, and has other letters put into it.
+const SEEDS: [&str; 10] = [
+    "41/5/5/12 unit=10ms epoch=2020-01-01",
+    "twitter",
+    "base62",
+    "0S9V1KBXW0W06",
+    "invoices",
+    "{YYYY}{MM}{DD}-{n:6}",
+    "day",
+    "Europe/Berlin",
+    "id",
+    r#"{"version":1,"registry":null,"patience":{"secs":1,"nanos":0},"ask":"Introduce"}"#,
+];
+
+/// What an error may say at most, in bytes: it quotes a few pieces of texts.
+const MOST_SAID: usize = 4_000;
+
+/// How often each function is called with garbled texts in each database.
+fn rounds() -> usize {
+    if full() { 500 } else { 5 }
+}
+
+/// A function and the types of its arguments.
+struct Function {
+    name: String,
+    types: Vec<String>,
+    is_variadic: bool,
+}
+
+/// Those that have an argument of a type that a text is made into. Triggers have none.
+fn functions(client: &mut Client) -> Result<Vec<Function>> {
+    let rows = client.query(
+        "select p.oid::regproc::text, p.provariadic <> 0,
+                array(select format_type(t, null) from unnest(p.proargtypes) with ordinality as a(t, n) order by n)
+         from pg_proc p join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
+              join pg_extension e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
+         where e.extname = 'snowflake_ids'
+               and p.proargtypes::oid[] && array['text', 'name', 'name[]', 'text[]', 'varchar', 'jsonb', 'json',
+                                                 'bytea', 'cstring']::regtype[]::oid[]
+         order by p.oid",
+        &[],
+    )?;
+    rows.iter()
+        .map(|row| {
+            Ok(Function { name: row.try_get(0)?, is_variadic: row.try_get(1)?, types: row.try_get(2)? })
+        })
+        .collect()
+}
+
+/// An argument: `$1` where there is a text, else something plain.
+fn argument(of: &str) -> String {
+    let text = "convert_from($1::bytea, getdatabaseencoding())";
+    match of {
+        "text" | "name" | "character varying" => format!("{text}::{of}"),
+        "name[]" | "text[]" => format!("array[{text}]::{of}"),
+        "bytea" => "$1::bytea".into(),
+        "bigint" | "integer" | "smallint" | "numeric" | "double precision" => format!("1::{of}"),
+        "boolean" => "false".into(),
+        "regclass" => "'pg_temp.victim'::regclass".into(),
+        "timestamp with time zone" | "date" => format!("'2026-11-20'::{of}"),
+        _ => format!("null::{of}"),
+    }
+}
+
+impl Function {
+    fn call(&self) -> String {
+        let mut arguments: Vec<_> = self.types.iter().map(|of| argument(of)).collect();
+        if let Some(last) = arguments.last_mut().filter(|_| self.is_variadic) {
+            last.insert_str(0, "variadic ");
+        }
+        format!("select {}({})::text is null", self.name, arguments.join(", "))
+    }
+}
+
+/// Always the same numbers, so that a failure comes again.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap_or(0) % end.max(1)
+    }
+}
+
+/// A seed with letters of the encoding in it, cut, doubled, or with other bytes.
+fn garbled(chance: &mut Chance, letters: &[u8]) -> Vec<u8> {
+    let mut text = SEEDS[chance.below(SEEDS.len())].as_bytes().to_vec();
+    for _ in 0..chance.below(4) {
+        let at = chance.below(text.len() + 1);
+        match chance.below(5) {
+            0 => drop(text.splice(at..at, letters.iter().copied())),
+            1 => text.truncate(at),
+            2 => drop(text.splice(at..at, SEEDS[chance.below(SEEDS.len())].bytes())),
+            3 => text.insert(at, u8::try_from(1 + chance.below(127)).unwrap_or(1)),
+            _ => text.extend_from_within(at..),
+        }
+    }
+    text
+}
+
+/// Calls a function, and takes back whatever it did. Gives what is wrong with its error.
+fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Option<String>> {
+    let call = function.call();
+    // What cannot run within a block says so.
+    let answer = client.transaction()?.query(&call, &[&text]);
+    let Err(error) = answer else { return Ok(None) };
+    let shown = String::from_utf8_lossy(&text[..text.len().min(300)]).into_owned();
+    let db = error.as_db_error().with_context(|| format!("{call} of {shown:?}: {error:?}"))?;
+    let said = db.message().len() + db.detail().map_or(0, str::len) + db.hint().map_or(0, str::len);
+    if db.code().code().starts_with("XX") {
+        return Ok(Some(format!("{call} of {shown:?}: {db:?}")));
+    }
+    // The server quotes what it cannot parse; functions that attach is made of take pieces of SQL.
+    let is_too_long = said > MOST_SAID && db.code() != &SqlState::SYNTAX_ERROR;
+    Ok(is_too_long.then(|| format!("{call}: an error of {said} bytes")))
+}
+
+fn database(server: &Server, encoding: &str) -> Result<Client> {
+    let name = encoding.to_lowercase();
+    server.connect("postgres")?.batch_execute(&format!(
+        "create database {name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0"
+    ))?;
+    let mut config = Client::configure();
+    config.host_path(server.socket_folder()).port(server.port()).user("postgres").dbname(&name);
+    // As it is, so that every letter arrives.
+    config.options("-c client_encoding=UTF8 -c client_min_messages=warning");
+    let mut client = config.connect(NoTls)?;
+    client.batch_execute(
+        "create extension snowflake_ids;
+         set statement_timeout = '5s'; set snowflake_ids.segment_wait_timeout = '100ms';
+         create temp table victim (id bigint)",
+    )?;
+    Ok(client)
+}
+
+#[test]
+fn any_text_is_an_error_or_an_answer() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let started: String = sql::one(&mut server.session()?, "select pg_postmaster_start_time()::text")?;
+    let mut complaints = Vec::new();
+    for (encoding, letters) in ENCODINGS {
+        let mut client = database(&server, encoding)?;
+        let functions = functions(&mut client)?;
+        ensure!(functions.len() > 30, "the catalog has only {} functions with texts", functions.len());
+        let long: Vec<u8> =
+            letters.iter().copied().cycle().take(letters.len() * (10_000_000 / letters.len())).collect();
+        let mut chance = Chance(1);
+        for function in &functions {
+            let shorter = long[..letters.len() * (900 / letters.len())].to_vec();
+            let others = (0..rounds()).map(|_| garbled(&mut chance, letters)).collect::<Vec<_>>();
+            for text in [&long, &shorter].into_iter().chain(&others) {
+                complaints.extend(
+                    complaint(&mut client, function, text)?.map(|said| format!("{encoding}: {said}")),
+                );
+            }
+        }
+    }
+    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+    ensure!(server.logged("terminated by signal") == 0, "a process crashed");
+    assert_eq!(
+        sql::one::<String>(&mut server.session()?, "select pg_postmaster_start_time()::text")?,
+        started
+    );
+    Ok(())
+}
+
+/// What cannot run in a block that is rolled back: questions of other servers.
+#[test]
+fn any_question_is_an_error_or_an_answer() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    for (encoding, letters) in ENCODINGS {
+        let mut client = database(&server, encoding)?;
+        let mut chance = Chance(2);
+        for _ in 0..10 * rounds() {
+            let text = garbled(&mut chance, letters);
+            let answer = client.query(
+                "select snowflake_ids.registry_serve(convert_from($1::bytea, getdatabaseencoding()))",
+                &[&text],
+            );
+            if let Some(error) = answer.err() {
+                let code = error.code().map_or("no answer", SqlState::code).to_owned();
+                ensure!(!code.starts_with("XX") && code != "no answer", "{encoding}: {text:?}: {error:?}");
+            }
+        }
+    }
+    ensure!(server.logged("terminated by signal") == 0, "a process crashed");
+    Ok(())
+}

@@ -31,7 +31,7 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint deny test-core loom miri test-backend test-server bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint deny test-core loom miri fuzz sqlsmith test-backend test-server bench demo demo-stop demo-cluster demo-cluster-stop \
   clean help
 
 ## Build
@@ -103,6 +103,15 @@ loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
 	  cargo test -p snowflake_ids_core --test loom_generator --test loom_segment --target-dir $(TARGET)/loom
+
+fuzz: ## what others can write to us, garbled: cargo-fuzz, FUZZ_SECONDS (30) a target; skipped without a nightly Rust
+	@echo '== core: fuzzing'
+	@devtools/fuzz.sh
+
+sqlsmith: setup ## random SQL for SQLSMITH_SECONDS (120) against the installed extension; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== sqlsmith'
+	@devtools/sqlsmith.sh
 
 miri: ## the core's generator under miri, where that is installed
 	@echo '== core: miri'

@@ -1,0 +1,271 @@
+//! What must hold for any bytes that others can write to us. Run by cargo-fuzz (`make fuzz`) and, with stable Rust, by
+//! core/tests/fuzz.rs. No target may panic but where something does not hold.
+
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::error::EXCERPT_CHARS;
+use snowflake_ids_core::serial::{self, Reset};
+use snowflake_ids_core::state::State;
+use snowflake_ids_core::wire::{Answer, Request};
+use snowflake_ids_core::{Explain, Format, Layout, hosts, leftover};
+
+/// Something that reads bytes of others.
+pub struct Target {
+    /// What it is called.
+    pub name: &'static str,
+    /// Checks what must hold for any bytes.
+    pub check: fn(&[u8]),
+    /// Bytes that it understands, to begin with.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Whether it understands these bytes.
+    pub understands: fn(&[u8]) -> bool,
+}
+
+/// All there are.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "layout",
+        check: layout,
+        seeds: || texts(LAYOUTS),
+        understands: |b| text(b).parse::<Layout>().is_ok(),
+    },
+    Target {
+        name: "id_text",
+        check: id_text,
+        seeds: || texts(IDS),
+        understands: |b| Format::ALL.into_iter().any(|f| f.decode(&text(b)).is_ok()),
+    },
+    Target {
+        name: "serial",
+        check: serial_format,
+        seeds: || texts(FORMATS),
+        understands: |b| resets().any(|r| serial::Format::parse(&text(b), r).is_ok()),
+    },
+    Target {
+        name: "tag",
+        check: tag,
+        seeds: || texts(&["invoices", "x", "łódź"]),
+        understands: |b| Tag::new(b).is_some(),
+    },
+    Target {
+        name: "hosts",
+        check: host_list,
+        seeds: || texts(&["a,b,::1\n5432", "/tmp,@x\n1,2"]),
+        understands: |_| true,
+    },
+    Target {
+        name: "question",
+        check: question,
+        seeds: || texts(QUESTIONS),
+        understands: |b| matches!(Request::from_text(&text(b)), Ok(Some(_))),
+    },
+    Target {
+        name: "answer",
+        check: answer,
+        seeds: || texts(ANSWERS),
+        understands: |b| Answer::from_text(&text(b)).is_ok(),
+    },
+    Target {
+        name: "state",
+        check: state,
+        seeds: || vec![STATE.as_bytes().to_vec()],
+        understands: |b| State::from_text(b).is_ok(),
+    },
+    Target {
+        name: "leftover",
+        check: leftovers,
+        seeds: || texts(LEFTOVERS),
+        understands: |b| leftover::from_text(b).is_ok(),
+    },
+];
+
+/// The target of this name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+const LAYOUTS: &[&str] = &[
+    "41/5/5/12 epoch=2020-01-01",
+    "twitter",
+    "39/8s/0/16 unit=10ms epoch=2025-01-01",
+    "41/5/3/2r/12 epoch=2010-11-04T01:42:54.657Z",
+    "Sonyflake unit=100us",
+];
+const IDS: &[&str] = &["7zzzzzzzzzzzz", "0S9V-1KBX-W0W06", "ff", "AzL8n0Y58m7", "zzz9"];
+const FORMATS: &[&str] =
+    &["{YYYY}{MM}{DD}-{n:6}", "no. {n}", "{{{n:19}}}", "{YY}{MM}/{n:3}", "INV-{YYYY}-{n:5}"];
+const QUESTIONS: &[&str] = &[
+    r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"patience":{"secs":4,"nanos":0},"ask":"Introduce"}"#,
+    r#"{"version":1,"registry":null,"patience":{"secs":0,"nanos":1},"ask":"Tags"}"#,
+    r#"{"version":1,"registry":null,"patience":{"secs":4,"nanos":0},"ask":{"Release":{"datacenter":0,"worker":3,"token":-5,"from":"2026-11-20T00:00:00Z"}}}"#,
+];
+const ANSWERS: &[&str] = &[
+    r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":"Released"}"#,
+    r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"Introduced":{"version":"0.1.0"}}}"#,
+    r#"{"registry":{"identity":"","timeline":0},"clock":"2026-11-20T00:00:00Z","said":{"Stranger":{"Former":{"timeline":1,"seen":2}}}}"#,
+];
+const STATE: &str = concat!(
+    r#"{"version":1,"release":"0.1.0","checksum":0,"state":{"system_identifier":7,"timeline":1,"home":{"identity":"a","host":"h","#,
+    r#""directory":"/d"},"copy_of":null,"layout":"41/5/5/12 epoch=2020-01-01","clock":{"wall":"2026-11-20T00:00:00Z","boot":"b","#,
+    r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"marks":[],"floor":0,"lease":null,"claim":null,"registry":null}}"#
+);
+const LEFTOVERS: &[&str] = &[
+    r#"{"version":1,"release":"0.1.0","leftovers":[]}"#,
+    r#"{"version":1,"release":"0.1.0","leftovers":[{"database":5,"source":16400,"tag":[116],"version":4,"day":null,"first":91,"count":10,"increment":1}]}"#,
+];
+
+fn texts(all: &[&str]) -> Vec<Vec<u8>> {
+    all.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// As SQL arguments are read.
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn resets() -> impl Iterator<Item = Option<Reset>> {
+    Reset::ALL.into_iter().map(Some).chain([None])
+}
+
+/// What an error says is short, and can be shown.
+fn is_fit(error: &impl Explain) {
+    let parts = [error.to_string(), error.detail().unwrap_or_default(), error.hint().unwrap_or_default()];
+    for said in parts {
+        assert!(said.len() <= 2 * 4 * EXCERPT_CHARS + 256, "{} bytes: {said}", said.len());
+        assert!(!said.chars().any(char::is_control), "{said:?}");
+    }
+}
+
+/// A layout says itself again, and its ids come apart as they were put together.
+fn layout(bytes: &[u8]) {
+    match text(bytes).parse::<Layout>() {
+        Ok(layout) => {
+            assert_eq!(layout.to_string().parse::<Layout>().as_ref(), Ok(&layout));
+            for id in [0, 1, layout.largest_id().cast_signed()] {
+                let parts = layout.decode(id).expect("an id of the layout");
+                let node = snowflake_ids_core::Node {
+                    datacenter: parts.datacenter_id,
+                    worker: parts.worker_id,
+                    rollback: parts.rollback,
+                };
+                assert_eq!(
+                    layout.compose(parts.timestamp, node, parts.sequence).ok(),
+                    Some(id.cast_unsigned())
+                );
+            }
+        }
+        Err(error) => is_fit(&error),
+    }
+}
+
+/// An id that a text says is said by a text again.
+fn id_text(bytes: &[u8]) {
+    let text = text(bytes);
+    for format in Format::ALL {
+        match format.decode(&text) {
+            Ok(id) => {
+                assert!(id >= 0);
+                for fixed in [true, false] {
+                    assert_eq!(format.encode(id, fixed).and_then(|text| format.decode(&text)), Ok(id));
+                }
+            }
+            Err(error) => is_fit(&error),
+        }
+    }
+    text.parse::<Format>().map_or_else(|error| is_fit(&error), drop);
+}
+
+/// A format says itself again, and keys of two numbers and of two periods differ.
+fn serial_format(bytes: &[u8]) {
+    let text = text(bytes);
+    text.parse::<Reset>().map_or_else(|error| is_fit(&error), drop);
+    for reset in resets() {
+        match serial::Format::parse(&text, reset) {
+            Ok(format) => {
+                assert_eq!(serial::Format::parse(&format.to_string(), reset).as_ref(), Ok(&format));
+                assert_ne!(format.render(20_000, 1), format.render(20_000, 2));
+                assert_ne!(format.render(i32::MIN, i64::MAX), format.render(i32::MAX, 0));
+            }
+            Err(error) => is_fit(&error),
+        }
+    }
+}
+
+/// A tag is its bytes.
+fn tag(bytes: &[u8]) {
+    match Tag::new(bytes) {
+        Some(tag) => assert_eq!(tag.as_bytes(), bytes),
+        None => assert!(bytes.len() > snowflake_ids_core::terms::MAX_TAG_BYTES),
+    }
+    let _ = format!("{:?}", Tag::new(bytes));
+}
+
+/// A list of hosts comes apart into no more options than it has elements.
+fn host_list(bytes: &[u8]) {
+    let text = text(bytes);
+    let (hosts, ports) = text.split_once('\n').unwrap_or((&text, ""));
+    let options = [("host", hosts), ("port", ports), ("user", "u")];
+    let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let each = hosts::each(&options);
+    assert!(!each.is_empty() && each.len() <= text.matches(',').count() + 1);
+    for one in &each {
+        let _ = hosts::name(one).map(|name| hosts::with_addresses(one, name, &["::1".to_owned()]));
+    }
+}
+
+/// A question that is understood is understood again, and any encoding can hold it.
+fn question(bytes: &[u8]) {
+    if let Ok(Some(question)) = Request::from_text(&text(bytes)) {
+        let said = question.to_text().expect("plain data");
+        assert!(said.is_ascii());
+        let again = Request::from_text(&said).expect("what was written").expect("of this version");
+        assert_eq!(again.to_text().expect("plain data"), said);
+    }
+}
+
+/// The same of an answer.
+fn answer(bytes: &[u8]) {
+    if let Ok(answer) = Answer::from_text(&text(bytes)) {
+        let said = answer.to_text().expect("plain data");
+        assert!(said.is_ascii());
+        assert_eq!(
+            Answer::from_text(&said).and_then(|again| again.to_text()).expect("what was written"),
+            said
+        );
+    }
+}
+
+/// A state that is taken for one is written and read again; and so is one whose checksum was made right.
+fn state(bytes: &[u8]) {
+    let read = |bytes: &[u8]| match State::from_text(bytes) {
+        Ok(state) => {
+            let said = state.to_text().expect("plain data");
+            assert_eq!(State::from_text(said.as_bytes()), Ok(state));
+        }
+        Err(distrust) => is_fit(&distrust),
+    };
+    read(bytes);
+    read(&sealed(bytes));
+}
+
+/// The bytes with the checksum that they ask for, so that what is behind it is fuzzed, too.
+pub fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let Err(distrust) = State::from_text(text.as_bytes()) else { return bytes.to_vec() };
+    let detail = distrust.detail().unwrap_or_default();
+    let numbers: Vec<_> =
+        detail.split(|letter: char| !letter.is_ascii_digit()).filter(|n| !n.is_empty()).collect();
+    match numbers[..] {
+        [found, right] if detail.starts_with("Its checksum is") => {
+            text.replacen(&format!("\"checksum\":{found}"), &format!("\"checksum\":{right}"), 1).into_bytes()
+        }
+        _ => text.into_bytes(),
+    }
+}
+
+/// What is left over is written and read again.
+fn leftovers(bytes: &[u8]) {
+    if let Ok(leftovers) = leftover::from_text(bytes) {
+        let said = leftover::to_text(leftovers.clone()).expect("plain data");
+        assert_eq!(leftover::from_text(said.as_bytes()), Ok(leftovers));
+    }
+}

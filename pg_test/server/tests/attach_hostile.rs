@@ -375,10 +375,10 @@ fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
         ("as_owner('hostile.loot'::regclass, 'reset role')", SqlState::INSUFFICIENT_PRIVILEGE),
         ("as_owner('hostile.loot'::regclass, 'commit')", SqlState::INVALID_PARAMETER_VALUE),
         ("as_owner('hostile.loot'::regclass, 'select ''x''')", SqlState::INVALID_PARAMETER_VALUE),
-        ("as_owner('hostile.loot'::regclass, repeat('x', 1000000))", SqlState::PROGRAM_LIMIT_EXCEEDED),
+        ("as_owner('hostile.loot'::regclass, repeat('x', 1000000))", SqlState::INVALID_PARAMETER_VALUE),
         (
             "create_sequence_for('hostile.loot'::regclass, repeat('x', 1073741800))",
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            SqlState::INVALID_PARAMETER_VALUE,
         ),
         ("as_owner(0, 'select 1')", SqlState::UNDEFINED_TABLE),
         ("create_sequence_for('hostile.loot'::regclass, 'select 1')", SqlState::INVALID_PARAMETER_VALUE),

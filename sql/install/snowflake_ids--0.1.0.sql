@@ -321,7 +321,131 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -332,6 +456,27 @@ CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -361,17 +506,6 @@ AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
 CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
 STRICT VOLATILE PARALLEL SAFE
@@ -380,64 +514,101 @@ AS 'MODULE_PATHNAME', 'timeline_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal."segment_check"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_check_wrapper';
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal."segment_changed"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_changed_wrapper';
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
+CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
+	"server" text /* Text < '_ > */
+) RETURNS TABLE (
+	"identity" TEXT,  /* String */
+	"timeline" INT  /* i32 */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
+CREATE  FUNCTION snowflake_ids_internal."registry_switch"(
+	"moves_lease" bool /* bool */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -453,11 +624,23 @@ AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
-CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
+CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
+AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -472,21 +655,19 @@ AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
-CREATE  FUNCTION snowflake_ids_internal."registry_switch"(
-	"moves_lease" bool /* bool */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
+CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
+AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
-CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -509,24 +690,11 @@ AS 'MODULE_PATHNAME', 'registry_health_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
-CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
-	"server" text /* Text < '_ > */
-) RETURNS TABLE (
-	"identity" TEXT,  /* String */
-	"timeline" INT  /* i32 */
-)
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -577,151 +745,6 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < TextAsIs > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < TextAsIs > */
-	"format" text DEFAULT NULL, /* Option < TextAsIs > */
-	"owner" text DEFAULT NULL /* Option < TextAsIs > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < TextAsIs > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < TextAsIs > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* i32 */
-	"worker_id" INT, /* i32 */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* String */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal."segment_privileges_changed"()
-	RETURNS TRIGGER
-	LANGUAGE c
-	AS 'MODULE_PATHNAME', 'segment_privileges_changed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   snowflake_ids::segment_alter
 --   snowflake_ids::segment_drop
@@ -752,6 +775,7 @@ COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
 /* <begin connected objects> */
 -- requires:
 --   snowflake_ids_internal::segment_check
+--   snowflake_ids_internal::segment_check_tag
 --   snowflake_ids_internal::segment_changed
 --   snowflake_ids_internal::segment_close
 --   snowflake_ids_internal::segment_issued
@@ -875,9 +899,9 @@ CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) 
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value IS NULL THEN
-        RAISE EXCEPTION '% must not be null', name USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION '% must not be null', left(name, 64) USING ERRCODE = 'invalid_parameter_value';
     ELSIF value NOT BETWEEN -9223372036854775808 AND 9223372036854775807 OR value <> trunc(value) THEN
-        RAISE EXCEPTION '% % is out of range', name, value USING
+        RAISE EXCEPTION '% % is out of range', left(name, 64), left(value::text, 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Ids are whole numbers that a bigint can hold, up to 9223372036854775807.';
     END IF;
@@ -889,11 +913,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF tag IS NULL THEN
-        RAISE EXCEPTION 'tag must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Ids belong to a tag.';
-    END IF;
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     RAISE EXCEPTION 'segment tag "%" does not exist', tag USING
         ERRCODE = 'undefined_object',
         DETAIL = 'There is no row for it in snowflake_ids.segment.',
@@ -934,6 +954,7 @@ CREATE FUNCTION snowflake_ids.segment_create(
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
@@ -967,6 +988,7 @@ CREATE FUNCTION snowflake_ids_internal.segment_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     UPDATE snowflake_ids.segment AS s
     SET step = coalesce(step, s.step),
@@ -992,6 +1014,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_drop(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
     IF NOT FOUND THEN
@@ -1012,6 +1035,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reserved bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
@@ -1277,8 +1301,51 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   registry_serve
+--   registry_take_over
 --   snowflake_ids_internal::registry_introduce
 --   snowflake_ids_internal::registry_hand_over
 --   snowflake_ids_internal::registry_seed
@@ -1471,12 +1538,16 @@ SELECT current_database() AS database, r.position, r.server,
 FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
 /* Whoever may call functions that ask where ids come from has to be able to look. */
-GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry, snowflake_ids.received,
-    snowflake_ids_internal.registry_reached TO PUBLIC;
+GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
+--   snowflake_ids_internal::lock_relation
+--   snowflake_ids_internal::as_owner
+--   snowflake_ids_internal::create_sequence_for
+--   snowflake_ids_internal::sequence_position
+--   snowflake_ids_internal::tag_of_default
 --   segments
 --   registries
 --   segment_nextval
@@ -1484,8 +1555,14 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry, snowflake
 -- Adoption: turning a column that a sequence, an identity or nobody fills into one with our default, and back.
 --
 -- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
--- default. The functions run with the caller's privileges; the table must be the caller's own. They read past
--- no row security: a policy that hides rows from them is an error, as with pg_dump.
+-- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
+--
+-- The table must be the caller's own, but code that comes with it (what an index computes, a check, a policy, whatever says
+-- of itself that it is immutable) is its owner's, and a superuser may be calling. So
+-- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
+--   have owners of their own;
+-- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs nobody's code;
+-- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, drop_sequence boolean DEFAULT true) RETURNS void
@@ -1498,8 +1575,7 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column");
     IF kind = 'segment' AND tag IS NULL THEN
-        SELECT n.nspname || '.' || c.relname INTO tag
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation;
+        tag := snowflake_ids_internal.default_tag(relation);
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag);
     highest := snowflake_ids_internal.highest_id(relation, "column");
@@ -1511,8 +1587,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", NOT drop_sequence);
-    -- Reaches partitions and children too: rows inserted into one directly get its own default.
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', relation, "column", expression);
+    PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
     IF drop_sequence THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
@@ -1539,7 +1614,7 @@ BEGIN
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
     IF kind = 'none' THEN
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, "column");
+        PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
@@ -1572,7 +1647,7 @@ BEGIN
             MESSAGE = 'relation, column, kind and drop_sequence must not be null';
     ELSIF kind NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', kind),
+            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are snowflake and segment.';
     ELSIF kind = 'snowflake' AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
@@ -1592,7 +1667,7 @@ BEGIN
             MESSAGE = 'relation, column and kind must not be null';
     ELSIF kind NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', kind),
+            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are sequence, identity and none.';
     END IF;
 END
@@ -1600,13 +1675,16 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
 
 -- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
--- for each other. From here to the commit nobody inserts between the largest id and the new default.
+-- for each other. From here to the commit nobody inserts between the largest id and the new default, and nobody makes a
+-- view of a table, gives it away, or puts another below it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    locked text;
+    locked regclass[] := '{}';
+    members regclass[];
+    member regclass;
 BEGIN
-    PERFORM snowflake_ids_internal.check_table(relation);
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
@@ -1614,19 +1692,27 @@ BEGIN
                 current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- A lock is taken by name, and the name may change hands while we wait for it.
+    -- Until there is none below that is not locked.
     LOOP
-        locked := relation::text;
-        EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', locked);
-        EXIT WHEN relation::text = locked;
+        members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
+        EXIT WHEN members <@ locked;
+        FOREACH member IN ARRAY members LOOP
+            CONTINUE WHEN member = ANY (locked);
+            PERFORM snowflake_ids_internal.check_table(member, 'r', 'p', 'f');
+            PERFORM snowflake_ids_internal.lock_relation(member);
+        END LOOP;
+        locked := locked || members;
     END LOOP;
+    -- While we waited for a lock all of it may have changed.
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
     'locks a table and all below it against reading and writing until the transaction ends';
 
--- A foreign table is refused: others may insert where it really is, and it can't be locked against them.
-CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass) RETURNS void
+-- A foreign table is refused, but as a partition: others may insert where it really is, and it can't be locked against them.
+CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     class pg_class;
@@ -1635,7 +1721,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_table USING
             MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF class.relkind NOT IN ('r', 'p') THEN
+    ELSIF class.relkind <> ALL (kinds) THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
             DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
@@ -1645,7 +1731,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_table IS 'fails unless this is a table of the caller''s';
+COMMENT ON FUNCTION snowflake_ids_internal.check_table IS
+    'fails unless this is a table of the caller''s, and of one of these kinds';
 
 CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1725,7 +1812,7 @@ CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURN
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
-        UNION ALL
+        UNION -- each once a level: there may be more ways down to a table than anybody can count
         SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
@@ -1791,7 +1878,7 @@ BEGIN
         s.seqincrement, s.seqmin, s.seqmax, s.seqstart, s.seqcache,
         CASE WHEN s.seqcycle THEN 'CYCLE' ELSE 'NO CYCLE' END)
     INTO options FROM pg_sequence s WHERE s.seqrelid = sequence;
-    EXECUTE format('SELECT last_value, is_called FROM %s', sequence) INTO last_value, is_called;
+    SELECT p.last_value, p.is_called INTO last_value, is_called FROM snowflake_ids_internal.sequence_position(sequence) p;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
@@ -1827,7 +1914,8 @@ DECLARE
     numbered bigint;
     tagged bigint;
 BEGIN
-    EXECUTE format('SELECT max(%I) FROM %s', attribute, relation) INTO stored;
+    SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
+    FROM snowflake_ids_internal.table_and_below(relation) b;
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
@@ -1851,8 +1939,8 @@ CREATE FUNCTION snowflake_ids_internal.generator_of(kind text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.oid::regproc::text
     FROM pg_extension e JOIN pg_proc p ON p.pronamespace = e.extnamespace
-    WHERE e.extname = 'snowflake_ids'
-        AND (p.proname, p.pronargs) = (kind || '_nextval', CASE kind WHEN 'segment' THEN 1 ELSE 0 END)
+    WHERE e.extname = 'snowflake_ids' AND p.proname = kind || '_nextval'
+        AND p.proargtypes = CASE kind WHEN 'segment' THEN '25' ELSE '' END::oidvector -- 25: text
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.generator_of IS
     'the function that gives ids of a kind, qualified with the extension''s schema';
@@ -1864,6 +1952,16 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.segment_default IS 'the default of a column attached to a tag';
 
+-- A name with a dot in it is quoted: else another table, of another schema, could have the same tag.
+CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN strpos(part, '.') = 0 THEN part ELSE quote_ident(part) END, '.' ORDER BY place)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
+    WHERE c.oid = relation
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table for which none is named';
+
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE kind WHEN 'segment' THEN snowflake_ids_internal.segment_default(g, tag) ELSE g || '()' END
@@ -1871,21 +1969,19 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
 
+-- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        WHEN starts_with(expression, snowflake_ids_internal.generator_of('segment') || '(') THEN 'segment' END
+        WHEN starts_with(expression, before) AND right(expression, length(behind)) = behind
+            -- One literal: quotes within it are doubled.
+            AND strpos(replace(substr(expression, length(before) + 1,
+                greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0
+        THEN 'segment' END
+    FROM (SELECT snowflake_ids_internal.generator_of('segment') || $q$('$q$ AS before, $q$'::text)$q$ AS behind) ours
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
-
--- Found by writing every tag's default: text that a user wrote is not taken apart. Null where the tag is gone.
-CREATE FUNCTION snowflake_ids_internal.tag_of_default(expression text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT s.tag FROM snowflake_ids_internal.registry_reached s, snowflake_ids_internal.generator_of('segment') g
-    WHERE snowflake_ids_internal.segment_default(g, s.tag) = expression
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.tag_of_default IS 'the tag that a default names';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1924,6 +2020,21 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.seed_tag IS 'makes a tag go on above an id, creating it where it is unknown';
 
+-- Of partitions and children too: rows inserted into one directly get its own default.
+CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+BEGIN
+    FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', member, attribute, change));
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.set_default IS
+    'changes a column''s default in a table and in those below it';
+
 -- An identity's sequence goes with it. To keep it is to make another of the same name and course.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1932,6 +2043,7 @@ DECLARE
     sequence regclass;
     sequence_name text;
     course record;
+    made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
         -- Looked up one by one: with a partitioned table's identity go those of its partitions.
@@ -1939,10 +2051,11 @@ BEGIN
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute);
+        PERFORM snowflake_ids_internal.as_owner(member,
+            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute));
         IF keep_sequence THEN
-            PERFORM snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
-            PERFORM setval(sequence_name, course.last_value, course.is_called);
+            made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
+            PERFORM snowflake_ids_internal.set_sequence(made, course.last_value, course.is_called);
         END IF;
     END LOOP;
 END
@@ -1950,19 +2063,20 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
     'turns identity columns of a table and of those below it into plain ones';
 
--- Belongs to the table's owner, as it must to be owned by a column, whoever is calling.
+-- Belongs to the table's owner from the beginning, as it must to be owned by a column, whoever is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
-RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    table_owner name := (SELECT pg_get_userbyid(c.relowner) FROM pg_class c WHERE c.oid = relation);
-BEGIN
-    EXECUTE format('CREATE SEQUENCE %s %s', sequence_name, options);
-    EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', sequence_name, table_owner);
-    EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name, relation, attribute);
-    RETURN sequence_name::regclass;
-END
+RETURNS regclass LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s OWNED BY %s.%I',
+        sequence_name, options, snowflake_ids_internal.qualified_name(relation), attribute))::regclass
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
+
+CREATE FUNCTION snowflake_ids_internal.set_sequence(sequence regclass, last_value bigint, is_called boolean) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.as_owner(sequence,
+        format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.set_sequence IS 'moves a sequence';
 
 CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1974,7 +2088,7 @@ BEGIN
         WHERE s.owner IS NOT NULL
     LOOP
         BEGIN
-            EXECUTE format('DROP SEQUENCE %s', owned);
+            PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
         EXCEPTION WHEN dependent_objects_still_exist THEN
             GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
             RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, as others use it', owned), DETAIL = users;
@@ -1995,8 +2109,8 @@ BEGIN
             snowflake_ids_internal.free_sequence_name(relation, attribute), '');
     END IF;
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT nextval(%L::regclass)',
-        relation, attribute, sequence);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute,
+        format('SET DEFAULT nextval(%L::regclass)', sequence::oid));
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_sequence IS
@@ -2015,18 +2129,23 @@ BEGIN
                 attribute, relation),
             HINT = format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', relation, attribute);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kept IS NULL THEN
         SELECT NULL AS options INTO course;
     ELSE
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
+    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
         '(' || course.options || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
-    IF kept IS NOT NULL THEN
-        PERFORM setval(sequence, course.last_value, course.is_called);
+    IF sequence IS NULL THEN
+        RAISE object_in_use USING
+            MESSAGE = format('the schema of relation "%s" was renamed meanwhile', relation),
+            HINT = 'Try again.';
+    ELSIF kept IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
     END IF;
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
     PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
@@ -2038,10 +2157,11 @@ COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column a
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    kept regclass := pg_get_serial_sequence(relation::text, attribute);
+    kept regclass := (SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
 BEGIN
     IF kept IS NOT NULL THEN
-        EXECUTE format('ALTER SEQUENCE %s AS bigint', kept);
+        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS bigint', kept));
     END IF;
     RETURN kept;
 END
@@ -2086,7 +2206,7 @@ BEGIN
     IF terms.seqincrement > 0 AND snowflake_ids_internal.highest_number(sequence) < highest THEN
         following := terms.seqstart
             + ceil((highest::numeric + 1 - terms.seqstart) / terms.seqincrement) * terms.seqincrement;
-        PERFORM setval(sequence, following::bigint, false);
+        PERFORM snowflake_ids_internal.set_sequence(sequence, following::bigint, false);
     END IF;
 END
 $$;
@@ -2171,6 +2291,14 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   attach_notices
 --   registries
@@ -2191,16 +2319,29 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.has_segment_privilege(text, text),
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.timeline(),
+    snowflake_ids_internal.segment_check_tag(text),
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;
 
-/* Administration in parts. What each takes stands here, and nowhere else. */
+/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
+   caller's rights, or with those of a table's owner who the caller could become. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT o.object, o.privileges
     FROM (VALUES
         ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
+        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach', 'EXECUTE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
+            FROM unnest(ARRAY['advance_sequence', 'as_owner', 'check_attach', 'check_column', 'check_detach',
+                'check_room_above', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'generator_of',
+                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
+                'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence',
+                'seed_tag', 'segment_default', 'sequence_course', 'sequence_position', 'sequences_of', 'set_default',
+                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
+                'tell_tables_without_identity', 'tell_tag_stays']) AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),

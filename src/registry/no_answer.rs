@@ -127,7 +127,7 @@ impl NoAnswer {
                  when it answers."
             }
             Self::NoServer(_) => {
-                "Create the foreign server, and a user mapping for the owner of the extension."
+                "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment."
             }
             Self::Stranger(Stranger::Another) => {
                 "Where that is meant: there, raise the tags above all ids in use with snowflake_ids.segment_raise; then \

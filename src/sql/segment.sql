@@ -13,7 +13,7 @@ CREATE TABLE snowflake_ids.segment (
     reset       text        CHECK (reset IN ('day', 'month', 'year')),
     time_zone   text        NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
     format      text,
-    period      date,
+    period      date        CHECK (period >= '1970-01-01' AND period < '9999-01-01'),
     timeline    integer DEFAULT snowflake_ids_internal.timeline(),
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
     version     bigint      NOT NULL DEFAULT (random() * 4503599627370496)::bigint

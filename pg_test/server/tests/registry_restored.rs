@@ -167,3 +167,30 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
     taken.extend(take_both(&mut clients, 100)?);
     ids::unique(taken)
 }
+
+/// What is wrong with one tag is told to whoever waits for another of the same registry.
+#[test]
+fn trouble_of_a_restricted_tag_names_it_to_nobody_else() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("secret", "step => 10, max_step => 10")?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    take(&mut client, "secret", 5)?;
+    take(&mut client, "t", 5)?;
+    client.batch_execute(
+        "create role app login; select snowflake_ids.segment_grant('secret', 'postgres', 'ALL')",
+    )?;
+    let mut registry = cluster.registry.connect("postgres")?;
+    registry.batch_execute("select snowflake_ids.segment_set('secret', 0, true)")?;
+    refuses(&mut client, "secret", &["segment_raise", "\"secret\""])?;
+    assert!(registry_status::<String>(&mut client, NAME, "error")?.contains("secret"));
+    // The tag that is waited for has trouble of its own.
+    registry.batch_execute("begin; select from snowflake_ids.segment where tag = 't' for update")?;
+    client.batch_execute("set role app")?;
+    wait_at_most(&mut client, Duration::from_millis(700))?;
+    let (_, error) = exhaust(&mut client, "t")?;
+    assert!(!said(&error).contains("secret"), "{}", said(&error));
+    let status: String = registry_status(&mut client, NAME, "coalesce(error, '')")?;
+    assert!(!status.is_empty() && !status.contains("secret"), "{status}");
+    Ok(registry.batch_execute("rollback")?)
+}

@@ -45,12 +45,15 @@ pub struct Entry {
     hint: Caption<32>,
 }
 
+/// What those are told to do about it who are not to know all.
+const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
+
 /// What is wrong with a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
     /// What it is.
     pub why: String,
-    /// The same for everybody, where not everybody is to know that: it may tell where the registry is.
+    /// The same for everybody, where not everybody is to know that: it may tell where the registry is, or name a tag.
     pub briefly: Option<String>,
     /// What to do about it.
     pub hint: String,
@@ -140,10 +143,19 @@ impl Entry {
         }
     }
 
-    /// Why it did not answer last, for the session's user: not everybody is to know where it is. Empty where it always did.
+    /// Why it did not answer last, for the session's user: not everybody is to know where it is, nor the names of tags.
+    /// Empty where it always did.
     pub fn error(&self) -> String {
-        let brief = self.private.load(Acquire) && !server::may_see_all_activity();
-        if brief { self.briefly.read().1 } else { self.error.read().1 }
+        if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
+    }
+
+    /// What to do about it, likewise.
+    fn shown_hint(&self) -> String {
+        if self.is_brief() { FOR_OTHERS.to_owned() } else { self.hint.read().1 }
+    }
+
+    fn is_brief(&self) -> bool {
+        self.private.load(Acquire) && !server::may_see_all_activity()
     }
 
     /// When it is asked again; None where it answers.
@@ -195,7 +207,7 @@ pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
 /// What is wrong with the registries of a database: their names, why, and what to do about it.
 pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     let each = (0..).map_while(|position| find(database, position));
-    each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.hint.read().1))).collect()
+    each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.shown_hint()))).collect()
 }
 
 /// The first registry of a database, if it uses any.

@@ -282,10 +282,14 @@ impl Errand<'_> {
     fn complain(&self, site: &Site, what: &str, hint: String) {
         self.job.slot.trouble.set(Trouble::Registry);
         let why = format!("its row of segment tag \"{}\" {what}", self.shown());
-        let complaint = Complaint::new(why, hint);
-        if entry(site).is_none_or(|entry| entry.complain(&complaint)) {
-            pgrx::warning!("registry \"{}\": {} {}", site.server, ended(complaint.why), complaint.hint);
+        // Whoever waits for another tag is told of it, too, and may have no right to know this one.
+        let briefly = Some("a row of a segment tag there must not be used".to_owned());
+        let complaint = Complaint { briefly, ..Complaint::new(why, hint) };
+        if let Some(entry) = entry(site) {
+            entry.complain(&complaint);
         }
+        let text = format!("registry \"{}\": {} {}", site.server, ended(complaint.why), complaint.hint);
+        say::once(PgLogLevel::WARNING, text);
     }
 
     /// What becomes of a tag that no registry gave ids of. Gives the pause before the next attempt.

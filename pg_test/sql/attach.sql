@@ -210,5 +210,15 @@ DROP TABLE invoices, orders, down, ahead, widened, plain, events, parent, child,
     "A table whose ""name"" has the most letters that a name can have",
     "A table whose ""name"" has the most letters that a name can h_seq";
 DROP SEQUENCE shared;
+-- However the session has names written.
+CREATE TABLE quoted (id bigint DEFAULT segment_nextval('quoted'));
+SELECT snowflake_ids.segment_create('quoted');
+SELECT count(segment_nextval('quoted')) FROM generate_series(1, 50);
+SET quote_all_identifiers = on;
+SELECT snowflake_ids.attach('quoted', 'id', 'segment', 'quoted anew');
+INSERT INTO quoted DEFAULT VALUES RETURNING id > 50 AS above;
+SELECT snowflake_ids.detach('quoted', 'id');
+RESET quote_all_identifiers;
+DROP TABLE quoted;
 DROP ROLE adopter;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment \g /dev/null

@@ -136,6 +136,24 @@ SELECT snowflake_ids.has_segment_privilege('renamed', 'USAGE') AS usage,
     snowflake_ids.has_segment_privilege('open', 'UPDATE') AS move;
 RESET ROLE;
 
+-- What is left of a role that was dropped goes with the next grant.
+CREATE ROLE shortlived;
+SELECT snowflake_ids.segment_grant('renamed', 'shortlived', 'USAGE');
+DROP ROLE shortlived;
+SELECT snowflake_ids.segment_grant('renamed', 'bob', 'SELECT');
+SELECT grantee, privileges FROM snowflake_ids.segment_privilege WHERE tag = 'renamed' ORDER BY 1;
+-- A new owner of the database manages its tags, and a former one does not any more.
+SELECT segment_nextval('renamed') > 0 AS takes;
+ALTER DATABASE regression OWNER TO carol;
+SET ROLE carol;
+SELECT segment_nextval('renamed') > 0 AS takes;
+RESET ROLE;
+\set former :USER
+ALTER DATABASE regression OWNER TO :former;
+SET ROLE carol;
+SELECT segment_nextval('renamed');
+RESET ROLE;
+
 -- Wrong arguments.
 SELECT snowflake_ids.segment_grant('nowhere', 'bob', 'USAGE');
 SELECT snowflake_ids.segment_grant('open', 'nobody', 'USAGE');
@@ -152,6 +170,8 @@ RESET ROLE;
 
 -- Administration in parts.
 SELECT snowflake_ids.administration_grant('tags', 'clerk');
+-- Parts bring what it takes where it was taken from everybody.
+REVOKE USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 CREATE SCHEMA clerks AUTHORIZATION clerk;
 CREATE TABLE clerks.others (id bigint);
 SET ROLE clerk;
@@ -173,6 +193,7 @@ SELECT snowflake_ids.administration_grant('state', 'clerk');
 SELECT count(*) FROM snowflake_ids.worker;
 RESET ROLE;
 SELECT snowflake_ids.administration_revoke('tags', 'clerk');
+GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 SELECT snowflake_ids.administration_grant('state', 'clerk');
 SET ROLE clerk;
 SELECT snowflake_ids.clock_accept();
@@ -189,6 +210,7 @@ RESET ROLE;
 SELECT snowflake_ids.administration_revoke('registry', 'clerk');
 SELECT snowflake_ids.administration_grant('everything', 'clerk');
 SELECT snowflake_ids.administration_grant('tags', 'public');
+SELECT snowflake_ids.administration_grant(NULL, 'clerk');
 -- What everybody may call in the end.
 SELECT p.oid::regprocedure AS function
 FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid

@@ -321,383 +321,6 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
-CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
-) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
-CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
-	"server" text /* Text < '_ > */
-) RETURNS TABLE (
-	"identity" TEXT,  /* String */
-	"timeline" INT  /* i32 */
-)
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
-CREATE  FUNCTION snowflake_ids_internal."registry_switch"(
-	"moves_lease" bool /* bool */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_give_up_lease
-CREATE  FUNCTION snowflake_ids_internal."registry_give_up_lease"(
-	"server" text, /* Text < '_ > */
-	"identity" text, /* Text < '_ > */
-	"timeline" INT /* i32 */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
-CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
-CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
 /* </end connected objects> */
 
@@ -745,6 +368,321 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_give_up_lease
+CREATE  FUNCTION snowflake_ids_internal."registry_give_up_lease"(
+	"server" text, /* Text < '_ > */
+	"identity" text, /* Text < '_ > */
+	"timeline" INT /* i32 */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
+CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
+CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
+CREATE  FUNCTION snowflake_ids_internal."registry_switch"(
+	"moves_lease" bool /* bool */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
+CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
+	"server" text /* Text < '_ > */
+) RETURNS TABLE (
+	"identity" TEXT,  /* String */
+	"timeline" INT  /* i32 */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   snowflake_ids::segment_alter
 --   snowflake_ids::segment_drop
@@ -770,6 +708,118 @@ COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
     'whether the current role has a privilege on a segment tag; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_forced
+CREATE  FUNCTION snowflake_ids_internal."segment_forced"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_forced_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -800,7 +850,7 @@ CREATE TABLE snowflake_ids.segment (
     reset       text        CHECK (reset IN ('day', 'month', 'year')),
     time_zone   text        NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
     format      text,
-    period      date,
+    period      date        CHECK (period >= '1970-01-01' AND period < '9999-01-01'),
     timeline    integer DEFAULT snowflake_ids_internal.timeline(),
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
     version     bigint      NOT NULL DEFAULT (random() * 4503599627370496)::bigint
@@ -834,7 +884,9 @@ CREATE TABLE snowflake_ids.segment_privilege (
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'who may do what with restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege', '');
+/* Not those of roles that were dropped: where they are restored, their numbers may be other roles'. */
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
+    'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
 CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_restricted
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
@@ -1132,6 +1184,9 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
+    -- What is left of roles that were dropped.
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag = segment_restrict.tag AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END
@@ -1161,7 +1216,7 @@ BEGIN
         RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Its owner is a role.',
-            HINT = format('To open it to everybody: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+            HINT = format('To have every role use it: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);
     PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
@@ -1178,7 +1233,7 @@ BEGIN
     IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
         RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
             DETAIL = 'From now on it takes privileges to use it.',
-            HINT = format('To open it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+            HINT = format('To have every role use it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
 END
@@ -1298,48 +1353,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release IS
     'gives a leased worker id up; holder_is_down says that its holder is gone for good';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1566,7 +1579,8 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, drop_sequence boolean DEFAULT true) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 DECLARE
     highest bigint;
     expression text;
@@ -1597,7 +1611,8 @@ COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval() or segment_nextval(tag), above all it has';
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 DECLARE
     expression text;
     highest bigint;
@@ -2291,14 +2306,6 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   attach_notices
 --   registries
@@ -2330,6 +2337,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT o.object, o.privileges
     FROM (VALUES
+        (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
         ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
@@ -2356,8 +2364,8 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
     WHERE o.of_part = administration_objects.part;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(part, 128) USING
+    IF part IS NULL OR part NOT IN ('tags', 'registry', 'state') THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'The parts are tags, registry and state.';
     END IF;
@@ -2377,7 +2385,13 @@ BEGIN
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
+        CONTINUE WHEN object_name LIKE 'SCHEMA %' AND starts_with(statement, 'REVOKE') AND (
+            SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.use_registry',
+                'snowflake_ids.state_reset']::regproc[]) AS f);
         EXECUTE format(statement, object_privileges, object_name, role);
     END LOOP;
 END

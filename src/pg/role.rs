@@ -50,12 +50,15 @@ type Action = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<Action>>> = PerProcess::new(Cell::new(None));
 
-/// Has `action` called whenever a role was changed or dropped, or memberships were granted or revoked.
+/// Has `action` called whenever a role was changed or dropped, memberships were granted or revoked, or a database has
+/// another owner.
 pub fn on_change(action: Action) {
     static ONCE: Once = Once::new();
     ON_CHANGE.set(Some(action));
     ONCE.call_once(|| {
-        for cache in [pg_sys::SysCacheIdentifier::AUTHOID, pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM] {
+        use pg_sys::SysCacheIdentifier::{AUTHMEMROLEMEM, AUTHOID, DATABASEOID};
+        // Who owns the database is a member of pg_database_owner.
+        for cache in [AUTHOID, AUTHMEMROLEMEM, DATABASEOID] {
             // SAFETY: registered once for the life of the process.
             unsafe {
                 pg_sys::CacheRegisterSyscacheCallback(

@@ -24,6 +24,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT o.object, o.privileges
     FROM (VALUES
+        (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
         ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
@@ -50,8 +51,8 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
     WHERE o.of_part = administration_objects.part;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(part, 128) USING
+    IF part IS NULL OR part NOT IN ('tags', 'registry', 'state') THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'The parts are tags, registry and state.';
     END IF;
@@ -71,7 +72,13 @@ BEGIN
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
+        CONTINUE WHEN object_name LIKE 'SCHEMA %' AND starts_with(statement, 'REVOKE') AND (
+            SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.use_registry',
+                'snowflake_ids.state_reset']::regproc[]) AS f);
         EXECUTE format(statement, object_privileges, object_name, role);
     END LOOP;
 END

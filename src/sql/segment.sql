@@ -47,7 +47,9 @@ CREATE TABLE snowflake_ids.segment_privilege (
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'who may do what with restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege', '');
+/* Not those of roles that were dropped: where they are restored, their numbers may be other roles'. */
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
+    'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
 CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_restricted
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
@@ -345,6 +347,9 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
+    -- What is left of roles that were dropped.
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag = segment_restrict.tag AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END
@@ -374,7 +379,7 @@ BEGIN
         RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Its owner is a role.',
-            HINT = format('To open it to everybody: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+            HINT = format('To have every role use it: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);
     PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
@@ -391,7 +396,7 @@ BEGIN
     IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
         RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
             DETAIL = 'From now on it takes privileges to use it.',
-            HINT = format('To open it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''ALL'').', tag);
+            HINT = format('To have every role use it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
 END

@@ -12,7 +12,8 @@
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, drop_sequence boolean DEFAULT true) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 DECLARE
     highest bigint;
     expression text;
@@ -43,7 +44,8 @@ COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval() or segment_nextval(tag), above all it has';
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 DECLARE
     expression text;
     highest bigint;

@@ -1,6 +1,6 @@
 //! Errors as Postgres reports them: the core's kinds get their SQLSTATEs here, and nowhere else.
 
-use crate::pg::text::legible;
+use crate::pg::encoding::legible;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};

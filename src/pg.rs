@@ -11,6 +11,7 @@ pub mod clock;
 pub mod cluster;
 pub mod condition;
 pub mod database;
+pub mod encoding;
 pub mod guc;
 pub mod libpq;
 pub mod lock;

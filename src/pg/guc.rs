@@ -1,6 +1,6 @@
 //! Settings with checks, and wrong values that stop a server from starting.
 
-use super::text::legible;
+use super::encoding::legible;
 use pgrx::guc::{GucEnum, GucValue};
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
 use pgrx::{

@@ -1,4 +1,4 @@
-//! Text in any encoding: as arguments, and as results.
+//! Text arguments, in any encoding.
 //!
 //! pgrx's `&str` panics where a database is not in UTF-8 and a user types an accent. All text that this
 //! extension understands is ASCII; what isn't UTF-8 is read with a replacement character, and refused as any
@@ -11,65 +11,11 @@ use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
-use pgrx::{FromDatum, IntoDatum, PgTryBuilder, pg_sys, varlena};
+use pgrx::{FromDatum, IntoDatum, pg_sys, varlena};
 use snowflake_ids_core::length::{self, MAX_TEXT_BYTES, TooLong};
 use std::borrow::Cow;
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::CString;
 use std::marker::PhantomData;
-
-/// A text that is right in this database: where that is not in UTF-8, letters that are not ASCII become question marks.
-pub fn legible(text: &str) -> String {
-    // SAFETY: looks at a variable of this process.
-    let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
-    text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
-}
-
-/// A text of this database, as UTF-8; None where it is none, which a database without an encoding does not know. Only
-/// within a transaction.
-pub fn to_utf8(bytes: &[u8]) -> Option<String> {
-    if is_passed_on() {
-        return String::from_utf8(bytes.to_vec()).ok();
-    }
-    // SAFETY: the bytes are the caller's; what comes back is a C string of the server's, or the bytes themselves.
-    let converted = unsafe {
-        let (text, length) = (bytes.as_ptr().cast(), c_int::try_from(bytes.len()).unwrap_or(c_int::MAX));
-        let converted = pg_sys::pg_server_to_any(text, length, UTF8);
-        if converted.cast_const() == text { bytes } else { CStr::from_ptr(converted).to_bytes() }
-    };
-    String::from_utf8(converted.to_vec()).ok()
-}
-
-/// The same, back; None where it has letters that this database's encoding does not have.
-pub fn from_utf8(text: &str) -> Option<Vec<u8>> {
-    if is_passed_on() {
-        return Some(text.as_bytes().to_vec());
-    }
-    // Nothing is held where this fails, so that its error can be let go.
-    PgTryBuilder::new(|| Some(converted(text))).catch_others(|_| None).execute()
-}
-
-fn converted(text: &str) -> Vec<u8> {
-    let length = c_int::try_from(text.len()).unwrap_or(c_int::MAX);
-    // SAFETY: as above.
-    unsafe {
-        let bytes = text.as_ptr().cast();
-        let converted = pg_sys::pg_any_to_server(bytes, length, UTF8);
-        if converted.cast_const() == bytes {
-            text.as_bytes().to_vec()
-        } else {
-            CStr::from_ptr(converted).to_bytes().to_vec()
-        }
-    }
-}
-
-/// Whether texts of this database are UTF-8, or bytes that nobody converts.
-fn is_passed_on() -> bool {
-    // SAFETY: looks at a variable of this process.
-    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
-    encoding == UTF8 || encoding == pg_sys::pg_enc::PG_SQL_ASCII.cast_signed()
-}
-
-const UTF8: c_int = pg_sys::pg_enc::PG_UTF8.cast_signed();
 
 /// A text argument, not yet read.
 pub struct Text<'a> {

@@ -3,7 +3,7 @@
 use super::asking::{Checked, ask_site, garbled, here, unfit_row};
 use super::call::Caller;
 use crate::pg::catalog::Source;
-use crate::pg::text::to_utf8;
+use crate::pg::encoding::to_utf8;
 use crate::segment::place;
 use crate::store::registry::{self as store, Site};
 use serde::Deserialize;

@@ -3,8 +3,8 @@
 use crate::error::sentence;
 use crate::pg::catalog::Source;
 use crate::pg::cluster;
+use crate::pg::encoding::from_utf8;
 use crate::pg::tag;
-use crate::pg::text::from_utf8;
 use crate::segment::place;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Create, Patience};

@@ -2,10 +2,10 @@
 
 use super::slot::{Trouble, micros};
 use crate::error::{self, Unready, ended, explained};
+use crate::pg::encoding::legible;
 use crate::pg::server;
 use crate::pg::shmem::registries;
 use crate::pg::tag::TagText;
-use crate::pg::text::legible;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, function_name};

@@ -1,9 +1,9 @@
 //! What this session knows of tags: where their buffers are, and which ids it got.
 
-use super::privilege::Permit;
 use super::slot::Slot;
 use crate::pg::process::PerProcess;
 use crate::pg::role;
+use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::segment::{Miss, Taken};
@@ -25,6 +25,15 @@ pub struct Held {
     format: RefCell<Option<(u64, Format)>>,
     /// How often something had been forgotten of all tags when this was made.
     forgotten: u64,
+}
+
+/// Who may do something with a tag, as far as a session found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// Every role: there is nothing to compare.
+    Anyone,
+    /// This role.
+    Role(Oid),
 }
 
 /// No role has this oid.

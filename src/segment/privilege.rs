@@ -4,7 +4,7 @@
 //! tables, a role or a membership has changed.
 
 use super::failure::TagFailure;
-use super::held;
+use super::held::{self, Permit};
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::rows::Row;
 use crate::pg::tag::TagText;
@@ -13,15 +13,6 @@ use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
 use std::ffi::CStr;
-
-/// Who may do something with a tag, as far as a session found out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permit {
-    /// Every role: there is nothing to compare.
-    Anyone,
-    /// This role.
-    Role(Oid),
-}
 
 /// Fails unless the current role may take ids of a tag; gives what need not be asked again.
 pub fn to_take(tag: &Tag) -> Result<Permit, TagFailure> {

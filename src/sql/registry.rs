@@ -124,10 +124,11 @@ fn is_no_registry(server: &str) -> ErrorReport {
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::error::bad_argument;
+    use crate::pg::encoding::{legible, to_utf8};
     use crate::pg::server;
     use crate::pg::shmem::registries;
     use crate::pg::tag::{self, TagArg};
-    use crate::pg::text::{Text, legible, to_utf8};
+    use crate::pg::text::Text;
     use crate::registry::{handover, join};
     use crate::segment::failure::TagFailure;
     use crate::segment::own;

@@ -3,9 +3,9 @@
 
 use super::segment::terms_of;
 use crate::pg::cluster;
+use crate::pg::encoding::from_utf8;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
-use crate::pg::text::from_utf8;
 use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use serde::Deserialize;

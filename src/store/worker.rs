@@ -2,8 +2,8 @@
 //! seen: two who want the same id never both get it.
 
 use crate::error::raise;
+use crate::pg::encoding::legible;
 use crate::pg::statement::Statement;
-use crate::pg::text::legible;
 use crate::sql::time::{from_sql, to_sql};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};

@@ -1,10 +1,10 @@
 //! Asking for a worker id on lease.
 
+use crate::pg::encoding::legible;
 use crate::pg::server;
 use crate::pg::shmem::generator::Shared;
 use crate::pg::shmem::leases::{Leases, leases};
 use crate::pg::shmem::segments::segments;
-use crate::pg::text::legible;
 use crate::pg::wait::Event;
 use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -31,6 +31,7 @@ pub extern "C-unwind" fn _PG_init() {
     settings::define();
     let config = settings::checked().unwrap_or_else(|report| error::raise(*report));
     pg::shmem::request(config);
+    pg::database::watch_creation(worker::forget_database);
     pg::worker::register_supervisor();
 }
 

@@ -13,9 +13,11 @@ pub mod say;
 pub mod supervisor;
 
 use crate::pg::clock::uptime;
+use crate::pg::shmem::registries;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
 use crate::pg::worker;
+use crate::segment::place;
 use crate::segment::slot::Trouble;
 use std::time::Duration;
 
@@ -33,6 +35,13 @@ pub fn call_supervisor() {
     if let Some(segments) = segments() {
         segments.supervisor.wake();
     }
+}
+
+/// Forgets what is in memory of a database of this oid, which is about to be created: all of it belongs to one that was
+/// dropped. Nobody is connected to either. Where the creation fails, what was reserved for the former is a gap.
+pub fn forget_database(database: u32) {
+    place::leave_all(database, None);
+    registries::forget(database);
 }
 
 /// How long a worker stays in a database without work.

@@ -1,8 +1,46 @@
 //! What databases there are.
 
 use super::worker;
-use pgrx::pg_sys;
-use std::ffi::CStr;
+use pgrx::{pg_guard, pg_sys};
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::OnceLock;
+
+static CREATED: OnceLock<fn(u32)> = OnceLock::new();
+static mut PREVIOUS: pg_sys::object_access_hook_type = None;
+
+/// Has this called with the oid of each database that is about to be created, before anybody can connect to it. It runs
+/// in the session of whoever creates it, must not fail, and is called even if the creation fails later. Only while the
+/// server loads libraries.
+pub fn watch_creation(created: fn(u32)) {
+    CREATED.get_or_init(|| created);
+    // SAFETY: hooks are chained in the postmaster, which is single-threaded.
+    unsafe {
+        PREVIOUS = pg_sys::object_access_hook;
+        pg_sys::object_access_hook = Some(on_access);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    part: c_int,
+    argument: *mut c_void,
+) {
+    // SAFETY: the hook that was set before ours is called once, as the server would have.
+    unsafe {
+        if let Some(previous) = PREVIOUS {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| previous(access, class, object, part, argument));
+        }
+    }
+    if access == pg_sys::ObjectAccessType::OAT_POST_CREATE
+        && class == pg_sys::DatabaseRelationId
+        && let Some(created) = CREATED.get()
+    {
+        created(object.to_u32());
+    }
+}
 
 /// Whether there is a database of this oid. Only within a transaction.
 pub fn exists(database: u32) -> bool {

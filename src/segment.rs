@@ -8,6 +8,7 @@
 //! | [`place`] | who has which slot |
 //! | [`known`] | whether a tag exists, as far as a session can tell |
 //! | [`visit`] | waiting at the slot of a tag that nobody has found yet |
+//! | [`patience`] | for how long a call may wait |
 //! | [`own`] | tags that this transaction has changed |
 //! | [`privilege`] | who may do what with one |
 
@@ -15,6 +16,7 @@ pub mod failure;
 pub mod held;
 mod known;
 pub mod own;
+mod patience;
 pub mod place;
 pub mod privilege;
 pub mod slot;
@@ -22,7 +24,7 @@ mod visit;
 
 use crate::error::Unready;
 use crate::pg::catalog::{self, Source};
-use crate::pg::clock::{SystemClock, uptime};
+use crate::pg::clock::SystemClock;
 use crate::pg::server;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::tag::{self, TagText};
@@ -31,16 +33,16 @@ use crate::settings;
 use crate::worker;
 use failure::TagFailure;
 use held::Held;
-use slot::Slot;
+use patience::Patience;
+use pgrx::check_for_interrupts;
+use slot::{Slot, Trouble};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::Action;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
 use snowflake_ids_core::terms::Exhausted;
-use std::cell::OnceCell;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 use visit::Visit;
 
 /// The next id of a tag where nothing stands in its way; None where [`next`] has more to do. Calls nothing of the
@@ -63,21 +65,23 @@ fn take_at_once(held: &Held) -> Result<(&'static Slot, Taken), Miss> {
 /// The next id of a tag.
 pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, TagFailure> {
     let (tag, segments) = ready(function, bytes)?;
-    privilege::to_take(&tag)?;
-    match take_own(segments, &tag)? {
+    let patience = Patience::new();
+    privilege::to_take(&tag, &patience)?;
+    match take_own(segments, &tag, &patience)? {
         Some((taken, _)) => Ok(taken.range.first),
-        None => take(segments, &tag).map(|(_, taken)| taken.range.first),
+        None => take(segments, &tag, &patience).map(|(_, taken)| taken.range.first),
     }
 }
 
 /// The next number of a tag, in the tag's format.
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFailure> {
     let (tag, segments) = ready(function, bytes)?;
-    privilege::to_take(&tag)?;
-    if let Some((taken, row)) = take_own(segments, &tag)? {
+    let patience = Patience::new();
+    privilege::to_take(&tag, &patience)?;
+    if let Some((taken, row)) = take_own(segments, &tag, &patience)? {
         return Ok(held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first));
     }
-    let (slot, taken) = take(segments, &tag)?;
+    let (slot, taken) = take(segments, &tag, &patience)?;
     Ok(held::hold(&tag).write(slot, taken.day, taken.range.first))
 }
 
@@ -99,11 +103,15 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
 
 /// Takes an id of a tag that the transaction has changed. None for other tags, and while there are ids in the buffers
 /// that the change does not concern.
-fn take_own(segments: &'static Segments, tag: &Tag) -> Result<Option<(Taken, Row)>, TagFailure> {
+fn take_own(
+    segments: &'static Segments,
+    tag: &Tag,
+    patience: &Patience,
+) -> Result<Option<(Taken, Row)>, TagFailure> {
     if own::leaves_buffers(tag) {
         let held = held::hold(tag);
         if held.place().is_none() {
-            find_place(segments, held, tag, &Patience::new())?;
+            find_place(segments, held, tag, patience)?;
         }
         if held.has_ids() {
             return Ok(None);
@@ -117,13 +125,17 @@ fn take_own(segments: &'static Segments, tag: &Tag) -> Result<Option<(Taken, Row
 }
 
 /// Takes an id out of the buffers, and waits for one if there is none.
-fn take(segments: &'static Segments, tag: &Tag) -> Result<(&'static Slot, Taken), TagFailure> {
+fn take(
+    segments: &'static Segments,
+    tag: &Tag,
+    patience: &Patience,
+) -> Result<(&'static Slot, Taken), TagFailure> {
     if let Some(held) = held::find(tag.as_bytes()) {
-        return take_with(segments, held, tag);
+        return take_with(segments, held, tag, patience);
     }
     // Kept only if the tag is found: else each name that somebody tries would stay in memory.
     let held = Held::new(tag);
-    let found = take_with(segments, &held, tag)?;
+    let found = take_with(segments, &held, tag, patience)?;
     held::keep(held);
     Ok(found)
 }
@@ -132,16 +144,16 @@ fn take_with(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
+    patience: &Patience,
 ) -> Result<(&'static Slot, Taken), TagFailure> {
-    let patience = Patience::new();
     loop {
         // Again each time, for while a place is looked for, the server may have told of a change.
-        held.set_permit(privilege::to_take(tag)?);
+        held.set_permit(privilege::to_take(tag, patience)?);
         match take_at_once(held) {
             Ok(found) => return Ok(found),
-            Err(Miss::Gone) => find_place(segments, held, tag, &patience)?,
+            Err(Miss::Gone) => find_place(segments, held, tag, patience)?,
             Err(Miss::Dry | Miss::Over) => {
-                if let Some(found) = wait(held, tag, &patience)? {
+                if let Some(found) = wait(held, tag, patience)? {
                     return Ok(found);
                 }
             }
@@ -149,32 +161,23 @@ fn take_with(
     }
 }
 
-/// For how long a call may wait in all, from the moment on in which it first has to.
-struct Patience {
-    limit: Duration,
-    began: OnceCell<Duration>,
-}
-
-impl Patience {
-    fn new() -> Self {
-        Self { limit: settings::segment_wait_timeout(), began: OnceCell::new() }
-    }
-
-    fn waited(&self) -> Duration {
-        uptime().saturating_sub(*self.began.get_or_init(uptime))
-    }
-
-    fn left(&self) -> Duration {
-        self.limit.saturating_sub(self.waited())
-    }
-}
-
+/// Finds the tag's place, or gives it one. It may be taken away before there is an id in it, and so again and again: not
+/// beyond the time that a call may wait.
 fn find_place(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
     patience: &Patience,
 ) -> Result<(), TagFailure> {
+    if patience.has_begun() {
+        check_for_interrupts!();
+        if patience.is_over() {
+            return Err(no_refill(tag, patience, worker::trouble()));
+        }
+        // What was taken away may have been another table's: the one that this session knew was dropped. A statement
+        // that began before is not told otherwise.
+        catalog::take_in_changes();
+    }
     catalog::on_change(held::forget_places);
     let source = Source::find().ok_or(TagFailure::NoTable)?;
     let creates = settings::segment_auto_create();
@@ -197,7 +200,6 @@ fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static 
     if own::is_quiet() {
         return Err(TagFailure::Within(TagText(*tag).shown()));
     }
-    let limit = patience.limit;
     // Buffers that were never filled, or were taken away, say nothing of its appetite.
     slot.waits.begin(slot.segment.shelves().current.is_some());
     slot.create.fetch_or(settings::segment_auto_create(), Relaxed);
@@ -230,10 +232,14 @@ fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static 
         slot.waits.end(patience.waited());
     }
     let trouble = slot.trouble.get().or_else(worker::trouble);
-    let found =
-        found.unwrap_or_else(|| Err(TagFailure::NoRefill { tag: TagText(*tag).shown(), limit, trouble }));
+    let found = found.unwrap_or_else(|| Err(no_refill(tag, patience, trouble)));
     if let (Err(TagFailure::Unknown(_)), Some(source)) = (&found, Source::find()) {
         place::leave_unused(source, tag);
     }
     found
+}
+
+#[cold]
+fn no_refill(tag: &Tag, patience: &Patience, trouble: Option<Trouble>) -> TagFailure {
+    TagFailure::NoRefill { tag: TagText(*tag).shown(), limit: patience.limit(), trouble }
 }

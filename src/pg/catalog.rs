@@ -106,6 +106,12 @@ pub fn is_superuser(role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::superuser_arg(role) }
 }
 
+/// Takes in what other transactions have changed since the statement began. Only within a transaction.
+pub fn take_in_changes() {
+    // SAFETY: as above; the server does so itself at each new lock.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
+}
+
 /// Has `action` called whenever the table was changed or dropped.
 pub fn on_change(action: Action) {
     ON_CHANGE.set(Some(action));

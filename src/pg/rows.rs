@@ -4,27 +4,46 @@
 use super::catalog::Source;
 use super::tag::TagText;
 use super::text::bytes_of;
-use pgrx::{FromDatum, IntoDatum, pg_sys};
+use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::ffi::CStr;
+use std::time::Duration;
 
 /// Whether a table has a row in which these columns, which its primary key begins with or is, say this. None where that
 /// can't be found out without waiting: the table is locked against readers, or has no such key. Only within a
 /// transaction, of which it sees more than that does: all that is committed by now.
 pub fn has(table: Source, columns: &[(&CStr, TagText)]) -> Option<bool> {
     let mut found = false;
-    look(table, Wait::No, columns, |_| found = true).map(|()| found)
+    look(table, Wait::No, columns, |_| found = true).ok().map(|()| found)
 }
 
 /// What a column of text says in all rows; None as above.
 pub fn texts(table: Source, column: &CStr) -> Option<Vec<TagText>> {
     let mut texts = Vec::new();
-    look(table, Wait::No, &[], |row| texts.extend(row.tag(column))).map(|()| texts)
+    look(table, Wait::No, &[], |row| texts.extend(row.tag(column))).ok().map(|()| texts)
+}
+
+/// Why a table was not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// There is no such table, or it has no such key.
+    NoTable,
+    /// It was locked for longer than it was to be waited for. The transaction can only be rolled back now.
+    Locked,
 }
 
 /// Calls `each` with every row of a table whose column `tag`, which its primary key begins with or is, says this. Waits
-/// where the table is locked. None where there is no such table or key. Only within a transaction, as above.
-pub fn of_tag(table: Source, tag: &TagText, each: impl FnMut(&Row<'_>)) -> Option<()> {
-    look(table, Wait::Yes, &[(c"tag", *tag)], each)
+/// where the table is locked: for so long, or, where no time is given, for as long as any statement does. Only within a
+/// transaction, as above.
+///
+/// # Errors
+/// [`Unseen`].
+pub fn of_tag(
+    table: Source,
+    tag: &TagText,
+    limit: Option<Duration>,
+    each: impl FnMut(&Row<'_>),
+) -> Result<(), Unseen> {
+    look(table, Wait::Yes(limit), &[(c"tag", *tag)], each)
 }
 
 /// A row that is looked at.
@@ -64,7 +83,12 @@ impl Row<'_> {
     }
 }
 
-fn look(table: Source, wait: Wait, columns: &[(&CStr, TagText)], each: impl FnMut(&Row<'_>)) -> Option<()> {
+fn look(
+    table: Source,
+    wait: Wait,
+    columns: &[(&CStr, TagText)],
+    each: impl FnMut(&Row<'_>),
+) -> Result<(), Unseen> {
     let table = Table::open(table, wait)?;
     let found = table.look(wait, columns, each);
     table.close();
@@ -75,7 +99,8 @@ fn look(table: Source, wait: Wait, columns: &[(&CStr, TagText)], each: impl FnMu
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     No,
-    Yes,
+    /// As long as this, if it is bounded.
+    Yes(Option<Duration>),
 }
 
 /// A lock for reading. After an error the end of the transaction, or subtransaction, releases it.
@@ -84,18 +109,20 @@ struct Lock(pg_sys::Oid);
 const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock.cast_signed();
 
 impl Lock {
-    fn take(relation: pg_sys::Oid, wait: Wait) -> Option<Self> {
+    fn take(relation: pg_sys::Oid, wait: Wait) -> Result<Self, Unseen> {
         // SAFETY: within a transaction; the lock is of a number, whatever that is.
-        let taken = unsafe {
-            match wait {
-                Wait::No => pg_sys::ConditionalLockRelationOid(relation, MODE),
-                Wait::Yes => {
-                    pg_sys::LockRelationOid(relation, MODE);
-                    true
-                }
+        let at_once = || unsafe { pg_sys::ConditionalLockRelationOid(relation, MODE) };
+        // SAFETY: as above.
+        let in_the_end = || unsafe { pg_sys::LockRelationOid(relation, MODE) };
+        let taken = match wait {
+            Wait::No => at_once(),
+            Wait::Yes(None) => {
+                in_the_end();
+                true
             }
+            Wait::Yes(Some(limit)) => at_once() || within(limit, in_the_end),
         };
-        taken.then_some(Self(relation))
+        if taken { Ok(Self(relation)) } else { Err(Unseen::Locked) }
     }
 
     fn release(self) {
@@ -104,21 +131,42 @@ impl Lock {
     }
 }
 
+/// Waits for a lock no longer than this; whether it was to be had. The user's own `lock_timeout` holds where it is shorter.
+fn within(limit: Duration, wait: impl Fn() + std::panic::UnwindSafe + std::panic::RefUnwindSafe) -> bool {
+    let ours = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);
+    // SAFETY: a plain variable of this process, which the server reads when it begins to wait.
+    let theirs = unsafe { pg_sys::LockTimeout };
+    // SAFETY: as above.
+    let set = |timeout| unsafe { pg_sys::LockTimeout = timeout };
+    if theirs > 0 && theirs <= ours {
+        wait();
+        return true;
+    }
+    set(ours);
+    PgTryBuilder::new(|| {
+        wait();
+        true
+    })
+    .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, |_| false)
+    .finally(move || set(theirs))
+    .execute()
+}
+
 struct Table {
     relation: pg_sys::Relation,
     lock: Lock,
 }
 
 impl Table {
-    fn open(table: Source, wait: Wait) -> Option<Self> {
+    fn open(table: Source, wait: Wait) -> Result<Self, Unseen> {
         let lock = Lock::take(table.oid(), wait)?;
         // SAFETY: the lock is there already; null where the table is not.
         let relation = unsafe { pg_sys::try_relation_open(table.oid(), pg_sys::NoLock.cast_signed()) };
         if relation.is_null() {
             lock.release();
-            return None;
+            return Err(Unseen::NoTable);
         }
-        Some(Self { relation, lock })
+        Ok(Self { relation, lock })
     }
 
     fn close(self) {
@@ -128,17 +176,23 @@ impl Table {
     }
 
     /// Looks at the rows that these columns fit, by the primary key; at all rows where there are none.
-    fn look(&self, wait: Wait, columns: &[(&CStr, TagText)], each: impl FnMut(&Row<'_>)) -> Option<()> {
+    fn look(
+        &self,
+        wait: Wait,
+        columns: &[(&CStr, TagText)],
+        each: impl FnMut(&Row<'_>),
+    ) -> Result<(), Unseen> {
         if columns.is_empty() {
             self.scan(pg_sys::InvalidOid, Vec::new(), each);
-            return Some(());
+            return Ok(());
         }
-        let index = self.primary_key()?;
-        let keys = columns.iter().map(|(name, text)| self.key(name, text)).collect::<Option<Vec<_>>>()?;
+        let index = self.primary_key().ok_or(Unseen::NoTable)?;
+        let keys = columns.iter().map(|(name, text)| self.key(name, text)).collect::<Option<Vec<_>>>();
+        let keys = keys.ok_or(Unseen::NoTable)?;
         let lock = Lock::take(index, wait)?;
         self.scan(index, keys, each);
         lock.release();
-        Some(())
+        Ok(())
     }
 
     /// The index of the primary key.

@@ -65,6 +65,13 @@ pub enum TagFailure {
         /// What is known to stand in the way.
         trouble: Option<Trouble>,
     },
+    /// Who may take ids did not become known in time.
+    RightsLocked {
+        /// The tag.
+        tag: String,
+        /// The time that the call may wait.
+        limit: Duration,
+    },
     /// SPI failed without an SQL error.
     Spi(SpiError),
 }
@@ -144,6 +151,7 @@ impl From<TagFailure> for ErrorReport {
                 "Give CREATE EXTENSION snowflake_ids.".to_owned(),
             ),
             TagFailure::NoRefill { tag, limit, trouble } => no_refill(&tag, limit, trouble),
+            TagFailure::RightsLocked { tag, limit } => rights_locked(&tag, limit),
             TagFailure::Spi(error) => error::spi(&error),
         }
     }
@@ -224,6 +232,21 @@ fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorRepor
                 .to_owned(),
         ),
     };
+    too_late(tag, limit, detail, hint)
+}
+
+fn rights_locked(tag: &str, limit: Duration) -> ErrorReport {
+    too_late(
+        tag,
+        limit,
+        "A transaction has the tables of rights on tags locked, as DROP EXTENSION does until it commits.".to_owned(),
+        "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock' AND \
+         relation IN (SELECT oid FROM pg_class WHERE relname IN ('segment_restricted', 'segment_privilege'))."
+            .to_owned(),
+    )
+}
+
+fn too_late(tag: &str, limit: Duration, detail: String, hint: String) -> ErrorReport {
     let message = format!("no ids for segment tag \"{tag}\" within {}", human(micros(limit)));
     report(Code::ERRCODE_INSUFFICIENT_RESOURCES, message, detail, hint)
 }

@@ -5,39 +5,58 @@
 
 use super::failure::TagFailure;
 use super::held::{self, Permit};
+use super::patience::Patience;
 use crate::pg::catalog::{Source, is_superuser};
-use crate::pg::rows::Row;
+use crate::pg::rows::{Row, Unseen};
 use crate::pg::tag::TagText;
 use crate::pg::{role, rows};
 use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
 use std::ffi::CStr;
+use std::time::Duration;
 
-/// Fails unless the current role may take ids of a tag; gives what need not be asked again.
-pub fn to_take(tag: &Tag) -> Result<Permit, TagFailure> {
-    held::find(tag.as_bytes()).and_then(held::Held::permit).map_or_else(|| check(tag, Action::Take), Ok)
+/// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
+/// be asked again.
+pub fn to_take(tag: &Tag, patience: &Patience) -> Result<Permit, TagFailure> {
+    let known = held::find(tag.as_bytes()).and_then(held::Held::permit);
+    known.map_or_else(|| check_in_time(tag, Action::Take, Some(patience)), Ok)
 }
 
 /// Fails unless the current role may do this with a tag.
 pub fn check(tag: &Tag, action: Action) -> Result<Permit, TagFailure> {
+    check_in_time(tag, action, None)
+}
+
+fn check_in_time(tag: &Tag, action: Action, patience: Option<&Patience>) -> Result<Permit, TagFailure> {
     role::on_change(held::forget_permits);
     let role = role::current();
-    permit(tag, action, role).ok_or_else(|| TagFailure::denied(tag, action, role))
+    match permit(tag, action, role, patience) {
+        Ok(permit) => permit.ok_or_else(|| TagFailure::denied(tag, action, role)),
+        Err(Locked(limit)) => Err(TagFailure::RightsLocked { tag: TagText(*tag).shown(), limit }),
+    }
 }
 
 /// Whether the current role may do this with a tag.
 pub fn allows(tag: &Tag, action: Action) -> bool {
-    permit(tag, action, role::current()).is_some()
+    matches!(permit(tag, action, role::current(), None), Ok(Some(_)))
 }
 
-fn permit(tag: &Tag, action: Action, role: Oid) -> Option<Permit> {
-    let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag);
+/// A table of rights was locked all the time that a call may wait.
+struct Locked(Duration);
+
+fn permit(
+    tag: &Tag,
+    action: Action,
+    role: Oid,
+    patience: Option<&Patience>,
+) -> Result<Option<Permit>, Locked> {
+    let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, patience)?;
     if open {
-        return Some(Permit::Anyone);
+        return Ok(Some(Permit::Anyone));
     }
-    let allowed = administers(role) || granted(tag, role).allow(action);
-    allowed.then_some(Permit::Role(role))
+    let allowed = administers(role) || granted(tag, role, patience)?.allow(action);
+    Ok(allowed.then_some(Permit::Role(role)))
 }
 
 /// Whether a role manages all tags of this database: superusers, and whoever may write to the table of tags.
@@ -46,29 +65,49 @@ pub fn administers(role: Oid) -> bool {
 }
 
 /// So is what can't be looked up.
-fn is_restricted(tag: &Tag) -> bool {
+fn is_restricted(tag: &Tag, patience: Option<&Patience>) -> Result<bool, Locked> {
     let mut found = false;
-    each_row(c"segment_restricted", tag, |_| found = true).is_none() || found
+    let looked = each_row(c"segment_restricted", tag, patience, |_| found = true)?;
+    Ok(looked.is_none() || found)
 }
 
 /// What a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
-fn granted(tag: &Tag, role: Oid) -> Privileges {
+fn granted(tag: &Tag, role: Oid, patience: Option<&Patience>) -> Result<Privileges, Locked> {
     let mut grants = Vec::new();
-    each_row(c"segment_privilege", tag, |row| grants.push((row.oid(c"grantee"), row.text(c"privileges"))));
+    let note = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
+    each_row(c"segment_privilege", tag, patience, note)?;
     let theirs = grants.into_iter().filter_map(|(grantee, list)| {
         let grantee = grantee?;
         let has = grantee == InvalidOid || role::has_rights_of(role, grantee);
         list.filter(|_| has).map(|list| Privileges::stored(&list))
     });
-    theirs.fold(Privileges::NONE, Privileges::with)
+    Ok(theirs.fold(Privileges::NONE, Privileges::with))
 }
 
 /// None where the table can't be read. Without the extension there are no rows.
-fn each_row(table: &CStr, tag: &Tag, each: impl FnMut(&Row<'_>)) -> Option<()> {
-    match Source::look_up(table) {
-        Some(table) => rows::of_tag(table, &TagText(*tag), each),
-        None => Some(()),
+fn each_row(
+    name: &CStr,
+    tag: &Tag,
+    patience: Option<&Patience>,
+    mut each: impl FnMut(&Row<'_>),
+) -> Result<Option<()>, Locked> {
+    let mut table = Source::look_up(name);
+    while let Some(seen) = table {
+        if let Some(patience) = patience.filter(|patience| patience.is_over()) {
+            return Err(Locked(patience.limit()));
+        }
+        match rows::of_tag(seen, &TagText(*tag), patience.map(Patience::left), &mut each) {
+            Ok(()) => return Ok(Some(())),
+            Err(Unseen::Locked) => return Err(Locked(patience.map(Patience::limit).unwrap_or_default())),
+            Err(Unseen::NoTable) => {}
+        }
+        // Whoever had it locked may have dropped it, and created another.
+        table = Source::look_up(name);
+        if table == Some(seen) {
+            return Ok(None);
+        }
     }
+    Ok(Some(()))
 }
 
 impl TagFailure {

@@ -1,0 +1,97 @@
+//! The extension is dropped, and created again, under calls that are under way.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next};
+use snowflake_ids_server_tests::{Server, sql, wait};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+const SESSIONS: usize = 6;
+const ROUNDS: usize = 8;
+const TERMS: &str = "step => 1, max_step => 1";
+/// A statement with many calls, most of which have to wait: what is changed while it runs it has to notice by itself.
+const CALLS: &str = "select count(segment_nextval('t')) from generate_series(1, 30)";
+
+/// What `pg_restore --clean --single-transaction` does.
+fn make_anew(client: &mut Client) -> Result<()> {
+    Ok(client.batch_execute(&format!(
+        "begin; drop extension snowflake_ids cascade; create extension snowflake_ids;
+         select snowflake_ids.segment_create('t', {TERMS}); commit"
+    ))?)
+}
+
+fn server(segment_wait_timeout: &str) -> Result<(Server, Client)> {
+    let builder = Server::builder().small().set("snowflake_ids.segment_wait_timeout", segment_wait_timeout);
+    let server = builder.start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", TERMS)?;
+    Ok((server, client))
+}
+
+#[test]
+fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<()> {
+    let (server, mut client) = server("5s")?;
+    let stop = AtomicBool::new(false);
+    let ended: Vec<AtomicUsize> = (0..SESSIONS).map(|_| AtomicUsize::new(0)).collect();
+    let sessions = server.sessions("postgres", SESSIONS)?;
+    thread::scope(|scope| -> Result<()> {
+        for (ended, mut session) in ended.iter().zip(sessions) {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Relaxed) {
+                    // By ids or an error: both happen, and both are right.
+                    drop(sql::one::<i64>(&mut session, CALLS));
+                    ended.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        let now = || ended.iter().map(|ended| ended.load(Relaxed)).collect::<Vec<_>>();
+        let done = (0..ROUNDS).try_for_each(|_| -> Result<()> {
+            make_anew(&mut client)?;
+            let before = now();
+            wait::until(PATIENCE, "a statement of every session to end", || {
+                Ok(now().iter().zip(&before).all(|(now, before)| now > before).then_some(()))
+            })
+        });
+        stop.store(true, Relaxed);
+        if done.is_err() {
+            // Or else their threads would not end either.
+            client.batch_execute("set statement_timeout = 0; select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'segment_nextval' and pid <> pg_backend_pid()")?;
+        }
+        done
+    })?;
+    let mut session = server.connect("postgres")?;
+    assert!(next(&mut session, "t")? > 0, "the new table serves");
+    Ok(())
+}
+
+/// It has the tables of rights locked, too, which a session looks into before its first id.
+#[test]
+fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result<()> {
+    let (server, mut dropper) = server("500ms")?;
+    dropper.batch_execute("begin; drop extension snowflake_ids cascade")?;
+    let mut client = server.connect("postgres")?;
+    client.batch_execute("set statement_timeout = '20s'")?;
+    let error = sql::error(&mut client, "select segment_nextval('t')")?;
+    sql::explains(&error, &SqlState::INSUFFICIENT_RESOURCES, "no ids for segment tag \"t\" within 500 ms")?;
+    assert!(error.detail().is_some_and(|detail| detail.contains("rights")), "{error:?}");
+    // The user's own limit is shorter, and said to be so.
+    client.batch_execute("set lock_timeout = '100ms'")?;
+    let error = sql::error(&mut client, "select segment_nextval('t')")?;
+    assert_eq!(error.code(), &SqlState::LOCK_NOT_AVAILABLE, "{error:?}");
+    client
+        .batch_execute("reset lock_timeout; begin; set local snowflake_ids.segment_wait_timeout = '1min'")?;
+    let own: String = sql::one(&mut client, "show lock_timeout")?;
+    assert_eq!(own, "0", "it is as it was");
+
+    let waiting = thread::spawn(move || next(&mut client, "t"));
+    wait::until(PATIENCE, "the call to wait for the lock", || {
+        let waits = "select count(*) > 0 from pg_locks where not granted";
+        Ok(sql::one::<bool>(&mut dropper, waits)?.then_some(()))
+    })?;
+    dropper.batch_execute("rollback")?;
+    assert_eq!(waiting.join().unwrap()?, 1, "it goes on once the transaction has ended");
+    Ok(())
+}

@@ -257,6 +257,12 @@ impl Ask {
     pub fn takes_over(&self) -> bool {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
+
+    /// Whether it may be one of several in a transaction, which the one who asks ends: a node hands all of its tags over, or
+    /// none. The answer to another is good when it is given.
+    pub fn is_part(&self) -> bool {
+        matches!(self, Self::HandOver { .. })
+    }
 }
 
 impl Request {

@@ -1,4 +1,4 @@
-//! SQL statements that a process plans once.
+//! SQL statements that a process plans once; or each time, where what is best depends on how large tables are by now.
 
 use super::process::PerProcess;
 use super::server;
@@ -8,17 +8,24 @@ use pgrx::spi::{OwnedPreparedStatement, SpiError, SpiHeapTupleData, SpiTupleTabl
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-/// A statement, planned when it is first run and kept.
+/// A statement, planned when it is first run and kept, unless it is one for many rows.
 pub struct Statement {
     sql: &'static str,
     types: &'static [PgBuiltInOids],
+    is_kept: bool,
     kept: PerProcess<RefCell<Option<OwnedPreparedStatement>>>,
 }
 
 impl Statement {
     /// A statement with the types of its arguments. All names in it have their schemas, or are of `pg_catalog`.
     pub const fn new(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
-        Self { sql, types, kept: PerProcess::new(RefCell::new(None)) }
+        Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
+    }
+
+    /// The same for many rows at once, planned each time: a plan that was best for an empty table looks at all of it for
+    /// each row.
+    pub const fn of_many(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
+        Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
 
     /// Runs it.
@@ -60,13 +67,15 @@ impl Statement {
     ) -> Result<T, SpiError> {
         server::refuse_during_recovery();
         Spi::connect_mut(|client| {
+            let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
+            if !self.is_kept {
+                let plan = client.prepare_mut(self.sql, &types())?;
+                return read(client.update(&plan, None, arguments)?);
+            }
             let mut kept = self.kept.borrow_mut();
             let plan = match &mut *kept {
                 Some(plan) => plan,
-                empty => {
-                    let types: Vec<_> = self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect();
-                    empty.insert(client.prepare_mut(self.sql, &types)?.keep())
-                }
+                empty => empty.insert(client.prepare_mut(self.sql, &types())?.keep()),
             };
             read(client.update(&*plan, None, arguments)?)
         })

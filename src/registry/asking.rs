@@ -1,7 +1,7 @@
 //! Asking registries in a session, whose user is told at once what stands in the way.
 
 use super::NoAnswer;
-use super::call::{Caller, options};
+use super::call::{Block, Caller, Options, options};
 use crate::error::{caught, spi};
 use crate::pg::catalog::Source;
 use crate::segment::failure::TagFailure;
@@ -21,16 +21,29 @@ pub type Checked<T> = Result<T, Box<ErrorReport>>;
 /// # Errors
 /// Why there is no answer.
 pub fn ask(caller: &mut Caller, server: &str, seen: Option<&wire::Registry>, ask: Ask) -> Checked<Answer> {
-    let options = PgTryBuilder::new(|| Ok(options(server)))
+    let options = options_of(server)?;
+    let answer = caller.ask_at(server, &options, seen, ask, settings::registry_timeout());
+    answer.map_err(|no_answer| refused(server, &no_answer))
+}
+
+fn options_of(server: &str) -> Checked<Options> {
+    PgTryBuilder::new(|| Ok(options(server)))
         .catch_others(|error| {
             let report = caught(error);
             let hint = report.hint().unwrap_or(NoAnswer::NoServer(String::new()).hint());
             let detail = report.detail().unwrap_or_default();
             Err(refusal(report.sql_error_code(), server, report.message(), detail, hint))
         })
-        .execute()?;
-    let answer = caller.ask_at(server, &options, seen, ask, settings::registry_timeout());
-    answer.map_err(|no_answer| refused(server, &no_answer))
+        .execute()
+}
+
+/// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
+///
+/// # Errors
+/// Why there is none.
+pub fn begin(caller: &mut Caller, site: &Site, of: usize) -> Checked<Block> {
+    let block = caller.begin(site, &options_of(&site.server)?, of, settings::registry_timeout());
+    block.map_err(|no_answer| refused(&site.server, &no_answer))
 }
 
 /// Asks a registry in use.
@@ -41,7 +54,8 @@ pub fn ask_site(caller: &mut Caller, site: &Site, what: Ask) -> Checked<Answer> 
     ask(caller, &site.server, Some(&site.seen), what)
 }
 
-fn refused(server: &str, why: &NoAnswer) -> Box<ErrorReport> {
+/// Why a registry gave no answer, for the session's user.
+pub fn refused(server: &str, why: &NoAnswer) -> Box<ErrorReport> {
     refusal(why.code(), server, &why.shown(), why.detail(), why.hint())
 }
 

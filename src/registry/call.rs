@@ -20,6 +20,17 @@ const SERVE: &str = "SELECT snowflake_ids.registry_serve($1)";
 /// and by administrators.
 const TAKE_OVER: &str = "SELECT snowflake_ids.registry_take_over($1)";
 
+/// What a hand-over begins with: it is of several questions, and all of it is done or nothing.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// What ends it there should this process be gone, whose rows stay locked else: looked for once a second, where the
+/// registry's version can do so; and a time limit for each statement and for the pauses between them.
+const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
+         WHEN 'client_connection_check_interval' THEN '1s' WHEN 'statement_timeout' THEN $1::pg_catalog.json ->> 'statement'
+         ELSE $1::pg_catalog.json ->> 'pause' END, true))
+     FROM pg_catalog.pg_settings AS s
+     WHERE s.name IN ('client_connection_check_interval', 'statement_timeout', 'idle_in_transaction_session_timeout')";
+const COMMIT: &str = "COMMIT";
+
 /// How long the row of a tag is waited for: as long as many servers may need that want the same tag at once.
 const TAG_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -81,13 +92,7 @@ impl Caller {
         ask: Ask,
         limit: Duration,
     ) -> Result<Answer, NoAnswer> {
-        // A tag whose row is locked must not hold the others up for long.
-        let patience = if matches!(ask, Ask::Reserve(_)) { TAG_PATIENCE } else { limit }.min(limit / 4);
-        let patience = patience.min(wire::MAX_PATIENCE);
-        let statement = if ask.takes_over() { TAKE_OVER } else { SERVE };
-        let request = Request { version: wire::VERSION, registry: seen.cloned(), patience, ask };
-        let text = request.to_text().map_err(|error| NoAnswer::Garbled(error.to_string()))?;
-        let question = Question { statement, text };
+        let question = Question::new(seen, ask, limit)?;
         let deadline = uptime() + limit;
         let hosts = hosts::each(options);
         // A host that is not the registry any more, or not its primary, is passed over.
@@ -99,6 +104,28 @@ impl Caller {
             answer = self.ask_host(server, options, &hosts, seen, &question, deadline);
         }
         answer
+    }
+
+    /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
+    ///
+    /// # Errors
+    /// [`NoAnswer`].
+    pub fn begin(
+        &mut self,
+        site: &Site,
+        options: &Options,
+        of: usize,
+        limit: Duration,
+    ) -> Result<Block, NoAnswer> {
+        // Comes to a host that is the registry.
+        self.ask_at(&site.server, options, Some(&site.seen), Ask::Introduce, limit)?;
+        let lost = || NoAnswer::Failed(Failure::Lost("it was closed by the registry".to_owned()));
+        let mut line = self.take(&site.server, options).ok_or_else(lost)?;
+        let pause = limit.saturating_mul(u32::try_from(of).unwrap_or(u32::MAX)).min(wire::MAX_PATIENCE * 4);
+        let bounds = serde_json::json!({ "statement": limit.as_millis().to_string(), "pause": pause.as_millis().to_string() });
+        line.run(BEGIN, "", limit)?;
+        line.run(BOUNDS, &bounds.to_string(), limit)?;
+        Ok(Block { line, seen: site.seen.clone(), limit })
     }
 
     /// Asks the host that answered last, or the next one that can be connected to.
@@ -139,7 +166,50 @@ impl Caller {
     }
 }
 
+impl Question {
+    fn new(seen: Option<&wire::Registry>, ask: Ask, limit: Duration) -> Result<Self, NoAnswer> {
+        // A tag whose row is locked must not hold the others up for long.
+        let patience = if matches!(ask, Ask::Reserve(_)) { TAG_PATIENCE } else { limit }.min(limit / 4);
+        let patience = patience.min(wire::MAX_PATIENCE);
+        let statement = if ask.takes_over() { TAKE_OVER } else { SERVE };
+        let request = Request { version: wire::VERSION, registry: seen.cloned(), patience, ask };
+        let text = request.to_text().map_err(|error| NoAnswer::Garbled(error.to_string()))?;
+        Ok(Self { statement, text })
+    }
+}
+
+/// A transaction at a registry. Unless it is committed it ends with this, by which its connection is closed.
+pub struct Block {
+    line: Line,
+    seen: wire::Registry,
+    limit: Duration,
+}
+
+impl Block {
+    /// Asks within the transaction: what is answered is not durable yet.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]; the transaction is of no use then.
+    pub fn ask(&mut self, ask: Ask) -> Result<Answer, NoAnswer> {
+        let answer = self.line.ask(&Question::new(Some(&self.seen), ask, self.limit)?, self.limit)?;
+        answer.registry.check(&self.seen).map_err(NoAnswer::Stranger).map(|()| answer)
+    }
+
+    /// Makes it durable.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]; whether it is durable is not known then.
+    pub fn commit(mut self) -> Result<(), NoAnswer> {
+        self.line.run(COMMIT, "", self.limit)
+    }
+}
+
 impl Line {
+    /// Has a statement run whose result is of no interest.
+    fn run(&mut self, statement: &str, argument: &str, limit: Duration) -> Result<(), NoAnswer> {
+        self.connection.ask(statement, argument, limit, wire::MAX_BYTES).map(drop).map_err(NoAnswer::Failed)
+    }
+
     fn ask(&mut self, question: &Question, limit: Duration) -> Result<Answer, NoAnswer> {
         let Question { statement, text } = question;
         let told = self.connection.ask(statement, text, limit, wire::MAX_BYTES).map_err(NoAnswer::Failed)?;

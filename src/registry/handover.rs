@@ -1,6 +1,6 @@
 //! Handing tags over from one table of tags to another, so that none goes on below what the other has given.
 
-use super::asking::{Checked, ask_site, garbled, here, unfit_row};
+use super::asking::{Checked, ask_site, begin, garbled, here, refused, unfit_row};
 use super::call::Caller;
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
@@ -10,11 +10,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::reservation::{Reached, Share, Unfit};
-use snowflake_ids_core::wire::{Ask, MAX_BYTES, PAGE_BYTES, PAGE_ROWS, Said};
+use snowflake_ids_core::wire::{Ask, MAX_BYTES, PAGE_BYTES, Said};
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 /// How much is read of a registry's tags at most: some 200,000 of them.
 const MOST_BYTES: usize = 4 * MAX_BYTES;
+/// How many rows are handed over by one statement: as many as a busy registry writes well within the time limit.
+const HANDED_AT_ONCE: usize = 2_000;
 
 /// Sees to it that no registry is behind the tags of this database, nor behind each other.
 ///
@@ -36,7 +39,10 @@ pub fn hand_over() -> Checked<()> {
     // What transactions handed out and rolled back.
     let floors = Source::find().map(place::floors).into_iter().flatten();
     rows.extend(floors.filter_map(|(tag, floor)| row_of(&to_utf8(tag.as_bytes())?, floor)));
-    sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
+    // In one order, so that two nodes that hand the same tags over never wait for each other. Of one tag the rows stay in
+    // theirs.
+    rows.sort_by_cached_key(|row| store::tag_of(row));
+    give(&mut caller, &sites, &rows)
 }
 
 /// A row that raises a tag this far.
@@ -92,7 +98,7 @@ pub fn take_back() -> Checked<()> {
     let (sites, received) = here(|| Ok((store::sites()?, store::received_tags()?)))?;
     let names: BTreeSet<String> = received.iter().filter_map(|row| store::tag_of(row)).collect();
     let take =
-        |rows: &[&RawValue]| here(|| rows.iter().try_for_each(|row| store::hand_over(row, None).map(drop)));
+        |rows: &[&RawValue]| here(|| pages(rows).try_for_each(|rows| store::hand_over(rows, None).map(drop)));
     let mut caller = Caller::default();
     for site in &sites {
         match tags_of(&mut caller, site, None) {
@@ -119,28 +125,44 @@ pub fn seed(tag: &str, highest: i64) -> Checked<()> {
     // One that starts over would give the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
-    let mut caller = Caller::default();
-    sites.iter().try_for_each(|site| give(&mut caller, site, sites.len(), rows.clone()))
+    give(&mut Caller::default(), &sites, &rows)
 }
 
-fn give(caller: &mut Caller, site: &Site, of: usize, rows: Vec<Box<RawValue>>) -> Checked<()> {
-    let mut rows = rows.into_iter().peekable();
-    while rows.peek().is_some() {
-        // As many as a question takes, whatever letters are in them.
-        let mut bytes = 0;
-        let mut part = Vec::new();
-        while let Some(row) = rows.next_if(|row| {
-            let fits = part.len() < PAGE_ROWS && bytes + row.get().len() <= PAGE_BYTES;
-            part.is_empty() || fits
-        }) {
-            bytes += row.get().len();
-            part.push(row);
-        }
-        match ask_site(caller, site, Ask::HandOver { rows: part, share: site.share(of) })?.said {
-            Said::HandedOver(None) => {}
-            Said::HandedOver(Some((tag, unfit))) => return Err(unfit_row(&site.server, &tag, unfit)),
-            _ => return Err(garbled(&site.server)),
+/// Hands rows over to registries, in one transaction at each: where one can't take them, none has. All of a page before the
+/// next, so that no registry waits for long.
+fn give(caller: &mut Caller, sites: &[Site], rows: &[Box<RawValue>]) -> Checked<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let begun = sites.iter().map(|site| Ok((site, begin(caller, site, sites.len())?)));
+    let mut begun = begun.collect::<Checked<Vec<_>>>()?;
+    for page in pages(rows) {
+        for (site, block) in &mut begun {
+            let ask = Ask::HandOver { rows: page.to_vec(), share: site.share(sites.len()) };
+            match block.ask(ask).map_err(|no_answer| refused(&site.server, &no_answer))?.said {
+                Said::HandedOver(None) => {}
+                Said::HandedOver(Some((tag, unfit))) => return Err(unfit_row(&site.server, &tag, unfit)),
+                _ => return Err(garbled(&site.server)),
+            }
         }
     }
-    Ok(())
+    begun
+        .into_iter()
+        .try_for_each(|(site, block)| block.commit().map_err(|no_answer| refused(&site.server, &no_answer)))
+}
+
+/// As many rows as a statement takes, whatever letters are in them.
+fn pages<T: Borrow<RawValue>>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    let mut left = rows;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |row: &&T| {
+            bytes += (*row).borrow().get().len();
+            bytes <= PAGE_BYTES
+        };
+        let count = left.iter().take(HANDED_AT_ONCE).take_while(fits).count();
+        let (page, rest) = left.split_at(count.max(1).min(left.len()));
+        left = rest;
+        (!page.is_empty()).then_some(page)
+    })
 }

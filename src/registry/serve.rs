@@ -13,7 +13,7 @@ use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::lease::{Policy, Preferred, Search, check_clock};
-use snowflake_ids_core::reservation::{Outcome, Share, Unfit};
+use snowflake_ids_core::reservation::Outcome;
 use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, MAX_TERM, NoLease, Said, Want};
 use snowflake_ids_core::{Explain, UnixMicros};
 
@@ -30,7 +30,10 @@ pub fn answer(ask: Ask, now: UnixMicros) -> Result<Said, SpiError> {
     Ok(match ask {
         Ask::Introduce => Said::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
         Ask::Tags { after } => Said::Tags(tags::tags(after.as_deref())?),
-        Ask::HandOver { rows, share } => Said::HandedOver(hand_over(&rows, share)?),
+        Ask::HandOver { rows, share } => {
+            let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
+            Said::HandedOver(tags::hand_over(&rows, share)?)
+        }
         Ask::Reserve(wants) => Said::Reserved(reserve_all(wants)?),
         Ask::Lease(wish) => Said::Leased(lease(&wish, now)?),
         Ask::Renew { worker, token, entry } => Said::Renewed(store::renew(worker, token, &entry, now)?),
@@ -39,16 +42,6 @@ pub fn answer(ask: Ask, now: UnixMicros) -> Result<Said, SpiError> {
             Said::Released
         }
     })
-}
-
-fn hand_over(rows: &[Box<RawValue>], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
-    for row in rows {
-        check_for_interrupts!();
-        if let Some(unfit) = tags::hand_over(row, share)? {
-            return Ok(Some(unfit));
-        }
-    }
-    Ok(None)
 }
 
 /// What another server asks, as far as it may decide that: it may have been written by anybody who has a role here.

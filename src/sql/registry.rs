@@ -38,14 +38,14 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     if server::in_recovery() {
         return Err(Unready::InRecovery.report(function));
     }
-    if transaction::is_block() {
-        return Err(in_a_block(function));
-    }
     let this = registry::this().ok_or(TagFailure::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
     let request = Request::accept(&text).map_err(|bad| explained(&bad))?;
     let said = match request {
         None => Said::Version(wire::VERSION),
+        Some(request) if transaction::is_block() && !request.ask.is_part() => {
+            return Err(in_a_block(function));
+        }
         Some(request) if request.ask.takes_over() && !may_take_over => return Err(takes_over()),
         Some(request) => match request.registry.map(|meant| this.check(&meant)) {
             Some(Err(stranger)) => Said::Stranger(stranger),

@@ -100,7 +100,8 @@ FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Notes how far a tag had come when it was handed over: a registry that is set back to before must be noticed, too. */
+/* Notes how far a tag had come when it was handed over, as use_registry does of all: a registry that is set back to before must
+   be noticed, too. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, period date, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
@@ -139,8 +140,11 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM snowflake_ids_internal.registry_hand_over();
-    PERFORM snowflake_ids_internal.registry_note(k.tag, k.period, k.max_id)
-    FROM snowflake_ids_internal.registry_reached AS k;
+    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
+    SELECT s.identity, k.tag, k.period, k.max_id
+    FROM snowflake_ids.registry AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
+    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
+    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id);
     PERFORM snowflake_ids_internal.registry_give_up_lease(f.server::text, f.identity, f.timeline)
     FROM unnest(former) AS f
     WHERE f.identity IS DISTINCT FROM (SELECT r.identity FROM snowflake_ids.registry AS r WHERE r.position = 0);

@@ -6,8 +6,10 @@ use crate::pg::cluster;
 use crate::pg::encoding::from_utf8;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
+use pgrx::check_for_interrupts;
 use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use snowflake_ids_core::directory::Tag;
@@ -61,27 +63,28 @@ static RECEIVE: Statement = Statement::new(
 );
 
 /// Rows of the table of tags, in JSON, and what of them says how far a promotion has them skip ahead.
-static TAGS: Statement = Statement::new(
+static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
             s.max_value, coalesce(s.timeline < $2, false)
      FROM snowflake_ids.segment AS s WHERE s.tag > $1 ORDER BY s.tag LIMIT $3",
     &[TEXTOID, INT4OID, INT4OID],
 );
 
-static RECEIVED_TAGS: Statement = Statement::new(
+static RECEIVED_TAGS: Statement = Statement::of_many(
     "SELECT convert_to(jsonb_build_object('tag', tag, 'period', period, 'max_id', max_id)::text, 'UTF8')
      FROM snowflake_ids.received ORDER BY tag",
     &[],
 );
 
-static HAND_OVER: Statement = Statement::new(
+/// For rows of different tags: no row can be changed twice by one statement.
+static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
          (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period)
      SELECT n.tag, n.max_id, coalesce(n.step, 1000), coalesce(n.max_step, 1000000),
             CASE WHEN f.fits THEN n.increment ELSE $3 END, CASE WHEN f.fits THEN n.remainder ELSE $2 END,
             n.description, coalesce(n.start, 1), coalesce(n.max_value, 9223372036854775807), n.reset,
             coalesce(n.time_zone, 'UTC'), n.format, n.period
-     FROM jsonb_populate_record(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n,
+     FROM jsonb_populate_recordset(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n,
           LATERAL (SELECT coalesce(n.increment % $3 = 0 AND n.remainder % $3 = $2, false) AS fits) AS f
      ON CONFLICT (tag) DO UPDATE
      SET max_id = CASE WHEN s.reset IS NULL OR EXCLUDED.period = s.period THEN greatest(s.max_id, EXCLUDED.max_id)
@@ -94,11 +97,12 @@ static HAND_OVER: Statement = Statement::new(
     &[BYTEAOID, INT4OID, INT4OID],
 );
 
-static TERMS: Statement = Statement::new(
+static TERMS: Statement = Statement::of_many(
     "SELECT convert_to(s.tag, 'UTF8'), s.increment, s.remainder, s.reset IS NOT NULL,
             n.row ? 'reset' AND (n.row ->> 'reset') IS DISTINCT FROM s.reset
-     FROM (SELECT convert_from($1, 'UTF8')::jsonb AS row) AS n
-          JOIN snowflake_ids.segment AS s ON s.tag = n.row ->> 'tag'",
+     FROM jsonb_array_elements(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (row, place)
+          JOIN snowflake_ids.segment AS s ON s.tag = n.row ->> 'tag'
+     ORDER BY n.place",
     &[BYTEAOID],
 );
 
@@ -264,16 +268,42 @@ fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
     Ok(rows.filter_map(|row| RawValue::from_string(row).ok()).collect())
 }
 
-/// Has a tag with this row, in JSON, and sees to it that its own row is not behind; as one of several registries, if it
-/// is. Gives the tag and why its row is not fit for that, if it is not.
+/// Has tags with these rows, in JSON, and sees to it that its own rows are not behind; as one of several registries, if it
+/// is. Gives the first tag whose row is not fit for that, and why, if there is one.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn hand_over(row: &RawValue, share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
+pub fn hand_over(rows: &[&RawValue], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
+    for rows in by_turns(rows) {
+        check_for_interrupts!();
+        if let Some(unfit) = hand_over_at_once(&rows, share)? {
+            return Ok(Some(unfit));
+        }
+    }
+    Ok(None)
+}
+
+/// The first rows of all tags, then the second ones, and so on: the first makes the tag, the others raise it.
+fn by_turns<'a>(rows: &[&'a RawValue]) -> Vec<Vec<&'a RawValue>> {
+    let mut seen: FxHashMap<Option<String>, usize> = FxHashMap::default();
+    let mut turns: Vec<Vec<&RawValue>> = Vec::new();
+    for row in rows {
+        let turn = seen.entry(tag_of(row)).or_default();
+        match turns.get_mut(*turn) {
+            Some(rows) => rows.push(row),
+            None => turns.push(vec![row]),
+        }
+        *turn += 1;
+    }
+    turns
+}
+
+fn hand_over_at_once(rows: &[&RawValue], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
     let Share { index, of } = share.unwrap_or(Share { index: 0, of: 1 });
-    let row = row.get().as_bytes().to_vec();
-    HAND_OVER.run(&[row.clone().into(), index.cast_signed().into(), of.cast_signed().into()])?;
-    let unfit = TERMS.first(&[row.into()], |row| {
+    let rows = rows.iter().map(|row| row.get()).collect::<Vec<_>>().join(",");
+    let rows = format!("[{rows}]").into_bytes();
+    HAND_OVER.run(&[rows.clone().into(), index.cast_signed().into(), of.cast_signed().into()])?;
+    let unfit = TERMS.all(&[rows.into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
         let (increment, remainder) = (row.get(2)?.unwrap_or(1), row.get(3)?.unwrap_or(0));
         let dated = row.get(4)?.unwrap_or(false);
@@ -285,5 +315,5 @@ pub fn hand_over(row: &RawValue, share: Option<Share>) -> Result<Option<(String,
         };
         Ok(unfit.map(|unfit| (String::from_utf8_lossy(&tag).into_owned(), unfit)))
     });
-    Ok(unfit?.flatten())
+    Ok(unfit?.into_iter().flatten().next())
 }

@@ -1,0 +1,134 @@
+//! Many tags that are handed over at once.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, ROLE, node, row};
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next};
+use snowflake_ids_server_tests::{Server, ids, sql, wait};
+
+/// More than one question or answer takes.
+const TAGS: i64 = 9_000;
+
+/// A registry that knows one tag and whose table was looked at when it was so small, and a server with so many tags that
+/// knows it.
+fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
+    let registry = auto().small().start()?;
+    let mut at_registry = registry.serve_nodes()?;
+    create(&mut at_registry, "there", "")?;
+    at_registry.batch_execute("vacuum analyze snowflake_ids.segment")?;
+    let node = node().small().set("snowflake_ids.registry_timeout", "40s").start()?;
+    let mut client = node.introduce(NAME, &[registry.port()])?;
+    client.batch_execute(&format!(
+        "insert into snowflake_ids.segment (tag, max_id) select 'tag ' || i, i from generate_series(1, {tags}) as i"
+    ))?;
+    Ok((registry, node, client))
+}
+
+/// How many rows of the table of tags were looked at one after the other, when this many changes of it are known.
+fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
+    let mut client = server.connect("postgres")?;
+    wait::until(PATIENCE, "the counts of sessions that have ended", || {
+        let counts = client.query_one(
+            "select n_tup_ins + n_tup_upd, seq_tup_read from pg_stat_user_tables where relid = 'snowflake_ids.segment'::regclass",
+            &[],
+        )?;
+        Ok((counts.get::<_, i64>(0) >= changes).then(|| counts.get(1)))
+    })
+}
+
+/// What waits in the registry for a lock, for nodes.
+fn waiting(registry: &mut Client) -> Result<i64> {
+    let sessions = "pg_stat_activity where wait_event_type = 'Lock' and usename";
+    sql::one(registry, &format!("select count(*) from {sessions} = '{ROLE}'"))
+}
+
+#[test]
+fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Result<()> {
+    let (registry, node, mut client) = strangers(TAGS)?;
+    let mut at_registry = registry.connect("postgres")?;
+    let highest = "select sum(max_id)::bigint from snowflake_ids.segment";
+    let before: i64 = sql::one(&mut client, highest)?;
+    client.batch_execute(JOIN)?;
+    assert_eq!(sql::one::<i64>(&mut at_registry, highest)?, before);
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.received")?, TAGS);
+    let mut taken = vec![next(&mut client, "tag 9")?];
+    // Those that were received are handed over like the others, and each raises what there is.
+    at_registry.batch_execute("update snowflake_ids.segment set max_id = 0")?;
+    client.batch_execute(JOIN)?;
+    let received = "select sum(max_id)::bigint from snowflake_ids.received";
+    assert_eq!(sql::one::<i64>(&mut at_registry, highest)?, sql::one::<i64>(&mut client, received)?);
+    client.batch_execute("vacuum analyze snowflake_ids.segment")?;
+    client.batch_execute(LEAVE)?;
+    taken.push(next(&mut client, "tag 9")?);
+    ids::growing(&taken)?;
+    client.close()?;
+    let changes = 2 * TAGS;
+    for (server, changes) in [(&registry, changes), (&node, TAGS)] {
+        let passed = rows_passed(server, changes)?;
+        assert!(passed < 30 * TAGS, "{passed} rows passed for {TAGS} tags");
+    }
+    Ok(())
+}
+
+#[test]
+fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
+    let (registry, _node, mut client) = strangers(TAGS)?;
+    let mut at_registry = registry.connect("postgres")?;
+    // The last in the order of tags.
+    create(&mut client, "zero", "")?;
+    create(&mut at_registry, "zero", "reset => 'year'")?;
+    let error = sql::error(&mut client, JOIN)?;
+    assert!(error.message().contains("segment tag \"zero\" there is not fit"), "{error:?}");
+    let tags = sql::column::<String>(&mut at_registry, "select tag from snowflake_ids.segment order by 1")?;
+    assert_eq!(tags, ["there", "zero"]);
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry")?, 0);
+    assert_eq!(next(&mut client, "tag 9")?, 10);
+    Ok(())
+}
+
+/// Whoever gives up a hand-over that waits for a lock there leaves nothing behind: neither what waits, nor locks, nor tags.
+#[test]
+fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
+    let (registry, node, mut client) = strangers(5)?;
+    let mut at_registry = registry.connect("postgres")?;
+    if sql::one::<i32>(&mut at_registry, "select current_setting('server_version_num')::integer")? < 140_000 {
+        println!("before 14 a session does not look whether its client is there");
+        return Ok(());
+    }
+    create(&mut at_registry, "tag 5", "")?;
+    let mut owner = registry.connect("postgres")?;
+    for killed in [false, true] {
+        let mut locked = owner.transaction()?;
+        locked.batch_execute("select 1 from snowflake_ids.segment where tag = 'tag 5' for update")?;
+        let mut joining = node.connect("postgres")?;
+        let pid: i32 = sql::one(&mut joining, "select pg_backend_pid()")?;
+        let cancel = joining.cancel_token();
+        let joins = std::thread::spawn(move || sql::error(&mut joining, JOIN));
+        wait::until(PATIENCE, "the hand-over to wait for the row", || {
+            Ok((waiting(&mut at_registry)? > 0).then_some(()))
+        })?;
+        if killed {
+            client.query_one("select pg_terminate_backend($1)", &[&pid])?;
+        } else {
+            cancel.cancel_query(postgres::NoTls)?;
+        }
+        let ended = joins.join().ok().context("the session panicked")?;
+        if !killed {
+            assert_eq!(ended?.code(), &SqlState::QUERY_CANCELED);
+        }
+        // The node has given up, and the row is locked still.
+        wait::until(PATIENCE / 4, "the hand-over to end in the registry", || {
+            Ok((waiting(&mut at_registry)? == 0).then_some(()))
+        })?;
+        locked.rollback()?;
+        let tags =
+            sql::column::<String>(&mut at_registry, "select tag from snowflake_ids.segment order by 1")?;
+        assert_eq!(tags, ["tag 5", "there"]);
+        assert_eq!(row::<i64>(&mut at_registry, "tag 5", "max_id")?, 0);
+    }
+    client.batch_execute(JOIN)?;
+    assert_eq!(row::<i64>(&mut at_registry, "tag 5", "max_id")?, 5);
+    Ok(())
+}

@@ -31,7 +31,7 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint deny test-core loom miri fuzz sqlsmith test-backend test-server bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint deny test-core loom miri fuzz sqlsmith chaos test-backend test-server bench demo demo-stop demo-cluster demo-cluster-stop \
   clean help
 
 ## Build
@@ -112,6 +112,11 @@ sqlsmith: setup ## random SQL for SQLSMITH_SECONDS (120) against the installed e
 	@$(MAKE) --no-print-directory install
 	@echo '== sqlsmith'
 	@devtools/sqlsmith.sh
+
+chaos: setup ## all at once in a random order, seed after seed for CHAOS_SECONDS (600); beside `make test`, which runs one seed
+	@$(MAKE) --no-print-directory install
+	@echo '== chaos'
+	@devtools/chaos.sh
 
 miri: ## the core's generator under miri, where that is installed
 	@echo '== core: miri'

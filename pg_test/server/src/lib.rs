@@ -16,6 +16,7 @@
 //! | [`latency`] | how long calls take |
 //! | [`sessions`] | many sessions at once |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
+//! | [`random`] | numbers from a seed |
 //! | [`wait`] | waiting with an end |
 
 pub mod builder;
@@ -30,6 +31,7 @@ pub mod owner;
 mod pause;
 pub mod port;
 pub mod programs;
+pub mod random;
 pub mod registry;
 pub mod segments;
 pub mod server;

@@ -3,34 +3,13 @@
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::cluster::{self, Cluster, JOIN};
 use snowflake_ids_server_tests::load::{Load, Taken};
+use snowflake_ids_server_tests::random::Random;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::status;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, full};
-use std::thread::sleep;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const NODES: usize = 3;
-
-/// Numbers as random as this takes: `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
-    fn sleep(&mut self, most: u64) {
-        sleep(Duration::from_millis(self.below(most)));
-    }
-
-    fn node(&mut self) -> usize {
-        usize::try_from(self.below(NODES as u64)).unwrap_or(0)
-    }
-}
 
 /// The loads of a node, and what all ended ones were given.
 struct Ids {
@@ -64,7 +43,7 @@ impl Ids {
 
 /// One fault, and its end.
 fn strike(cluster: &mut Cluster, ids: &mut Ids, random: &mut Random) -> Result<()> {
-    let number = random.node();
+    let number = random.of(NODES);
     match random.below(9) {
         0 => {
             let _paused = cluster.registry.pause()?;
@@ -114,7 +93,7 @@ fn chaos(seed: u64, faults: usize) -> Result<()> {
     for node in &cluster.nodes {
         wait_for_id(&mut node.connect("postgres")?)?;
     }
-    let (mut ids, mut random) = (Ids::start(&cluster)?, Random(seed));
+    let (mut ids, mut random) = (Ids::start(&cluster)?, Random::new(seed));
     for _ in 0..faults {
         random.sleep(300);
         strike(&mut cluster, &mut ids, &mut random)?;

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The random tests of whole servers (pg_test/server/tests/chaos.rs), seed after seed from CHAOS_SEED (by default the present second),
+# CHAOS_RUN (60) seconds each, for CHAOS_SECONDS (600) in all. What a run that fails says is kept in target/chaos.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+seed=${CHAOS_SEED:-$(date +%s)}
+run=${CHAOS_RUN:-60}
+end=$((SECONDS + ${CHAOS_SECONDS:-600}))
+kept=$TARGET/chaos
+mkdir -p "$kept"
+runs=0 bad=0
+cargo test --quiet -p snowflake_ids_server_tests --test chaos --no-run
+while ((SECONDS < end)); do
+  if ! env -u RUST_BACKTRACE CHAOS_SEED="$seed" CHAOS_SECONDS="$run" \
+    cargo test --quiet -p snowflake_ids_server_tests --test chaos >"$kept/$seed.log" 2>&1; then
+    bad=$((bad + 1))
+    say "seed $seed failed, see $kept/$seed.log: $(grep -A 1 -m 1 '^Caused by:' "$kept/$seed.log" | tail -n 1 | cut -c -200)"
+  else
+    rm -f "$kept/$seed.log"
+  fi
+  runs=$((runs + 1)) seed=$((seed + 1))
+done
+say "$runs seeds, $bad of them failed"
+((bad == 0))

@@ -1,0 +1,145 @@
+//! A server on which everything happens at once, in a random order: its databases are dumped, restored, dropped, created with the
+//! same oid, renamed, copied and closed, the extension is dropped and created, its tables are rewritten and locked, processes
+//! are ended and killed, while sessions take ids in every way. No id comes twice within one life of its tag, no call hangs,
+//! every session can be ended and every database dropped, and nobody meets an internal error.
+//!
+//! `CHAOS_SEED` says which order it is, `CHAOS_SECONDS` for how long, `CHAOS_STORY=1` tells what happens while it does.
+//! `CHAOS_WITHOUT=name,name` leaves actions out. `make chaos` runs many seeds.
+
+#[path = "chaos/calls.rs"]
+mod calls;
+#[path = "chaos/database.rs"]
+mod database;
+#[path = "chaos/databases.rs"]
+mod databases;
+#[path = "chaos/held.rs"]
+mod held;
+#[path = "chaos/judge.rs"]
+mod judge;
+#[path = "chaos/lives.rs"]
+mod lives;
+#[path = "chaos/load.rs"]
+mod load;
+#[path = "chaos/processes.rs"]
+mod processes;
+#[path = "chaos/story.rs"]
+mod story;
+#[path = "chaos/tags.rs"]
+mod tags;
+#[path = "chaos/world.rs"]
+mod world;
+
+use anyhow::{Context, Result, ensure};
+use snowflake_ids_server_tests::{Shutdown, ids, wait};
+use std::env;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use world::{PATIENCE, World};
+
+type Action = fn(&mut World) -> Result<()>;
+
+/// What may happen, and how often in proportion to the others.
+const ACTIONS: &[(u64, &str, Action)] = &[
+    (8, "alter", World::alter),
+    (3, "alter_and_wait", World::alter_and_wait),
+    (6, "begin_anew", World::begin_anew),
+    (2, "drop_and_create", World::drop_and_create),
+    (4, "come_and_go", World::come_and_go),
+    (5, "adopt", World::adopt),
+    (4, "change_and_take", World::change_and_take),
+    (4, "prepare", World::prepare),
+    (2, "dump", World::dump),
+    (5, "restore", World::restore),
+    (4, "extension", World::extension),
+    (4, "same_oid", World::same_oid),
+    (2, "rename", World::rename),
+    (2, "copy", World::copy),
+    (2, "shut", World::shut),
+    (3, "alter_database", World::alter_database),
+    (6, "cancel", World::cancel),
+    (4, "end_session", World::end_session),
+    (6, "end_worker", World::end_worker),
+    (2, "kill", World::kill),
+    (2, "restart", World::restart),
+    (4, "reload", World::reload),
+    (6, "rewrite", World::rewrite),
+    (5, "lock", World::lock),
+];
+
+fn setting(name: &str, default: u64) -> u64 {
+    env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// One thing happens, and perhaps one that went on ends.
+fn happen(world: &mut World) -> Result<()> {
+    world.random.sleep(200);
+    if world.held.len() > 3 || world.random.once_in(3) {
+        world.release_any()?;
+    }
+    let without = env::var("CHAOS_WITHOUT").unwrap_or_default();
+    let actions: Vec<_> =
+        ACTIONS.iter().filter(|(_, name, _)| !without.split(',').any(|out| out == *name)).collect();
+    let mut place = world.random.below(actions.iter().map(|(weight, ..)| weight).sum());
+    for (weight, _, action) in actions {
+        if place < *weight {
+            action(world)?;
+            break;
+        }
+        place -= weight;
+    }
+    world.check()
+}
+
+/// The end: ids come again, sessions end, nothing was given twice, all databases can be dropped, the server stops.
+fn end(world: &mut World) -> Result<()> {
+    world.story.tell("the end");
+    world.release_all(None)?;
+    for database in 0..world.databases.len() {
+        world.wait_for_ids(database)?;
+    }
+    world.stop.store(true, Ordering::SeqCst);
+    let (mut segments, mut snowflakes) =
+        (std::mem::take(&mut world.own), std::mem::take(&mut world.snowflakes));
+    segments.append(&mut world.taken);
+    for load in std::mem::take(&mut world.loads) {
+        wait::until(PATIENCE, "a session to end its call", || Ok(load.thread.is_finished().then_some(())))
+            .with_context(|| format!("d{}\n{}", load.database, world.activity()))?;
+        let Ok(taken) = load.thread.join() else { anyhow::bail!("a session panicked") };
+        segments.extend(taken.segments);
+        snowflakes.extend(taken.snowflakes);
+    }
+    world.check()?;
+    println!("{} segment ids, {} snowflake ids", segments.len(), snowflakes.len());
+    lives::unique(&segments)?;
+    ids::unique(snowflakes)?;
+    world.drop_databases()?;
+    world.server.stop(Shutdown::Fast)?;
+    let log = world.server.log();
+    let faults = judge::faults(&log, world.killed);
+    ensure!(
+        faults.is_empty(),
+        "the server's log has {} lines that must not be there: {:#?}",
+        faults.len(),
+        &faults[..faults.len().min(5)]
+    );
+    Ok(())
+}
+
+fn run(world: &mut World, time: Duration) -> Result<()> {
+    while world.story.start.elapsed() < time {
+        happen(world)?;
+    }
+    end(world)
+}
+
+#[test]
+fn no_id_comes_twice_and_no_call_hangs_whatever_is_done_to_databases_and_processes() -> Result<()> {
+    let seed = setting("CHAOS_SEED", 12);
+    let mut world = World::start(seed, env::var_os("CHAOS_STORY").is_some())?;
+    run(&mut world, Duration::from_secs(setting("CHAOS_SECONDS", 20))).with_context(|| {
+        let log = world.server.log();
+        let lines: Vec<_> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(60)..].join("\n");
+        format!("seed {seed}\n{}\nthe end of the server's log:\n{last}", world.story)
+    })
+}

@@ -1,0 +1,83 @@
+//! The databases in which it all happens: what is in one, and what is known of its tags.
+
+use crate::lives::Lives;
+use anyhow::Result;
+use postgres::{Client, Config, NoTls};
+use std::path::PathBuf;
+
+/// Tags whose ids are collected, in the order of [`Database::lives`]: of a table that keeps all its rows, one that is dropped
+/// and set back, that of an attached table, a dated one.
+pub const TAGS: [&str; 4] = ["t", "u", "public.a", "d"];
+pub const T: usize = 0;
+pub const U: usize = 1;
+pub const A: usize = 2;
+pub const D: usize = 3;
+
+/// All of them.
+pub const ALL: [usize; TAGS.len()] = [T, U, A, D];
+
+/// What all databases are copies of. A row of a table that comes twice is an error, whoever began which life.
+pub const CONTENTS: &str = "create extension snowflake_ids;
+    select snowflake_ids.segment_create('t', step => 20, max_step => 500);
+    select snowflake_ids.segment_create('u', step => 5, max_step => 100);
+    select snowflake_ids.segment_create('d', reset => 'day', step => 10);
+    create table t (id bigint primary key default segment_nextval('t'), note text);
+    create table s (id bigint primary key default snowflake_nextval(), note text);
+    create table a (id bigserial primary key, note text);
+    insert into a (note) select 'serial' from generate_series(1, 20);
+    select snowflake_ids.attach('a', 'id', kind => 'segment')";
+
+/// Makes it what it was after the extension was dropped.
+pub const AGAIN: &str = "truncate t, s, a;
+    create extension snowflake_ids;
+    select snowflake_ids.segment_create('t', step => 20, max_step => 500);
+    select snowflake_ids.segment_create('u', step => 5, max_step => 100);
+    select snowflake_ids.segment_create('d', reset => 'day', step => 10);
+    alter table t alter id set default segment_nextval('t');
+    alter table s alter id set default snowflake_nextval();
+    select snowflake_ids.attach('a', 'id', kind => 'segment')";
+
+/// A database that sessions take ids in.
+#[derive(Debug)]
+pub struct Database {
+    pub number: usize,
+    pub name: String,
+    pub lives: [Lives; TAGS.len()],
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Database {
+    pub fn new(number: usize, folder: PathBuf, port: u16) -> Self {
+        Self { number, name: format!("d{number}"), lives: Default::default(), folder, port }
+    }
+
+    /// From now on new lives of these tags may begin at any moment.
+    pub fn open(&self, tags: &[usize]) {
+        for tag in tags {
+            self.lives[*tag].open();
+        }
+    }
+
+    /// They have begun.
+    pub fn confirm(&self, tags: &[usize]) {
+        for tag in tags {
+            self.lives[*tag].confirm();
+        }
+    }
+
+    /// They have not, and will not.
+    pub fn retract(&self, tags: &[usize]) {
+        for tag in tags {
+            self.lives[*tag].retract();
+        }
+    }
+
+    /// A session of a user, which waits neither for locks nor for ids for long.
+    pub fn connect(&self) -> Result<Client, postgres::Error> {
+        let mut config = Config::new();
+        config.host_path(&self.folder).port(self.port).user("postgres").dbname(&self.name);
+        config.options("-c lock_timeout=2s -c statement_timeout=0 -c snowflake_ids.segment_wait_timeout=2s -c client_min_messages=warning");
+        config.connect(NoTls)
+    }
+}

@@ -1,0 +1,104 @@
+//! What is left open for a while: transactions, locks, prepared transactions, a database that takes no sessions.
+
+use crate::database::U;
+use crate::world::{Outcome, World};
+use anyhow::Result;
+use postgres::Client;
+use std::sync::Arc;
+
+/// Something that is to be ended at some time.
+pub enum Held {
+    /// A transaction, in the database `postgres` where none is named; `begins` says that its commit begins a new life of `u`.
+    Open { database: Option<usize>, client: Box<Client>, begins: bool },
+    /// One that is prepared.
+    Prepared { database: usize, name: String, begins: bool },
+    /// A database that takes no sessions.
+    Closed { database: usize },
+}
+
+impl Held {
+    pub fn database(&self) -> Option<usize> {
+        match self {
+            Self::Open { database, .. } => *database,
+            Self::Prepared { database, .. } | Self::Closed { database } => Some(*database),
+        }
+    }
+
+    /// Whether it is gone when the server crashes.
+    pub fn is_lost_by_a_crash(&self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+}
+
+impl World {
+    /// Leaves a transaction open that does this.
+    pub fn hold(&mut self, database: Option<usize>, what: &str, begins: bool) -> Result<Outcome> {
+        let name = database.map_or_else(|| "postgres".to_owned(), |database| self.name(database));
+        let begun = self.client(&name).and_then(|mut client| {
+            client.batch_execute(&format!("begin; {what}"))?;
+            Ok(Box::new(client))
+        });
+        match begun {
+            Ok(client) => {
+                self.story.tell(format!("{name}: begin; {what}"));
+                self.held.push(Held::Open { database, client, begins });
+                Ok(Outcome::Done)
+            }
+            Err(error) => self.became::<()>(&format!("{name}: begin; {what}"), Err(error)),
+        }
+    }
+
+    /// Ends what is held in a database, or everywhere.
+    pub fn release_all(&mut self, database: Option<usize>) -> Result<()> {
+        let held = |held: &mut Held| database.is_none_or(|database| held.database() == Some(database));
+        for held in self.held.extract_if(.., held).collect::<Vec<_>>() {
+            self.release(held)?;
+        }
+        Ok(())
+    }
+
+    /// Ends one of those things, if there is one.
+    pub fn release_any(&mut self) -> Result<()> {
+        if !self.held.is_empty() {
+            let held = self.held.swap_remove(self.random.of(self.held.len()));
+            self.release(held)?;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, held: Held) -> Result<()> {
+        let how = if self.random.once_in(2) { "commit" } else { "rollback" };
+        match held {
+            Held::Open { database, mut client, begins } => {
+                let mut end = |world: &mut Self| {
+                    let ended = client.batch_execute(how);
+                    let name =
+                        database.map_or("postgres", |database| &world.databases[database].name).to_owned();
+                    world.became(&format!("{name}: {how}"), ended)
+                };
+                match database {
+                    Some(database) if begins && how == "commit" => self.anew(database, &[U], end)?,
+                    _ => end(self)?,
+                };
+            }
+            Held::Prepared { database, name, begins } => {
+                let lives = Arc::clone(&self.databases[database]);
+                let begins = begins && how == "commit";
+                if begins {
+                    lives.open(&[U]);
+                }
+                self.must(&self.name(database), &format!("{how} prepared '{name}'"))?;
+                if begins {
+                    lives.confirm(&[U]);
+                }
+            }
+            Held::Closed { database } => {
+                self.must(
+                    "postgres",
+                    &format!("alter database {} allow_connections true", self.name(database)),
+                )?;
+            }
+        }
+        Ok(())
+    }
+}

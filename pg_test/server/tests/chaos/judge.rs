@@ -1,0 +1,66 @@
+//! Which errors may come of what is done to a server, and which may not, whatever is done to it.
+
+use postgres::error::{DbError, Error};
+use std::path::Path;
+
+/// What may be said to whoever takes ids, and to whoever does something to the server.
+const EXPECTED: &[&str] = &[
+    "0A000", // cached plan must not change result type
+    "23502", // the default is away while the extension is
+    "25P02", // the transaction has failed before
+    "3D000", "3F000", "42704", "42883",
+    "42P01", // a database, a schema, a tag, a function, a table that is away
+    "40P01", "55P03", "55006", // locks, and sessions in the way
+    "53000", "53300", "53400", // no ids in time, no place for a session, no place for a tag
+    "55000", // no sessions wanted; what is in the way of ids
+    "57014", "57P01", "57P02", "57P03", "57P04", // cancelled, ended, crashed, starting, dropped
+];
+
+/// What Postgres itself says about objects that go while it looks at them.
+const OF_POSTGRES: &[&str] = &[
+    "cache lookup failed for",
+    "could not open relation with OID",
+    "tuple concurrently",
+    "could not find tuple for",
+    "could not find trigger",
+];
+
+/// Whether an error is nobody's fault but the test's.
+pub fn is_expected(error: &DbError) -> bool {
+    let code = error.code().code();
+    // Ours come from files in Rust.
+    let of_postgres =
+        error.file().is_some_and(|file| Path::new(file).extension().is_some_and(|kind| kind == "c"));
+    EXPECTED.contains(&code)
+        || of_postgres
+            && code == "XX000"
+            && OF_POSTGRES.iter().any(|start| error.message().starts_with(start))
+}
+
+/// An error with all that is known of it.
+pub fn describe(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!(
+            "{} {} (detail: {:?}, where: {:?}, {}:{})",
+            db.code().code(),
+            db.message(),
+            db.detail(),
+            db.where_(),
+            db.file().unwrap_or("?"),
+            db.line().unwrap_or(0)
+        ),
+        None => error.to_string(),
+    }
+}
+
+/// The lines of a server's log that must not be there; `killed` says that somebody killed processes.
+pub fn faults(log: &str, killed: bool) -> Vec<&str> {
+    let words = ["PANIC: ", "TRAP: ", "was terminated by signal", "panicked at", "unexpected"];
+    let bad = |line: &&str| {
+        let internal = line.contains(" XX") && !OF_POSTGRES.iter().any(|start| line.contains(start));
+        internal
+            || words.iter().any(|word| line.contains(word))
+                && !(killed && line.contains("was terminated by signal 9"))
+    };
+    log.lines().filter(bad).collect()
+}

@@ -1,0 +1,107 @@
+//! Which ids may not meet: those of one life of a tag. A tag begins another life when it is dropped and created, set back by
+//! force, or comes out of a dump or with another database of that name; then its ids may be those of its former life.
+
+use crate::database::TAGS;
+use anyhow::{Result, bail};
+use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The lives of a tag in a database, numbered from 0.
+#[derive(Debug, Default)]
+pub struct Lives {
+    /// The one that whoever asks now gets at least.
+    earliest: AtomicU32,
+    /// The one that whoever asks now gets at most.
+    latest: AtomicU32,
+}
+
+impl Lives {
+    /// From now on a new life may begin at any moment.
+    pub fn open(&self) {
+        self.latest.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The new life has begun.
+    pub fn confirm(&self) {
+        self.earliest.store(self.latest.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// It has not, and will not.
+    pub fn retract(&self) {
+        self.latest.store(self.earliest.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// To be asked before a call.
+    pub fn earliest(&self) -> u32 {
+        self.earliest.load(Ordering::SeqCst)
+    }
+
+    /// To be asked after it.
+    pub fn latest(&self) -> u32 {
+        self.latest.load(Ordering::SeqCst)
+    }
+}
+
+/// An id that somebody was given, and the lives of its tag that it may be of.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    pub database: usize,
+    pub tag: usize,
+    pub id: i64,
+    pub earliest: u32,
+    pub latest: u32,
+    /// Which session it was, and the milliseconds since the beginning at which it had it.
+    pub session: usize,
+    pub at: u64,
+}
+
+impl Display for Given {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { database, tag, id, earliest, latest, session, at } = self;
+        write!(f, "{id} of {} in d{database}, life {earliest} to {latest}, ", TAGS[*tag])?;
+        match session {
+            &usize::MAX => write!(f, "to the test itself at {at} ms"),
+            _ => write!(f, "to session {session} at {at} ms"),
+        }
+    }
+}
+
+/// No id was given twice within one life.
+pub fn unique(given: &[Given]) -> Result<()> {
+    let mut ids: HashMap<(usize, usize, i64), Vec<Given>> = HashMap::with_capacity(given.len());
+    for one in given {
+        ids.entry((one.database, one.tag, one.id)).or_default().push(*one);
+    }
+    let mut twice: Vec<_> =
+        ids.into_values().filter_map(|mut given| (!apart(&mut given)).then_some(given)).collect();
+    twice.sort_by_key(|given| given.iter().map(|one| one.at).max());
+    let Some(first) = twice.first() else { return Ok(()) };
+    let first: Vec<_> = first.iter().map(ToString::to_string).collect();
+    bail!("{} ids were given twice, among {}; the first:\n{}", twice.len(), given.len(), first.join("\n"))
+}
+
+/// Whether each can be of a life of its own.
+fn apart(given: &mut [Given]) -> bool {
+    given.sort_by_key(|one| one.latest);
+    let mut taken = Vec::with_capacity(given.len());
+    given.iter().all(|one| match (one.earliest..=one.latest).find(|life| !taken.contains(life)) {
+        Some(life) => {
+            taken.push(life);
+            true
+        }
+        None => false,
+    })
+}
+
+#[test]
+fn ids_of_one_life_are_told_from_those_of_two() {
+    let given = |earliest, latest| Given { database: 0, tag: 0, id: 7, earliest, latest, session: 0, at: 0 };
+    assert!(unique(&[given(0, 0), given(1, 1)]).is_ok());
+    assert!(unique(&[given(0, 1), given(0, 1)]).is_ok());
+    assert!(unique(&[given(0, 1), given(0, 0), given(1, 2)]).is_ok());
+    assert!(unique(&[given(1, 1), given(1, 1)]).is_err());
+    assert!(unique(&[given(0, 1), given(0, 1), given(0, 1)]).is_err());
+    let other = Given { tag: 1, ..given(1, 1) };
+    assert!(unique(&[given(1, 1), other]).is_ok());
+}

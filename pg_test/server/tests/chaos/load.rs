@@ -1,0 +1,141 @@
+//! Sessions that take ids in every way, one after the other, and come back whenever they are ended.
+
+use crate::calls;
+use crate::database::{Database, TAGS};
+use crate::judge::{describe, is_expected};
+use crate::lives::Given;
+use postgres::{Client, Error};
+use snowflake_ids_server_tests::random::Random;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+/// How long a session that was refused waits before it asks again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a session shows of itself.
+#[derive(Debug, Default)]
+pub struct Shown {
+    /// Its process in the server; 0 while it has none.
+    pub process: AtomicI32,
+    /// The millisecond at which its present call began; 0 while there is none.
+    pub since: AtomicU64,
+    /// How many ids it was given.
+    pub given: AtomicU64,
+}
+
+/// All that a session was given.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub segments: Vec<Given>,
+    pub snowflakes: Vec<i64>,
+}
+
+/// What a session is told when it begins.
+pub struct Orders {
+    pub number: usize,
+    pub database: Arc<Database>,
+    pub random: Random,
+    pub start: Instant,
+    pub stop: Arc<AtomicBool>,
+    pub faults: Sender<String>,
+}
+
+/// A session at work.
+#[derive(Debug)]
+pub struct Load {
+    pub shown: Arc<Shown>,
+    pub thread: JoinHandle<Taken>,
+    pub database: usize,
+}
+
+impl Load {
+    pub fn start(orders: Orders) -> Self {
+        let shown = Arc::new(Shown::default());
+        let (theirs, database) = (Arc::clone(&shown), orders.database.number);
+        Self {
+            shown,
+            database,
+            thread: thread::spawn(move || Session { orders, shown: theirs, taken: Taken::default() }.work()),
+        }
+    }
+}
+
+struct Session {
+    orders: Orders,
+    shown: Arc<Shown>,
+    taken: Taken,
+}
+
+impl Session {
+    fn work(mut self) -> Taken {
+        while !self.stopped() {
+            match self.orders.database.connect() {
+                Ok(client) => self.use_up(client),
+                Err(error) => self.failed(&error),
+            }
+            self.shown.process.store(0, Ordering::SeqCst);
+            sleep(PAUSE);
+        }
+        self.taken
+    }
+
+    fn stopped(&self) -> bool {
+        self.orders.stop.load(Ordering::SeqCst)
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.orders.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Works until the session ends.
+    fn use_up(&mut self, mut client: Client) {
+        let Ok(process) = client.query_one("select pg_backend_pid()", &[]) else { return };
+        self.shown.process.store(process.get(0), Ordering::SeqCst);
+        if self.orders.random.once_in(2) {
+            // It may have been ended already.
+            let _ = client.batch_execute("set snowflake_ids.cache = 20");
+        }
+        while !self.stopped() && !client.is_closed() {
+            if let Err(error) = self.call(&mut client) {
+                self.failed(&error);
+                let _ = client.batch_execute("rollback");
+                sleep(PAUSE);
+            }
+            self.orders.random.sleep(8);
+        }
+    }
+
+    fn call(&mut self, client: &mut Client) -> Result<(), Error> {
+        let earliest: [u32; TAGS.len()] =
+            std::array::from_fn(|tag| self.orders.database.lives[tag].earliest());
+        self.shown.since.store(self.now().max(1), Ordering::SeqCst);
+        let ids = calls::any(client, &mut self.orders.random);
+        self.shown.since.store(0, Ordering::SeqCst);
+        let Some(taken) = ids? else { return Ok(()) };
+        self.shown.given.fetch_add(taken.ids.len() as u64, Ordering::SeqCst);
+        let Some(tag) = taken.tag else {
+            self.taken.snowflakes.extend(taken.ids);
+            return Ok(());
+        };
+        let (at, latest) = (self.now(), self.orders.database.lives[tag].latest());
+        let (session, database) = (self.orders.number, self.orders.database.number);
+        let given = |id| Given { database, tag, id, earliest: earliest[tag], latest, session, at };
+        self.taken.segments.extend(taken.ids.into_iter().map(given));
+        Ok(())
+    }
+
+    fn failed(&self, error: &Error) {
+        if error.as_db_error().is_some_and(|db| !is_expected(db)) {
+            // Nobody listens any more when the test has failed.
+            let _ = self.orders.faults.send(format!(
+                "session {} at {} ms: {}",
+                self.orders.number,
+                self.now(),
+                describe(error)
+            ));
+        }
+    }
+}

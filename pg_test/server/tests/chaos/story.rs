@@ -1,0 +1,33 @@
+//! What was done, and when.
+
+use std::fmt::{Display, Formatter, Result};
+use std::time::Instant;
+
+/// Every action, with the time since the beginning.
+#[derive(Debug)]
+pub struct Story {
+    pub start: Instant,
+    lines: Vec<String>,
+    told: bool,
+}
+
+impl Story {
+    /// An empty one; `told` says that each line is printed at once.
+    pub fn new(told: bool) -> Self {
+        Self { start: Instant::now(), lines: Vec::new(), told }
+    }
+
+    pub fn tell(&mut self, what: impl Display) {
+        let line = format!("{:9.3} {what}", self.start.elapsed().as_secs_f64());
+        if self.told {
+            println!("{line}");
+        }
+        self.lines.push(line);
+    }
+}
+
+impl Display for Story {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}

@@ -1,0 +1,303 @@
+//! The server, the sessions at work, what is left open, and what all that is done to them leads to.
+
+use crate::database::{ALL, CONTENTS, D, Database, U};
+use crate::held::Held;
+use crate::judge::{describe, is_expected};
+use crate::lives::Given;
+use crate::load::{Load, Orders};
+use crate::story::Story;
+use anyhow::{Context, Result, bail};
+use postgres::{Client, Config, Error, NoTls};
+use snowflake_ids_server_tests::random::Random;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::{Server, wait};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+const DATABASES: usize = 3;
+const SESSIONS_OF_EACH: usize = 2;
+
+/// No call lasts longer: each waits for a lock or for ids for 2 s at most, and few do both more than once.
+pub const HANGS: Duration = Duration::from_secs(30);
+/// No action lasts longer, nor does what must come after it.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What became of something that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// Nothing of it was done.
+    Refused,
+    /// The session was lost meanwhile.
+    Unknown,
+}
+
+pub struct World {
+    pub server: Server,
+    pub databases: Vec<Arc<Database>>,
+    pub loads: Vec<Load>,
+    pub held: Vec<Held>,
+    pub dumps: Vec<PathBuf>,
+    pub random: Random,
+    pub story: Story,
+    /// Ids that transactions took which had changed their tags, and were rolled back.
+    pub own: Vec<Given>,
+    /// Other ids that the test itself took.
+    pub taken: Vec<Given>,
+    pub snowflakes: Vec<i64>,
+    /// Whether a process was killed.
+    pub killed: bool,
+    /// Gives names to what needs one.
+    pub counter: u64,
+    pub stop: Arc<AtomicBool>,
+    faults: Receiver<String>,
+}
+
+impl World {
+    pub fn start(seed: u64, told: bool) -> Result<Self> {
+        let settings = [
+            ("max_prepared_transactions", "20"),
+            ("log_line_prefix", "%m [%p] %b %e "),
+            ("statement_timeout", "30s"),
+            ("lock_timeout", "3s"),
+            ("snowflake_ids.database", "postgres"),
+            ("snowflake_ids.lease_horizon", "1min"),
+        ];
+        let builder = settings.iter().fold(auto(), |builder, (name, value)| builder.set(name, value));
+        let server = builder.start()?;
+        wait_for_id(&mut server.session()?)?;
+        for database in ["tpl", "unrelated"] {
+            server.connect("postgres")?.batch_execute(&format!("create database {database}"))?;
+        }
+        server.connect("tpl")?.batch_execute(CONTENTS)?;
+        let database =
+            |number| Arc::new(Database::new(number, server.socket_folder().to_owned(), server.port()));
+        let databases: Vec<_> = (0..DATABASES).map(database).collect();
+        let (sender, faults) = channel();
+        let mut world = Self {
+            server,
+            databases,
+            loads: Vec::new(),
+            held: Vec::new(),
+            dumps: Vec::new(),
+            random: Random::new(seed),
+            story: Story::new(told),
+            own: Vec::new(),
+            taken: Vec::new(),
+            snowflakes: Vec::new(),
+            killed: false,
+            counter: 0,
+            stop: Arc::default(),
+            faults,
+        };
+        for database in 0..DATABASES {
+            world.replace(database)?;
+        }
+        world.set_to_work(&sender);
+        Ok(world)
+    }
+
+    fn set_to_work(&mut self, faults: &Sender<String>) {
+        for number in 0..DATABASES * SESSIONS_OF_EACH {
+            self.loads.push(Load::start(Orders {
+                number,
+                database: Arc::clone(&self.databases[number % DATABASES]),
+                random: Random::new(self.random.below(u64::MAX)),
+                start: self.story.start,
+                stop: Arc::clone(&self.stop),
+                faults: faults.clone(),
+            }));
+        }
+    }
+
+    /// A database at random.
+    pub fn any(&mut self) -> usize {
+        self.random.of(DATABASES)
+    }
+
+    pub fn name(&self, database: usize) -> String {
+        self.databases[database].name.clone()
+    }
+
+    /// A number that was not there before.
+    pub fn fresh(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    /// A session of the test itself.
+    pub fn client(&self, database: &str) -> Result<Client, Error> {
+        let mut config = Config::new();
+        config
+            .host_path(self.server.socket_folder())
+            .port(self.server.port())
+            .user("postgres")
+            .dbname(database);
+        config.connect(NoTls)
+    }
+
+    /// Tells of what was tried and says what became of it.
+    ///
+    /// # Errors
+    /// It is an error that must not come, whatever is going on.
+    pub fn became<T>(&mut self, what: &str, result: Result<T, Error>) -> Result<Outcome> {
+        let Err(error) = result else {
+            self.story.tell(what);
+            return Ok(Outcome::Done);
+        };
+        let said = describe(&error);
+        self.story.tell(format!("{what}: {said}"));
+        match error.as_db_error() {
+            Some(db) if !is_expected(db) => bail!("{what}: {said}"),
+            Some(db) if !db.code().code().starts_with("57P") => Ok(Outcome::Refused),
+            _ => Ok(Outcome::Unknown),
+        }
+    }
+
+    /// Runs statements in a session of their own, in one transaction if nothing else is said in them.
+    pub fn run(&mut self, database: &str, what: &str) -> Result<Outcome> {
+        let result = self.client(database).and_then(|mut client| client.batch_execute(what));
+        self.became(&format!("{database}: {what}"), result)
+    }
+
+    /// Does what begins new lives of tags of a database, if it is done.
+    pub fn anew(
+        &mut self,
+        database: usize,
+        tags: &[usize],
+        what: impl FnOnce(&mut Self) -> Result<Outcome>,
+    ) -> Result<Outcome> {
+        let lives = Arc::clone(&self.databases[database]);
+        lives.open(tags);
+        let outcome = what(self)?;
+        match outcome {
+            Outcome::Done => {
+                lives.confirm(tags);
+                self.use_up(database)?;
+            }
+            Outcome::Refused => lives.retract(tags),
+            Outcome::Unknown => self.replace(database)?,
+        }
+        Ok(outcome)
+    }
+
+    /// Takes more ids than are left over of a former life, so that they meet those to come.
+    fn use_up(&mut self, database: usize) -> Result<()> {
+        if self.random.once_in(2) {
+            return Ok(());
+        }
+        let took = self.databases[database].connect().and_then(|mut client| {
+            client.batch_execute("insert into t (note) select 'many' from generate_series(1, 1500)")?;
+            let earliest = self.databases[database].lives[U].earliest();
+            let rows = client.query("select segment_nextvals('u', 500)", &[])?;
+            rows.iter()
+                .map(|row| Ok(Given { earliest, ..self.given(database, U, row.try_get(0)?) }))
+                .collect()
+        });
+        match took {
+            Ok(given) => self.taken.extend::<Vec<_>>(given),
+            Err(error) => drop(self.became::<()>("use up", Err(error))?),
+        }
+        Ok(())
+    }
+
+    /// Puts a copy of the template in the place of a database, whatever state that is in.
+    pub fn replace(&mut self, database: usize) -> Result<()> {
+        self.release_all(Some(database))?;
+        let name = self.name(database);
+        let tags = &ALL;
+        let lives = Arc::clone(&self.databases[database]);
+        lives.open(tags);
+        for what in [
+            format!("drop database if exists {name} with (force)"),
+            format!("create database {name} template tpl"),
+        ] {
+            self.must("postgres", &what)?;
+        }
+        lives.confirm(tags);
+        Ok(())
+    }
+
+    /// Does what must be possible, at some time at least.
+    pub fn must(&mut self, database: &str, what: &str) -> Result<()> {
+        let start = Instant::now();
+        while self.run(database, what)? != Outcome::Done {
+            if start.elapsed() > PATIENCE {
+                bail!("not possible for {PATIENCE:?}: {what}\n{}", self.activity());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whatever the sessions and the server have to complain of by now.
+    pub fn check(&self) -> Result<()> {
+        if let Ok(fault) = self.faults.try_recv() {
+            bail!("an error that must not come: {fault}");
+        }
+        let now = self.story.start.elapsed().as_millis();
+        for (number, load) in self.loads.iter().enumerate() {
+            let since = load.shown.since.load(Ordering::SeqCst);
+            if since > 0 && now > u128::from(since) + HANGS.as_millis() {
+                let process = load.shown.process.load(Ordering::SeqCst);
+                bail!("session {number}, process {process}, hangs since {since} ms\n{}", self.activity());
+            }
+        }
+        Ok(())
+    }
+
+    /// What all processes of the server do.
+    pub fn activity(&self) -> String {
+        let query = "select pid || ' ' || coalesce(datname, '-') || ' ' || backend_type || ' ' || coalesce(state, '-')
+            || ' waits for ' || coalesce(wait_event_type || ' ' || wait_event, '-') || ': '
+            || left(regexp_replace(query, '\\s+', ' ', 'g'), 120)
+            from pg_stat_activity order by datname, pid";
+        let lines = self.client("postgres").and_then(|mut client| {
+            client.query(query, &[])?.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()
+        });
+        lines.map_or_else(|error| describe(&error), |lines| lines.join("\n"))
+    }
+
+    /// Waits until the server takes sessions, after it has crashed.
+    pub fn wait_for_server(&mut self) -> Result<()> {
+        self.held.retain(|held| !held.is_lost_by_a_crash());
+        self.own.clear();
+        wait::until(PATIENCE, "the server to take sessions after a crash", || {
+            let client = self.client("postgres");
+            Ok(client.and_then(|mut client| client.batch_execute("select 1")).ok())
+        })
+    }
+
+    /// Waits until a database gives ids of all kinds.
+    pub fn wait_for_ids(&self, database: usize) -> Result<()> {
+        let mut said = String::new();
+        let ids = wait::until(PATIENCE, "ids to come again", || {
+            let took = self.databases[database].connect().and_then(|mut client: Client| {
+                client.batch_execute(
+                    "insert into t default values; insert into s default values;
+                    insert into a default values; select segment_nextval('u')",
+                )
+            });
+            Ok(took.map_err(|error| said = describe(&error)).ok())
+        });
+        ids.with_context(|| format!("of d{database}: {said}\n{}", self.activity()))
+    }
+
+    /// An id that a session of the test itself was given.
+    pub fn given(&self, database: usize, tag: usize, id: i64) -> Given {
+        debug_assert!(tag < D);
+        let lives = &self.databases[database].lives[tag];
+        let at = u64::try_from(self.story.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Given {
+            database,
+            tag,
+            id,
+            earliest: lives.earliest(),
+            latest: lives.latest(),
+            session: usize::MAX,
+            at,
+        }
+    }
+}

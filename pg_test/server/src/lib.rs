@@ -16,9 +16,11 @@
 //! | [`latency`] | how long calls take |
 //! | [`sessions`] | many sessions at once |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
+//! | [`bouncer`] | a pooler between clients and a server |
 //! | [`random`] | numbers from a seed |
 //! | [`wait`] | waiting with an end |
 
+pub mod bouncer;
 pub mod builder;
 mod clock;
 pub mod cluster;

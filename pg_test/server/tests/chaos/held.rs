@@ -48,9 +48,10 @@ impl World {
         }
     }
 
-    /// Ends what is held in a database, or everywhere.
+    /// Ends what is held in a database and above all of them, or everywhere.
     pub fn release_all(&mut self, database: Option<usize>) -> Result<()> {
-        let held = |held: &mut Held| database.is_none_or(|database| held.database() == Some(database));
+        let held =
+            |held: &mut Held| database.is_none() || held.database().is_none() || held.database() == database;
         for held in self.held.extract_if(.., held).collect::<Vec<_>>() {
             self.release(held)?;
         }

@@ -58,6 +58,8 @@ pub fn faults(log: &str, killed: bool) -> Vec<&str> {
     let words = ["PANIC: ", "TRAP: ", "was terminated by signal", "panicked at", "unexpected"];
     let bad = |line: &&str| {
         let internal = line.contains(" XX") && !OF_POSTGRES.iter().any(|start| line.contains(start));
+        // Who outlives a killed postmaster says so.
+        let line = line.replace("unexpected postmaster exit", "");
         internal
             || words.iter().any(|word| line.contains(word))
                 && !(killed && line.contains("was terminated by signal 9"))

@@ -228,6 +228,8 @@ impl World {
             if start.elapsed() > PATIENCE {
                 bail!("not possible for {PATIENCE:?}: {what}\n{}", self.activity());
             }
+            // What is left open may be in the way.
+            self.release_all(None)?;
         }
         Ok(())
     }

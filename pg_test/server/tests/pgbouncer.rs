@@ -1,0 +1,187 @@
+//! A pooler in transaction mode, before a server and between a node and its registry: each transaction may be in another session of
+//! the server's, and sessions are many clients' in turns.
+
+use anyhow::{Context, Result, ensure};
+use postgres::{Client, SimpleQueryMessage};
+use snowflake_ids_server_tests::bouncer::Bouncer;
+use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, becomes, received};
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, ids, snowflakes, wait};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The ids in the first column. Pooled sessions know nothing of what a client prepared.
+fn column(client: &mut Client, query: &str) -> Result<Vec<i64>> {
+    let messages = client.simple_query(query).with_context(|| query.to_owned())?;
+    let ids = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    ids.filter(|id| !id.is_empty()).map(|id| Ok(id.parse()?)).collect()
+}
+
+/// A server with a tag, and a pooler with two sessions of it.
+fn pooled() -> Result<(Server, Client, Bouncer)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", "step => 20, max_step => 200")?;
+    client
+        .batch_execute("create table rows (id bigint primary key default segment_nextval('t'), note text)")?;
+    let bouncer = Bouncer::start(&server, 2, "")?;
+    Ok((server, client, bouncer))
+}
+
+#[test]
+fn many_clients_of_few_sessions_share_no_id() -> Result<()> {
+    let (_server, mut client, bouncer) = pooled()?;
+    client.batch_execute("alter role postgres set snowflake_ids.cache = 30")?;
+    let clients = (0..8).map(|_| bouncer.connect("postgres")).collect::<Result<Vec<_>>>()?;
+    let taken = at_once(clients, |_, mut client| {
+        let (mut segments, mut snowflakes) = (Vec::new(), Vec::new());
+        for _ in 0..30 {
+            segments.extend(column(&mut client, "select segment_nextval('t')")?);
+            segments.extend(column(&mut client, "select segment_nextvals('t', 7)")?);
+            segments.extend(column(&mut client, "insert into rows (note) values ('a'), ('b') returning id")?);
+            segments.extend(column(&mut client, "begin; select segment_nextval('t'); rollback")?);
+            snowflakes.extend(column(&mut client, "select snowflake_nextval()")?);
+            snowflakes.extend(column(&mut client, "select snowflake_nextvals(5)")?);
+            let set = "begin; set local snowflake_ids.cache = 3; select snowflake_nextval(); commit";
+            snowflakes.extend(column(&mut client, set)?);
+        }
+        Ok((segments, snowflakes))
+    })?;
+    let (segments, snowflakes): (Vec<_>, Vec<_>) = taken.into_iter().unzip();
+    let (segments, snowflakes) = (segments.concat(), snowflakes.concat());
+    assert_eq!([segments.len(), snowflakes.len()], [8 * 30 * 11, 8 * 30 * 7]);
+    ids::dense(segments)?;
+    ids::unique(snowflakes)
+}
+
+/// What is of a session is that of whichever one the pooler has at hand: of use within a transaction alone.
+#[test]
+fn the_last_id_is_the_client_s_own_within_its_transaction_alone() -> Result<()> {
+    let (server, _client, _) = pooled()?;
+    let bouncer = Bouncer::start(&server, 1, "")?;
+    let (mut a, mut b) = (bouncer.connect("postgres")?, bouncer.connect("postgres")?);
+    for (take, last) in [
+        ("select segment_nextval('t')", "select segment_currval('t')"),
+        ("select snowflake_nextval()", "select snowflake_lastval()"),
+    ] {
+        let own = column(&mut a, &format!("begin; {take}; {last}; commit"))?;
+        ensure!(own.len() == 2 && own[0] == own[1], "{own:?}");
+        let other = column(&mut b, take)?;
+        assert_eq!(column(&mut a, last)?, other, "the session's last id is another client's");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
+    let (_server, mut client, mut bouncer) = pooled()?;
+    let (stop, port) = (AtomicBool::new(false), &bouncer.port());
+    let connect = || {
+        Client::connect(
+            &format!("host=127.0.0.1 port={port} user=postgres password=pooled dbname=postgres"),
+            postgres::NoTls,
+        )
+    };
+    let mut taken = thread::scope(|scope| -> Result<Vec<i64>> {
+        let work = || {
+            let mut taken = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let Ok(mut client) = connect() else { continue };
+                while let Ok(ids) =
+                    column(&mut client, "insert into rows (note) values ('a'), ('b') returning id")
+                {
+                    taken.extend(ids);
+                    if stop.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            }
+            taken
+        };
+        let loads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(300));
+            bouncer.kill()?;
+            bouncer.start_again()?;
+        }
+        stop.store(true, Ordering::Relaxed);
+        Ok(loads.into_iter().filter_map(|load| load.join().ok()).flatten().collect())
+    })?;
+    ensure!(!taken.is_empty(), "nobody was given an id");
+    // Nothing of those who were cut off goes on holding ids up.
+    taken.push(next(&mut client, "t")?);
+    ids::unique(taken)
+}
+
+/// A server, and a session on it.
+type Node = (Server, Client);
+
+/// A registry, a pooler before it, and two nodes that know the pooler alone.
+fn nodes() -> Result<(Server, Bouncer, [Node; 2])> {
+    let registry = auto().start()?;
+    create(&mut registry.serve_nodes()?, "t", "step => 10, max_step => 20")?;
+    let bouncer = Bouncer::start(&registry, 2, "")?;
+    let node = || -> Result<Node> {
+        let node = cluster::node().start()?;
+        let mut client = node.introduce(NAME, &[bouncer.port()])?;
+        client.batch_execute(JOIN)?;
+        Ok((node, client))
+    };
+    let nodes = [node()?, node()?];
+    Ok((registry, bouncer, nodes))
+}
+
+#[test]
+fn nodes_draw_from_a_registry_through_a_pooler_whatever_is_restarted() -> Result<()> {
+    let (mut registry, mut bouncer, [(_first, mut one), (_second, mut other)]) = nodes()?;
+    let mut snowflakes = vec![wait_for_id(&mut one)?, wait_for_id(&mut other)?];
+    let workers =
+        [snowflakes::worker(&mut one, snowflakes[0])?, snowflakes::worker(&mut other, snowflakes[1])?];
+    assert_ne!(workers[0], workers[1]);
+    let mut taken = [take(&mut one, "t", 100)?, take(&mut other, "t", 100)?].concat();
+    ensure!(received(&mut one, "t")? > 0, "these are ids of its own");
+
+    bouncer.kill()?;
+    bouncer.start_again()?;
+    taken.extend(goes_on(&mut one, "after the pooler's restart")?);
+    registry.restart()?;
+    taken.extend(goes_on(&mut other, "after the registry's restart")?);
+
+    // A pooler that holds questions back is like a registry that hangs.
+    bouncer.tell("pause")?;
+    one.batch_execute("set snowflake_ids.segment_wait_timeout = '1500ms'")?;
+    let start = Instant::now();
+    while let Ok(id) = next(&mut one, "t") {
+        taken.push(id);
+    }
+    ensure!(
+        start.elapsed() < Duration::from_mins(1),
+        "a call that no pooler answers lasted {:?}",
+        start.elapsed()
+    );
+    bouncer.tell("resume")?;
+    taken.extend(goes_on(&mut one, "after the pause")?);
+    becomes(&mut one, NAME, "up")?;
+    snowflakes.extend([snowflakes::next(&mut one)?, snowflakes::next(&mut other)?]);
+    ids::unique(snowflakes)?;
+    ids::unique(taken)
+}
+
+/// More ids than a node holds.
+fn goes_on(client: &mut Client, when: &str) -> Result<Vec<i64>> {
+    let mut taken = Vec::new();
+    wait::until(PATIENCE, when, || {
+        while taken.len() < 100 {
+            let Ok(id) = next(client, "t") else { return Ok(None) };
+            taken.push(id);
+        }
+        Ok(Some(()))
+    })?;
+    Ok(taken)
+}

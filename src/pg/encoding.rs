@@ -1,6 +1,7 @@
 //! Texts between the encoding of this database and UTF-8.
 
-use pgrx::{PgTryBuilder, pg_sys};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, PgTryBuilder, function_name, pg_sys};
 use std::ffi::{CStr, c_int};
 
 /// A text that is right in this database: where that is not in UTF-8, letters that are not ASCII become question marks.
@@ -53,6 +54,23 @@ fn is_passed_on() -> bool {
     // SAFETY: looks at a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
     encoding == UTF8 || encoding == pg_sys::pg_enc::PG_SQL_ASCII.cast_signed()
+}
+
+/// The error for a text that has no form in UTF-8.
+pub fn not_utf8(what: &str) -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
+        format!("{what} is not in UTF-8"),
+        function_name!(),
+    )
+    .set_detail("This database has no encoding, so that its texts are UTF-8 or nobody knows their letters.")
+    .set_hint("Write it in UTF-8.")
+}
+
+/// What the encoding of this database is called.
+pub fn name() -> String {
+    // SAFETY: the name is a constant of the server's.
+    unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) }.to_string_lossy().into_owned()
 }
 
 const UTF8: c_int = pg_sys::pg_enc::PG_UTF8.cast_signed();

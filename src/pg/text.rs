@@ -5,8 +5,9 @@
 //! other wrong character is. A text's length is looked at before the text: up to 1 GB may have been compressed into a
 //! few pages.
 
+use super::encoding::from_utf8;
 use crate::error::{explained, raise};
-use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -14,7 +15,7 @@ use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use pgrx::{FromDatum, IntoDatum, pg_sys, varlena};
 use snowflake_ids_core::length::{self, MAX_TEXT_BYTES, TooLong};
 use std::borrow::Cow;
-use std::ffi::CString;
+use std::ffi::{CString, c_int};
 use std::marker::PhantomData;
 
 /// A text argument, not yet read.
@@ -196,6 +197,44 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Sql {
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
         // SAFETY: as above.
         unsafe { arg.unbox_arg_using_from_datum().map(|text| Self::read(text)).into() }
+    }
+}
+
+/// A text for SQL, in the database's encoding.
+pub struct TextOut(Vec<u8>);
+
+impl TextOut {
+    /// From one in UTF-8; None where it has letters that the encoding does not have. Only within a transaction.
+    pub fn of(text: String) -> Option<Self> {
+        // ASCII is a part of every encoding of databases.
+        if text.is_ascii() { Some(text.into_bytes()) } else { from_utf8(&text) }.map(Self)
+    }
+}
+
+impl IntoDatum for TextOut {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let length = c_int::try_from(self.0.len()).unwrap_or(c_int::MAX);
+        // SAFETY: the bytes are copied.
+        let text = unsafe { pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), length) };
+        Some(text.into())
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+impl_sql_translatable!(TextOut, "text");
+
+// SAFETY: what `into_datum` makes is a text, as which the type is declared.
+unsafe impl BoxRet for TextOut {
+    unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+        // SAFETY: as above.
+        match self.into_datum() {
+            // SAFETY: as above.
+            Some(text) => unsafe { call.return_raw_datum(text) },
+            None => call.return_null(),
+        }
     }
 }
 

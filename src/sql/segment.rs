@@ -2,12 +2,16 @@
 //! written in SQL are in the files beside this one.
 
 use crate::error::{bad_argument, raise};
-use crate::pg::tag::TagArg;
+use crate::pg::encoding;
+use crate::pg::tag::{TagArg, TagText};
+use crate::pg::text::TextOut;
 use crate::segment;
 use crate::segment::failure::TagFailure;
 use crate::sql::generate::checked_count;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use pgrx::{PgSqlErrorCode, function_name};
+use snowflake_ids_core::directory::Tag;
 
 /// Several ids of a tag, in growing order. Each is taken when it is asked for.
 #[pg_extern(volatile, parallel_safe)]
@@ -32,8 +36,22 @@ fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
 
 /// The next number of a tag in the tag's format, such as `20261120-000001`.
 #[pg_extern(volatile, parallel_safe)]
-fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<String, ErrorReport> {
-    Ok(segment::next_text("segment_nextval_text", tag.ok_or(TagFailure::NoTag)?.0)?)
+fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<TextOut, ErrorReport> {
+    let tag = tag.ok_or(TagFailure::NoTag)?.0;
+    let text = segment::next_text("segment_nextval_text", tag)?;
+    TextOut::of(text).ok_or_else(|| cannot_be_written(tag))
+}
+
+/// The format came from a registry in another encoding.
+fn cannot_be_written(tag: &[u8]) -> ErrorReport {
+    let tag = Tag::new(tag).map(|tag| TagText(tag).shown()).unwrap_or_default();
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
+        format!("the format of segment tag \"{tag}\" has letters that this database cannot hold"),
+        function_name!(),
+    )
+    .set_detail(format!("Its encoding is {}.", encoding::name()))
+    .set_hint("Take the number with segment_nextval(tag), or have the registry's owner change the format.")
 }
 
 /// The schema of what the functions for administrators are made of.
@@ -43,6 +61,7 @@ mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
     use crate::pg::clock::SystemClock;
     use crate::pg::cluster;
+    use crate::pg::encoding::{self, to_utf8};
     use crate::pg::server;
     use crate::pg::shmem::segments::segments;
     use crate::pg::tag::{self, TagArg, TagText};
@@ -102,7 +121,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         terms.check().map_err(|error| Box::new(explained(&error)))?;
         let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
         let reset = reset.map_err(|error| Box::new(explained(&error)))?;
-        if let Some(format) = text(row, "format") {
+        if let Some(format) = row.get_by_name::<TagText>("format").ok().flatten() {
+            let format = utf8_of_format(format.0.as_bytes())?;
             Format::parse(&format, reset).map_err(|error| Box::new(explained(&error)))?;
         }
         Ok(())
@@ -125,6 +145,10 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
             .into_iter()
             .try_for_each(|(name, limit)| length::check(name, length(name), limit))
             .map_err(|error| Box::new(explained(&error)))
+    }
+
+    fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
+        to_utf8(bytes).ok_or_else(|| Box::new(encoding::not_utf8("format")))
     }
 
     fn tag_of(row: &Tuple<'_>) -> Option<TagText> {

@@ -1,7 +1,9 @@
 //! The table of tags, through SQL. Only workers, and transactions that changed a tag themselves, come here:
 //! never a call that is served from the buffers.
 
+use crate::error::raise;
 use crate::pg::cluster;
+use crate::pg::encoding::{self, to_utf8};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use pgrx::PgBuiltInOids;
@@ -175,7 +177,10 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
     let terms = terms_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
-    let format = text(8)?.unwrap_or_else(|| Format::default_for(reset).to_string());
+    // As it is checked when it is written. Another one in its place would give other numbers than it says.
+    let utf8 =
+        |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(encoding::not_utf8("format")));
+    let format = row.get::<TagText>(8)?.map_or_else(|| Format::default_for(reset).to_string(), utf8);
     let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
         (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
         _ => Period::FOREVER,

@@ -1,0 +1,99 @@
+//! Formats with letters that are not ASCII, in databases of several encodings, and over a registry in another one.
+
+use anyhow::Result;
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::cluster::{JOIN, NAME};
+use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::{Server, sql};
+
+/// A database in an encoding, with the extension, and a session that speaks UTF-8.
+fn database(server: &Server, encoding: &str) -> Result<Client> {
+    let name = encoding.to_lowercase();
+    server.connect("postgres")?.batch_execute(&format!(
+        "create database {name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0"
+    ))?;
+    let mut config = Client::configure();
+    config.host_path(server.socket_folder()).port(server.port()).user("postgres").dbname(&name);
+    let mut client =
+        config.options("-c client_encoding=UTF8 -c client_min_messages=warning").connect(NoTls)?;
+    client.batch_execute("create extension snowflake_ids")?;
+    Ok(client)
+}
+
+fn text(client: &mut Client, tag: &str) -> Result<String> {
+    sql::one(client, &format!("select segment_nextval_text('{tag}')"))
+}
+
+#[test]
+fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    for (encoding, one, other) in [
+        ("UTF8", "Ä-{n:4}", "漢-{n:4}"),
+        ("LATIN1", "Ä-{n:4}", "Ö-{n:4}"),
+        ("EUC_JP", "漢-{n:4}", "字-{n:4}"),
+        ("WIN1251", "Ж{{{n:4}", "Ш{{{n:4}"),
+        ("SQL_ASCII", "Ä-{n:4}", "漢-{n:4}"),
+    ] {
+        let mut client = database(&server, encoding)?;
+        for (number, format) in (0..).zip([one, other]) {
+            let tag = format!("t{number}");
+            create(&mut client, &tag, &format!("format => '{format}'"))?;
+            let expected = |n: &str| format.replace("{n:4}", n).replace("{{", "{");
+            assert_eq!(text(&mut client, &tag)?, expected("0001"), "{encoding}");
+            // Out of the transaction's own memory, too.
+            client.batch_execute(&format!("begin; select snowflake_ids.segment_set('{tag}', 7)"))?;
+            assert_eq!(text(&mut client, &tag)?, expected("0008"), "{encoding}");
+            client.batch_execute("commit")?;
+            assert_eq!(text(&mut client, &tag)?, expected("0009"), "{encoding}");
+        }
+        // As long as it is in UTF-8.
+        let long = format!(
+            "{}{{n}}",
+            one.chars().next().map_or(String::new(), |letter| letter.to_string().repeat(40))
+        );
+        let error = sql::error(
+            &mut client,
+            &format!("select snowflake_ids.segment_create('long', format => '{long}')"),
+        )?;
+        assert_eq!(error.message(), "format is too long", "{encoding}");
+    }
+    let mut client = server.connect("sql_ascii")?;
+    let error = sql::error(
+        &mut client,
+        "select snowflake_ids.segment_create('bytes', format => convert_from('\\xc42d7b6e7d', 'SQL_ASCII'))",
+    )?;
+    assert_eq!(
+        (error.code(), error.message()),
+        (&SqlState::CHARACTER_NOT_IN_REPERTOIRE, "format is not in UTF-8")
+    );
+    Ok(())
+}
+
+#[test]
+fn a_registry_in_another_encoding_gives_its_letters_where_they_are_known() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut registry = database(&server, "LATIN1")?;
+    for (tag, format) in [("a", "Ä-{n:4}"), ("o", "Ö-{n:4}")] {
+        create(&mut registry, tag, &format!("format => '{format}'"))?;
+    }
+    for encoding in ["UTF8", "LATIN9", "WIN1251"] {
+        let mut client = database(&server, encoding)?;
+        client.batch_execute(&format!(
+            "create extension postgres_fdw;
+             create server {NAME} foreign data wrapper postgres_fdw
+                 options (host '127.0.0.1', port '{}', dbname 'latin1');
+             create user mapping for postgres server {NAME} options (user 'postgres'); {JOIN}",
+            server.port()
+        ))?;
+        if encoding == "WIN1251" {
+            let error = sql::error(&mut client, "select segment_nextval_text('a')")?;
+            assert_eq!(error.code(), &SqlState::UNTRANSLATABLE_CHARACTER, "{error:?}");
+            sql::one::<i64>(&mut client, "select segment_nextval('a')")?;
+            continue;
+        }
+        let (a, o) = (text(&mut client, "a")?, text(&mut client, "o")?);
+        assert!(a.starts_with("Ä-") && o.starts_with("Ö-"), "{encoding}: {a} {o}");
+    }
+    Ok(())
+}

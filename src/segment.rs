@@ -202,8 +202,10 @@ fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static 
     }
     // Buffers that were never filled, or were taken away, say nothing of its appetite.
     slot.waits.begin(slot.segment.shelves().current.is_some());
-    slot.create.fetch_or(settings::segment_auto_create(), Relaxed);
-    let mut ticket = slot.request.ask();
+    let creates = settings::segment_auto_create();
+    // For this call, and not for those that come after.
+    let ask = || if creates { slot.request.ask_to_create() } else { slot.request.ask() };
+    let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, patience.left(), || {
         match take_at_once(held) {
             Ok(found) => return Some(Ok(Some(found))),
@@ -221,7 +223,7 @@ fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static 
             }
             Some(Answer::NoTable) => return Some(Err(TagFailure::NoTable)),
             // Others were faster.
-            Some(Answer::Supplied) => ticket = slot.request.ask(),
+            Some(Answer::Supplied) => ticket = ask(),
             None => {}
         }
         // Every time: the worker that was called last may have died.

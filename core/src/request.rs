@@ -28,13 +28,15 @@ const ANSWER_BITS: u32 = 2;
 #[derive(Debug)]
 pub struct Request {
     asked: AtomicU64,
+    /// The last ticket of those who want the tag to be made where there is none.
+    creating: AtomicU64,
     /// The last ticket answered, and the answer in the low bits: both change in one step.
     answered: AtomicU64,
 }
 
 impl Default for Request {
     fn default() -> Self {
-        Self { asked: AtomicU64::new(0), answered: AtomicU64::new(0) }
+        Self { asked: AtomicU64::new(0), creating: AtomicU64::new(0), answered: AtomicU64::new(0) }
     }
 }
 
@@ -42,6 +44,26 @@ impl Request {
     /// Asks; gives the ticket.
     pub fn ask(&self) -> u64 {
         self.asked.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// The same, and wants the tag to be made if there is none.
+    pub fn ask_to_create(&self) -> u64 {
+        let mut last = self.asked.load(Ordering::Acquire);
+        loop {
+            // Before the ticket is drawn: who sees it sees this. Should another draw it, the next one follows at once.
+            self.creating.fetch_max(last + 1, Ordering::AcqRel);
+            match self.asked.compare_exchange(last, last + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return last + 1,
+                Err(found) => last = found,
+            }
+        }
+    }
+
+    /// Whether somebody who was not answered yet wants the tag to be made if there is none. Looked at after
+    /// [`Request::pending`], it speaks for all up to that ticket.
+    pub fn creates(&self) -> bool {
+        let answered = self.answered.load(Ordering::Acquire) >> ANSWER_BITS;
+        self.creating.load(Ordering::Acquire) > answered
     }
 
     /// The last ticket, if it is not answered yet.
@@ -85,6 +107,24 @@ mod tests {
         assert_eq!(request.pending(), Some(second), "asked while the worker was busy");
         request.answer(second, Answer::Supplied);
         assert_eq!((request.answer_to(second), request.pending()), (Some(Answer::Supplied), None));
+    }
+
+    /// What somebody wanted whose request is over does not make a tag for others.
+    #[test]
+    fn a_tag_is_made_for_who_wants_that_and_is_not_answered() {
+        let request = Request::default();
+        request.ask();
+        assert!(!request.creates());
+        let creating = request.ask_to_create();
+        let seen = request.ask();
+        assert_eq!((creating, seen, request.creates()), (2, 3, true));
+        request.answer(creating - 1, Answer::Unknown);
+        assert!(request.creates());
+        request.answer(seen, Answer::Supplied);
+        request.ask();
+        assert!(!request.creates());
+        request.ask_to_create();
+        assert!(request.creates());
     }
 
     #[test]

@@ -135,6 +135,11 @@ pub enum Unfit {
         /// Whether it does so now.
         dated: bool,
     },
+    /// There is none any more, though ids were received of it: made anew, it would give them to others again.
+    Dropped {
+        /// The highest id received.
+        received: i64,
+    },
     /// It is so far behind what the server says that it has handed out that no server can be.
     Floor {
         /// How far the server says that it is.
@@ -176,6 +181,9 @@ impl Unfit {
             Self::Redated { dated: false } => {
                 "It does not start over any more; when ids were received from it before, it did.".to_owned()
             }
+            Self::Dropped { received } => {
+                format!("It is gone; ids up to {received} were received from it before.")
+            }
             Self::Floor { floor, max_id } => format!(
                 "This server has handed out ids up to {floor}, and its row knows of ids up to {max_id}: more lies \
                  between them than two segments hold."
@@ -202,6 +210,10 @@ impl Unfit {
             Self::Redated { .. } => format!(
                 "Where that is meant, and numbers may come again: here, DELETE FROM snowflake_ids.received WHERE tag = \
                  '{tag}'. Else use another tag."
+            ),
+            Self::Dropped { .. } => format!(
+                "There, SELECT snowflake_ids.segment_create('{tag}', start => id) with an id above all that any server \
+                 may have got."
             ),
             Self::Floor { floor, .. } => {
                 format!("There, SELECT snowflake_ids.segment_raise('{tag}', {floor}).")
@@ -298,6 +310,13 @@ fn is_near(period: Period, now: UnixMicros) -> bool {
 fn is_format(text: &str, dated: bool) -> bool {
     let resets: &[Option<Reset>] = if dated { &Reset::ALL.map(Some) } else { &[None] };
     !text.chars().any(char::is_control) && resets.iter().any(|reset| Format::parse(text, *reset).is_ok())
+}
+
+impl Wish {
+    /// What is to be said where there is no row, and one is to be made if that may be; None: it may.
+    pub fn unfit_to_create(&self) -> Option<Unfit> {
+        self.received.map(|(_, received)| Unfit::Dropped { received })
+    }
 }
 
 impl Row {

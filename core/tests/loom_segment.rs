@@ -159,3 +159,28 @@ fn who_is_told_of_a_supply_finds_it() {
         worker.join().unwrap();
     });
 }
+
+/// Fails when the wish to have a tag made comes after its ticket.
+#[test]
+fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
+    model(|| {
+        let request = Arc::new(Request::default());
+        let other = {
+            let request = Arc::clone(&request);
+            thread::spawn(move || request.ask())
+        };
+        let worker = {
+            let request = Arc::clone(&request);
+            thread::spawn(move || {
+                let pending = request.pending();
+                if let Some(pending) = pending.filter(|_| !request.creates()) {
+                    request.answer(pending, Answer::Unknown);
+                }
+            })
+        };
+        let ticket = request.ask_to_create();
+        worker.join().unwrap();
+        other.join().unwrap();
+        assert_ne!(request.answer_to(ticket), Some(Answer::Unknown));
+    });
+}

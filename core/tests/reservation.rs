@@ -117,6 +117,16 @@ fn a_row_that_was_set_back_is_refused() {
     );
 }
 
+/// Others would be given again what was received.
+#[test]
+fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
+    assert_eq!(wish().unfit_to_create(), None);
+    let received = Wish { received: Some((0, 501)), ..wish() };
+    assert_eq!(received.unfit_to_create(), Some(Unfit::Dropped { received: 501 }));
+    let hint = Unfit::Dropped { received: 501 }.hint("it's");
+    assert!(hint.contains("segment_create('it''s'"), "{hint}");
+}
+
 #[test]
 fn a_new_day_is_not_behind_what_was_received_the_day_before() {
     let received = |day, id| of_today(TERMS).reserve(&Wish { received: Some((day, id)), ..wish() });

@@ -92,10 +92,15 @@ fn reserve_all(wants: Vec<Want>) -> Result<Vec<Outcome>, SpiError> {
 fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
     let tag = from_utf8(&want.tag).and_then(|bytes| tag::checked(&bytes).ok());
     let Some(tag) = tag else { return Ok(Outcome::Unknown) };
-    let create = if want.create { Create::Yes(want.wish.share) } else { Create::No };
+    let unfit = if want.create { want.wish.unfit_to_create() } else { None };
+    let create = if want.create && unfit.is_none() { Create::Yes(want.wish.share) } else { Create::No };
     // What a transaction here handed out and rolled back is known when the row is locked.
     let floor = || Source::find().and_then(|source| place::floor(source, &tag));
-    segment::reserve(&tag, create, patience, |row| row.admit(want.wish, floor()))
+    let outcome = segment::reserve(&tag, create, patience, |row| row.admit(want.wish, floor()))?;
+    Ok(match (outcome, unfit) {
+        (Outcome::Unknown, Some(unfit)) => Outcome::Unfit(unfit),
+        (outcome, _) => outcome,
+    })
 }
 
 /// Chooses a worker id and takes it; another one, where others who came at the same time were faster.

@@ -29,8 +29,6 @@ pub struct Slot {
     pub request: Request,
     /// Broadcast when a request was answered.
     pub answered: Condition,
-    /// Whether the tag is to be made if there is none.
-    pub create: AtomicBool,
     /// Whether nobody has found the tag yet. Changed with the directory locked for writing.
     pub on_trial: AtomicBool,
     /// How many calls wait for ids while it is on trial. Raised with the directory locked, lowered with it locked for
@@ -58,7 +56,6 @@ impl Slot {
             segment: Segment::default(),
             request: Request::default(),
             answered: Condition::new(),
-            create: AtomicBool::new(false),
             on_trial: AtomicBool::new(false),
             waiting: AtomicU32::new(0),
             supplies: Supplies::default(),
@@ -79,7 +76,6 @@ impl Slot {
         if let Some(ticket) = self.request.pending() {
             self.request.answer(ticket, Answer::Supplied);
         }
-        self.create.store(false, Relaxed);
         self.on_trial.store(false, Relaxed);
         self.waiting.store(0, Relaxed);
         self.supplies.reset();

@@ -56,7 +56,7 @@ impl Job {
 
     /// Whether the tag is to be made where there is none.
     pub fn creates(&self) -> bool {
-        self.slot.create.load(Relaxed)
+        self.slot.request.creates()
     }
 
     /// What to wish for. For the table of this database: called with the row locked.

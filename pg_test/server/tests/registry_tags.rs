@@ -1,0 +1,65 @@
+//! What changes a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
+//! server.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{JOIN, NAME, received, wait_at_most};
+use snowflake_ids_server_tests::segments::{create, next, take_until_refused};
+use snowflake_ids_server_tests::{Server, ids, sql};
+use std::time::Duration;
+
+/// A server whose database `postgres` is the registry, with a session there.
+fn registry() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let client = server.session()?;
+    Ok((server, client))
+}
+
+/// A database that knows the registry and has not joined it.
+fn stranger(server: &Server, name: &str) -> Result<Client> {
+    server.create_database(name)?;
+    let mut client = server.connect(name)?;
+    client.batch_execute(&format!(
+        "set client_min_messages = warning;
+         create extension postgres_fdw;
+         create server {NAME} foreign data wrapper postgres_fdw
+             options (host '127.0.0.1', port '{}', dbname 'postgres');
+         create user mapping for postgres server {NAME} options (user 'postgres')",
+        server.port()
+    ))?;
+    Ok(client)
+}
+
+/// A database that uses the registry.
+fn node(server: &Server, name: &str) -> Result<Client> {
+    let mut client = stranger(server, name)?;
+    client.batch_execute(JOIN)?;
+    Ok(client)
+}
+
+#[test]
+fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags() -> Result<()> {
+    let (server, mut registry) = registry()?;
+    let mut client = node(&server, "node")?;
+    client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
+    next(&mut client, "t")?;
+    registry.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    let mut other = server.connect("node")?;
+    let (_, error) = take_until_refused(&mut other, "t");
+    let error = error.downcast::<postgres::Error>()?;
+    assert_eq!(error.code(), Some(&SqlState::UNDEFINED_OBJECT), "{error:?}");
+    let count = "select count(*) from snowflake_ids.segment where tag = 't'";
+    assert_eq!(sql::one::<i64>(&mut registry, count)?, 0, "the tag is there again");
+    // Nor by who may: others would get the ids again that this database has received.
+    wait_at_most(&mut client, Duration::from_secs(2))?;
+    let (_, error) = take_until_refused(&mut client, "t");
+    let error = error.downcast::<postgres::Error>()?;
+    let said = format!("{error:?}");
+    assert!(said.contains("segment_create"), "{said}");
+    assert_eq!(sql::one::<i64>(&mut registry, count)?, 0, "the tag is there again");
+    // A tag that nobody here has received is made.
+    assert_eq!(next(&mut client, "another")?, 1);
+    Ok(())
+}
+

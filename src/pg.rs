@@ -18,6 +18,7 @@ pub mod lock;
 pub mod process;
 pub mod random;
 pub mod relation;
+pub mod replication;
 pub mod role;
 pub mod rows;
 pub mod server;

@@ -123,8 +123,9 @@ fn is_no_registry(server: &str) -> ErrorReport {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::error::bad_argument;
+    use crate::error::{bad_argument, raise};
     use crate::pg::encoding::{legible, to_utf8};
+    use crate::pg::replication;
     use crate::pg::server;
     use crate::pg::shmem::registries;
     use crate::pg::tag::{self, TagArg};
@@ -133,8 +134,10 @@ mod snowflake_ids_internal {
     use crate::segment::failure::TagFailure;
     use crate::segment::own;
     use crate::sql::time;
+    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
+    use pgrx::{PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::UnixMicros;
     use snowflake_ids_core::terms::MAX_NAME_BYTES;
     use snowflake_ids_core::wire::Registry;
@@ -200,6 +203,35 @@ mod snowflake_ids_internal {
         !own::is_empty()
     }
 
+    /// Passes over what arrives by logical replication, and nothing else. A TRUNCATE can't be passed over, and is refused.
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
+    fn keep_from_replication<'a>(
+        trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        let row = trigger.new().or(trigger.old());
+        if !replication::is_applied() {
+            return Ok(row);
+        }
+        if matches!(trigger.op()?, PgTriggerOperation::Truncate) {
+            raise(cannot_truncate(trigger.relation()?.name()));
+        }
+        Ok(row.filter(|_| false))
+    }
+
+    fn cannot_truncate(table: &str) -> ErrorReport {
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!("cannot apply TRUNCATE to table \"snowflake_ids.{table}\""),
+            function_name!(),
+        )
+        .set_detail("What it says is of this server alone, and none of the publisher's rows are taken over.")
+        .set_hint(
+            "Have the publisher publish its own tables by their names, or without truncate; then skip this change with \
+             ALTER SUBSCRIPTION ... SKIP.",
+        )
+    }
+
     /// How a registry of a database fares since the server's start.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn registry_health(
@@ -251,6 +283,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_switch,
         snowflake_ids_internal::registry_is_busy,
         snowflake_ids_internal::registry_health,
+        snowflake_ids_internal::keep_from_replication,
         "segments",
         "workers"
     ]

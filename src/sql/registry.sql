@@ -27,17 +27,8 @@ COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
 /* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
-   ours, without the triggers that tell sessions, and both would give the same ids. */
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF (SELECT a.backend_type LIKE 'logical replication%' FROM pg_stat_get_activity(pg_backend_pid()) AS a) THEN
-        RETURN NULL;
-    END IF;
-    RETURN coalesce(NEW, OLD);
-END
-$$;
-
+   ours, without a word to sessions, and both would give the same ids. So what arrives by logical replication is passed over,
+   before any other trigger looks at it (they fire in the order of their names). */
 DO $$
 DECLARE
     name text;
@@ -45,8 +36,12 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker', 'registry', 'received'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
-                       name || '_keep_from_replication', name);
-        EXECUTE format('ALTER TABLE snowflake_ids.%I ENABLE REPLICA TRIGGER %I', name, name || '_keep_from_replication');
+                       name || '_applied', name);
+        EXECUTE format('CREATE TRIGGER %I BEFORE TRUNCATE ON snowflake_ids.%I
+                        FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
+                       name || '_applied_truncate', name);
+        EXECUTE format('ALTER TABLE snowflake_ids.%1$I ENABLE REPLICA TRIGGER %2$I, ENABLE REPLICA TRIGGER %3$I',
+                       name, name || '_applied', name || '_applied_truncate');
     END LOOP;
 END
 $$;
@@ -73,6 +68,20 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
     WHEN (NOT has_table_privilege('snowflake_ids.registry', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+
+/* The others count whoever writes: also what a function does where rows arrive, and who has set session_replication_role. */
+DO $$
+DECLARE
+    table_name regclass;
+    name name;
+BEGIN
+    FOR table_name, name IN SELECT t.tgrelid, t.tgname FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
+        WHERE c.relnamespace = 'snowflake_ids'::regnamespace AND NOT t.tgisinternal AND t.tgenabled = 'O'
+    LOOP
+        EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', table_name, name);
+    END LOOP;
+END
+$$;
 
 /* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void

@@ -34,6 +34,7 @@ entry!(
     pg_finfo_segment_privileges_changed_trigger,
     segment_privileges_changed_wrapper
 );
+entry!(keep_from_replication_trigger, pg_finfo_keep_from_replication_trigger, keep_from_replication_wrapper);
 
 #[cold]
 #[pg_guard]

@@ -1,0 +1,124 @@
+//! Tags where rows arrive by logical replication: what functions do there counts as anywhere else, and the publisher's own
+//! tags are not taken over. Publisher and subscriber are two databases of one server.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_ids_server_tests::cluster::row;
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::{Server, sql, wait};
+
+/// What the subscriber runs for each row that arrives: the text in it.
+const ON_ARRIVAL: &str = "
+    create function obey() returns trigger language plpgsql as $$
+    begin
+        if new.what is not null then execute new.what; end if;
+        return null;
+    end $$;
+    create trigger obey after insert on orders for each row execute function obey();
+    alter table orders enable always trigger obey";
+
+/// A server with both databases, and a session in each: everything is published.
+fn replicating() -> Result<(Server, Client, Client)> {
+    let server = Server::builder().small().set("wal_level", "logical").start()?;
+    let mut clients = Vec::new();
+    for name in ["publisher", "subscriber"] {
+        server.create_database(name)?;
+        let mut client = server.connect(name)?;
+        client.batch_execute("create table orders (id bigint primary key, what text)")?;
+        clients.push(client);
+    }
+    let [mut publisher, mut subscriber] =
+        <[Client; 2]>::try_from(clients).map_err(|_| anyhow::anyhow!("two"))?;
+    subscriber.batch_execute(ON_ARRIVAL)?;
+    create(&mut publisher, "theirs", "")?;
+    create(&mut publisher, "both", "increment => 5")?;
+    publisher.batch_execute("create publication everything for all tables")?;
+    // Made beforehand: to have the subscription make it would wait for its own transaction.
+    publisher.batch_execute("select pg_create_logical_replication_slot('s', 'pgoutput')")?;
+    Ok((server, publisher, subscriber))
+}
+
+fn subscribe(server: &Server, subscriber: &mut Client) -> Result<()> {
+    subscriber.batch_execute(&format!(
+        "create subscription theirs connection 'host={} port={} user=postgres dbname=publisher'
+             publication everything with (create_slot = false, slot_name = 's')",
+        server.socket_folder().display(),
+        server.port()
+    ))?;
+    wait::until(PATIENCE, "the initial copies", || {
+        let left = "select count(*) from pg_subscription_rel where srsubstate <> 'r'";
+        Ok((sql::one::<i64>(subscriber, left)? == 0).then_some(()))
+    })
+}
+
+/// Has the subscriber run a statement for a row that arrives, and waits until it has.
+fn send(server: &Server, publisher: &mut Client, subscriber: &mut Client, id: i64, what: &str) -> Result<()> {
+    publisher.execute("insert into orders values ($1, $2)", &[&id, &what])?;
+    let arrived = format!("select true from orders where id = {id}");
+    wait::until(PATIENCE, &format!("the row with {what}"), || {
+        let error = server.log().lines().find(|line| line.contains("ERROR")).map(str::to_owned);
+        ensure!(error.is_none(), "{error:?}");
+        Ok((!sql::column::<bool>(subscriber, &arrived)?.is_empty()).then_some(()))
+    })
+}
+
+#[test]
+fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Result<()> {
+    let (server, mut publisher, mut subscriber) = replicating()?;
+    for tag in ["raised", "moved", "by_hand", "altered", "dropped", "granted", "both"] {
+        create(&mut subscriber, tag, "")?;
+        take(&mut subscriber, tag, 10)?;
+    }
+    subscriber
+        .batch_execute("create role r; create table items (id bigint); insert into items values (5000)")?;
+    subscribe(&server, &mut subscriber)?;
+    let steps = [
+        "select snowflake_ids.segment_raise('raised', 500)",
+        "select snowflake_ids.segment_set('moved', 20000)",
+        "update snowflake_ids.segment set max_id = 30000 where tag = 'by_hand'",
+        "select snowflake_ids.segment_alter('altered', increment => 7)",
+        "select snowflake_ids.segment_drop('dropped')",
+        "select snowflake_ids.segment_grant('granted', 'r', 'USAGE')",
+        "select snowflake_ids.segment_create('created', start => 77)",
+        "select snowflake_ids.attach('public.items', 'id', 'segment')",
+        "select segment_nextval('raised')",
+    ];
+    for (id, what) in (1..).zip(steps) {
+        send(&server, &mut publisher, &mut subscriber, id, what)?;
+    }
+    assert_eq!(next(&mut subscriber, "raised")?, 502);
+    assert_eq!(next(&mut subscriber, "moved")?, 20_001);
+    assert_eq!(next(&mut subscriber, "by_hand")?, 30_001);
+    assert_eq!(next(&mut subscriber, "altered")?, 14);
+    assert_eq!(sql::one::<i64>(&mut subscriber, "select count(*) from snowflake_ids.segment_privilege")?, 1);
+    assert_eq!(next(&mut subscriber, "created")?, 77);
+    assert_eq!(sql::one::<i64>(&mut subscriber, "insert into items default values returning id")?, 5001);
+    // What the publisher does to its own tags, before and while it is subscribed to, is its own.
+    publisher.batch_execute(
+        "select snowflake_ids.segment_alter('both', increment => 9); select snowflake_ids.segment_create('later');
+         select snowflake_ids.segment_drop('theirs')",
+    )?;
+    send(&server, &mut publisher, &mut subscriber, 1000, "select 1")?;
+    assert_eq!(row::<i64>(&mut subscriber, "both", "increment")?, 1);
+    assert_eq!(next(&mut subscriber, "both")?, 11);
+    let strangers = "select count(*) from snowflake_ids.segment where tag in ('theirs', 'later', 'dropped')";
+    assert_eq!(sql::one::<i64>(&mut subscriber, strangers)?, 0);
+    assert!(next(&mut subscriber, "dropped").is_err());
+    Ok(())
+}
+
+/// A publisher's TRUNCATE cannot be passed over row by row.
+#[test]
+fn a_truncate_that_arrives_empties_none_of_the_extensions_tables() -> Result<()> {
+    let (server, mut publisher, mut subscriber) = replicating()?;
+    create(&mut subscriber, "t", "")?;
+    subscribe(&server, &mut subscriber)?;
+    send(&server, &mut publisher, &mut subscriber, 1, "select 1")?;
+    subscriber.batch_execute("select snowflake_ids.segment_revoke('t', 'public', 'ALL')")?;
+    publisher.batch_execute("truncate snowflake_ids.segment_restricted")?;
+    wait::until(PATIENCE, "an error", || {
+        let restricted = "select count(*) from snowflake_ids.segment_restricted";
+        ensure!(sql::one::<i64>(&mut subscriber, restricted)? == 1, "the tag is open");
+        Ok((server.logged("cannot apply TRUNCATE") > 0).then_some(()))
+    })
+}

@@ -1,0 +1,20 @@
+-- What changes a tag counts whoever does it: also where triggers of tables do not fire.
+SELECT snowflake_ids.segment_create('replica');
+SELECT segment_nextval('replica');
+SET session_replication_role = replica;
+SELECT snowflake_ids.segment_raise('replica', 5000);
+SELECT segment_nextval('replica');
+SELECT snowflake_ids.segment_set('replica', 10000);
+SELECT segment_nextval('replica');
+UPDATE snowflake_ids.segment SET increment = 0 WHERE tag = 'replica';
+SELECT snowflake_ids.segment_alter('replica', increment => 100);
+SELECT segment_nextval('replica');
+SELECT snowflake_ids.segment_create('created', start => 7);
+SELECT segment_nextval('created');
+TRUNCATE snowflake_ids.segment;
+RESET session_replication_role;
+SELECT segment_nextval('replica');
+SET session_replication_role = replica;
+SELECT snowflake_ids.segment_drop('replica'), snowflake_ids.segment_drop('created');
+SELECT segment_nextval('replica');
+RESET session_replication_role;

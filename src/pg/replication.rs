@@ -1,0 +1,29 @@
+//! Rows that arrive by logical replication.
+
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// Where the server's own processes that apply what arrives begin.
+const APPLIERS: [&CStr; 3] = [c"ApplyWorkerMain", c"TablesyncWorkerMain", c"ParallelApplyWorkerMain"];
+
+/// Whether the row that a trigger is called for came from a publisher: this process applies such rows, and no statement of
+/// a function's is running in it, as those of triggers and the like are run by SPI.
+pub fn is_applied() -> bool {
+    is_applier() && !is_within_spi()
+}
+
+fn is_applier() -> bool {
+    // SAFETY: the server's own, set when a background worker starts; both names are C strings.
+    unsafe {
+        let Some(entry) = pg_sys::MyBgworkerEntry.as_ref() else { return false };
+        let library = CStr::from_ptr(entry.bgw_library_name.as_ptr());
+        // Before 17 the last one had a process of the first kind.
+        library == c"postgres" && APPLIERS.contains(&CStr::from_ptr(entry.bgw_function_name.as_ptr()))
+    }
+}
+
+/// Whether this is called by a statement that a function runs.
+fn is_within_spi() -> bool {
+    // SAFETY: looks for a relation of a name that none has, and does nothing else.
+    unsafe { pg_sys::SPI_unregister_relation(c"".as_ptr()) != pg_sys::SPI_ERROR_UNCONNECTED }
+}

@@ -89,7 +89,7 @@ fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Ve
     }
 }
 
-/// Makes rows here of the tags that were received from registries, as they are there: above all that those have reserved.
+/// Makes rows here of the tags that were received from registries, on the terms that they have there: above all that those have reserved.
 /// One that gives no answer is left out, with a notice.
 ///
 /// # Errors
@@ -100,15 +100,22 @@ pub fn take_back() -> Checked<()> {
     let take =
         |rows: &[&RawValue]| here(|| pages(rows).try_for_each(|rows| store::hand_over(rows, None).map(drop)));
     let mut caller = Caller::default();
+    let mut known = BTreeSet::new();
     for site in &sites {
         match tags_of(&mut caller, site, None) {
             Ok(rows) => {
                 let rows = rows.iter().map(AsRef::as_ref);
                 let is_ours = |row: &&RawValue| store::tag_of(row).is_some_and(|name| names.contains(&name));
-                take(&rows.filter(is_ours).collect::<Vec<_>>())?;
+                let rows: Vec<&RawValue> = rows.filter(is_ours).collect();
+                // Of several registries the first one that tells: its ids are none of the others'.
+                let is_first = |row: &&&RawValue| store::tag_of(row).is_some_and(|name| known.insert(name));
+                let first: Vec<&RawValue> = rows.iter().filter(is_first).copied().collect();
+                here(|| pages(&first).try_for_each(store::take_terms))?;
+                take(&rows)?;
             }
             Err(report) => pgrx::notice!(
-                "{}; tags that are known only there have the defaults of segment_create here",
+                "{}; tags that are known only there have the terms here that they had before this database used the \
+                 registry, or the defaults of segment_create",
                 report.message()
             ),
         }

@@ -97,6 +97,20 @@ static HAND_OVER: Statement = Statement::of_many(
     &[BYTEAOID, INT4OID, INT4OID],
 );
 
+/// What of a row says which ids come, as another one has it. How far those came that start over at other times says nothing
+/// here; how far the others came is [`HAND_OVER`]'s.
+static TAKE_TERMS: Statement = Statement::of_many(
+    "UPDATE snowflake_ids.segment AS s
+     SET step = n.step, max_step = n.max_step, increment = n.increment, remainder = n.remainder, start = n.start,
+         max_value = n.max_value, reset = n.reset, time_zone = n.time_zone, format = n.format,
+         max_id = CASE WHEN s.reset IS NOT DISTINCT FROM n.reset THEN s.max_id ELSE n.max_id END,
+         period = CASE WHEN s.reset IS NOT DISTINCT FROM n.reset THEN s.period ELSE n.period END,
+         version = s.version + 1, update_time = clock_timestamp()
+     FROM jsonb_populate_recordset(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n
+     WHERE s.tag = n.tag",
+    &[BYTEAOID],
+);
+
 static TERMS: Statement = Statement::of_many(
     "SELECT convert_to(s.tag, 'UTF8'), s.increment, s.remainder, s.reset IS NOT NULL,
             n.row ? 'reset' AND (n.row ->> 'reset') IS DISTINCT FROM s.reset
@@ -268,6 +282,14 @@ fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
     Ok(rows.filter_map(|row| RawValue::from_string(row).ok()).collect())
 }
 
+/// Gives tags that there are the terms of these rows, in JSON: of each tag one.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn take_terms(rows: &[&RawValue]) -> Result<(), SpiError> {
+    TAKE_TERMS.run(&[array_of(rows).into()])
+}
+
 /// Has tags with these rows, in JSON, and sees to it that its own rows are not behind; as one of several registries, if it
 /// is. Gives the first tag whose row is not fit for that, and why, if there is one.
 ///
@@ -298,10 +320,15 @@ fn by_turns<'a>(rows: &[&'a RawValue]) -> Vec<Vec<&'a RawValue>> {
     turns
 }
 
+/// The rows as one array in JSON.
+fn array_of(rows: &[&RawValue]) -> Vec<u8> {
+    let rows = rows.iter().map(|row| row.get()).collect::<Vec<_>>().join(",");
+    format!("[{rows}]").into_bytes()
+}
+
 fn hand_over_at_once(rows: &[&RawValue], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
     let Share { index, of } = share.unwrap_or(Share { index: 0, of: 1 });
-    let rows = rows.iter().map(|row| row.get()).collect::<Vec<_>>().join(",");
-    let rows = format!("[{rows}]").into_bytes();
+    let rows = array_of(rows);
     HAND_OVER.run(&[rows.clone().into(), index.cast_signed().into(), of.cast_signed().into()])?;
     let unfit = TERMS.all(&[rows.into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();

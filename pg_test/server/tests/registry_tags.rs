@@ -4,8 +4,8 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{JOIN, NAME, received, wait_at_most};
-use snowflake_ids_server_tests::segments::{create, next, take_until_refused};
+use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, received, row, wait_at_most};
+use snowflake_ids_server_tests::segments::{create, next, take, take_until_refused};
 use snowflake_ids_server_tests::{Server, ids, sql};
 use std::time::Duration;
 
@@ -63,3 +63,35 @@ fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
     Ok(())
 }
 
+#[test]
+fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
+    const TERMS: &str =
+        "row(step, max_step, increment, remainder, start, max_value, reset, time_zone, format)::text";
+    let (server, mut registry) = registry()?;
+    let mut client = stranger(&server, "node")?;
+    create(&mut client, "t", "step => 10")?;
+    create(&mut client, "ended", "")?;
+    take(&mut client, "t", 20)?;
+    client.batch_execute(JOIN)?;
+    registry.batch_execute(
+        "select snowflake_ids.segment_alter('t', increment => 10, remainder => 3, step => 50, max_step => 500,
+                                            max_value => 99999, format => 'Z{n:7}');
+         select snowflake_ids.segment_alter('ended', increment => 7);
+         update snowflake_ids.segment set start = 4000 where tag = 't'",
+    )?;
+    let taken = take(&mut client, "t", 2000)?;
+    client.batch_execute(LEAVE)?;
+    let terms = row::<String>(&mut client, "t", TERMS)?;
+    assert_eq!(terms, row::<String>(&mut registry, "t", TERMS)?);
+    let after = take(&mut client, "t", 100)?;
+    assert!(after[0] > taken[1999] && after.iter().all(|id| id % 10 == 3), "{after:?}");
+    assert_eq!(next(&mut client, "ended")? % 7, 0);
+    let text: String = sql::one(&mut client, "select segment_nextval_text('t')")?;
+    assert!(text.starts_with('Z'), "{text}");
+    // Of one that does not answer nothing is known: what this database has stays as it was when it left last.
+    client.batch_execute(&format!("{JOIN}; alter server {NAME} options (set port '1')"))?;
+    registry.batch_execute("select snowflake_ids.segment_alter('t', increment => 20)")?;
+    client.batch_execute(LEAVE)?;
+    assert_eq!(row::<String>(&mut client, "t", TERMS)?, terms);
+    Ok(())
+}

@@ -128,6 +128,22 @@ CREATE TABLE a."b.c" (id bigint);
 CREATE TABLE "a.b".c (id bigint);
 SELECT snowflake_ids.attach('a."b.c"', 'id', 'segment'), snowflake_ids.attach('"a.b".c', 'id', 'segment');
 SELECT tag FROM snowflake_ids.segment WHERE tag LIKE '%b%c%' ORDER BY tag;
+-- Nor with quotes in them.
+CREATE SCHEMA "x.""";
+CREATE SCHEMA """x";
+CREATE TABLE "x."""."y""" (id bigint);
+CREATE TABLE """x".""".y" (id bigint);
+SELECT snowflake_ids.attach('"x."""."y"""', 'id', 'segment'), snowflake_ids.attach('"""x".""".y"', 'id', 'segment');
+SELECT tag FROM snowflake_ids.segment WHERE tag ~ '[xy]"' ORDER BY tag;
+DROP SCHEMA "x.""", """x" CASCADE;
+-- A table that was renamed keeps its tag, and one of its former name would get the same.
+CREATE TABLE former (id bigint);
+SELECT snowflake_ids.attach('former', 'id', 'segment');
+ALTER TABLE former RENAME TO latter;
+CREATE TABLE former (id bigint);
+SELECT snowflake_ids.attach('former', 'id', 'segment');
+SELECT snowflake_ids.attach('former', 'id', 'segment', 'a tag of its own');
+DROP TABLE former, latter;
 
 -- Below a table there are 61 others, and a thousand million ways down to the lowest.
 SET statement_timeout = '1min';

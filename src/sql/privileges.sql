@@ -35,7 +35,7 @@ BEGIN
                 'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence',
                 'seed_tag', 'segment_default', 'sequence_course', 'sequence_position', 'sequences_of', 'set_default',
                 'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
-                'tell_tables_without_identity', 'tell_tag_stays']) AS f), 'EXECUTE'),
+                'tell_shared_tag', 'tell_tables_without_identity', 'tell_tag_stays']) AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),

@@ -23,6 +23,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_column(relation, "column");
     IF kind = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
+        PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag);
     highest := snowflake_ids_internal.highest_id(relation, "column");

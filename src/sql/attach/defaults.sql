@@ -17,10 +17,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.segment_default IS 'the default of a column attached to a tag';
 
--- A name with a dot in it is quoted: else another table, of another schema, could have the same tag.
+-- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
+-- could have the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT string_agg(CASE WHEN strpos(part, '.') = 0 THEN part ELSE quote_ident(part) END, '.' ORDER BY place)
+    SELECT string_agg(CASE WHEN part ~ '\.' OR starts_with(part, '"') AND n.nspname || c.relname ~ '\.'
+        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
         unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
     WHERE c.oid = relation

@@ -69,3 +69,28 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
     'a notice of tables that an identity does not reach';
+
+-- By a name that was made up, that is: whoever names a tag means it.
+CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other regclass;
+    other_attribute name;
+BEGIN
+    SELECT d.adrelid, a.attname INTO other, other_attribute
+    FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
+        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid = 'pg_catalog.segment_nextval(text)'::regprocedure
+        AND pg_get_expr(d.adbin, d.adrelid) = expression
+        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute)
+    ORDER BY d.adrelid, d.adnum LIMIT 1;
+    IF FOUND THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" shares its segment tag with column "%s" of relation "%s"',
+                attribute, relation, other_attribute, other),
+            HINT = 'For ids of its own, attach it with a tag of another name.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
+    'a notice of another column that takes ids by the same default';

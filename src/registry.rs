@@ -11,12 +11,14 @@
 //! | [`asking`] | the same, in a session |
 //! | [`join`] | beginning to use some, and ending it |
 //! | [`handover`] | tags that go from one to another |
+//! | [`seeded`] | tags that were raised for a column |
 
 mod asking;
 pub mod call;
 pub mod handover;
 pub mod join;
 mod no_answer;
+pub mod seeded;
 pub mod serve;
 
 pub use no_answer::NoAnswer;

@@ -182,6 +182,11 @@ pub fn close(source: Source, tag: &Tag, reserved: i64) -> i64 {
     closed.unwrap_or(reserved)
 }
 
+/// Takes a tag's buffered ids away from everybody: a gap. What was reserved and is not in the buffers yet is dropped, too.
+pub fn discard(source: Source, tag: &Tag) {
+    with_place(source, tag, Slot::clear);
+}
+
 /// The highest id of a tag that was handed out so far.
 pub fn issued(source: Source, tag: &Tag, reserved: i64) -> i64 {
     let issued = with_place(source, tag, |slot| highest(&slot.segment.shelves(), slot.floor.get(), reserved));

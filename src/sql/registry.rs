@@ -124,13 +124,14 @@ fn is_no_registry(server: &str) -> ErrorReport {
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::error::{bad_argument, raise};
+    use crate::pg::catalog::Source;
     use crate::pg::encoding::{legible, to_utf8};
     use crate::pg::replication;
     use crate::pg::server;
     use crate::pg::shmem::registries;
     use crate::pg::tag::{self, TagArg};
     use crate::pg::text::Text;
-    use crate::registry::{handover, join};
+    use crate::registry::{handover, join, seeded};
     use crate::segment::failure::TagFailure;
     use crate::segment::own;
     use crate::sql::time;
@@ -159,17 +160,20 @@ mod snowflake_ids_internal {
         handover::hand_over().map_err(|report| *report)
     }
 
-    /// Has the registries in use make a tag whose ids are above one.
+    /// Has the registries in use make a tag whose ids are above one, and takes away what is in the buffers here.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<(), ErrorReport> {
         let tag = tag::checked(tag.0).map_err(TagFailure::BadTag)?;
+        let source = Source::find().ok_or(TagFailure::NoTable)?;
         let unknown = || {
             bad_argument(
                 "the tag is not in UTF-8",
                 "Registries on other servers know it by no other letters.",
             )
         };
-        handover::seed(&to_utf8(tag.as_bytes()).ok_or_else(unknown)?, highest).map_err(|report| *report)
+        handover::seed(&to_utf8(tag.as_bytes()).ok_or_else(unknown)?, highest).map_err(|report| *report)?;
+        seeded::note(source, &tag, highest);
+        Ok(())
     }
 
     /// Makes rows here of the tags that were received, as they are in the registries.
@@ -200,7 +204,7 @@ mod snowflake_ids_internal {
     /// Whether the transaction has changed tags.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_is_busy() -> bool {
-        !own::is_empty()
+        !(own::is_empty() && seeded::is_empty())
     }
 
     /// Passes over what arrives by logical replication, and nothing else. A TRUNCATE can't be passed over, and is refused.

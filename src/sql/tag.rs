@@ -7,7 +7,7 @@ use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::Text;
 use crate::segment::failure::TagFailure;
-use crate::segment::privilege;
+use crate::segment::{place, privilege};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, NUMERICOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -93,7 +93,7 @@ fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
 mod snowflake_ids {
     use super::{
         ALTER, Action, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Own, Privileges,
-        RAISE, REVOKE, SET, TagArg, TagFailure, Text, handed_on, listed, privilege, tag as tags,
+        RAISE, REVOKE, SET, TagArg, TagFailure, Text, handed_on, listed, place, privilege, tag as tags,
     };
     use pgrx::AnyNumeric;
     use pgrx::prelude::*;
@@ -145,6 +145,15 @@ mod snowflake_ids {
     fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
         let highest = Own::checked(tag, Action::Move)?.first(&RAISE, [value.into()], |row| row.get::<i64>(1));
         highest.map(Option::flatten)
+    }
+
+    /// Takes away what this server has reserved of a segment tag and not handed out: a gap. What comes then is reserved
+    /// anew.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+        let own = Own::checked(tag, Action::Move)?;
+        place::discard(own.source, &own.tag);
+        Ok(())
     }
 
     /// Grants privileges on a segment tag to a role, or to public.
@@ -220,6 +229,8 @@ COMMENT ON FUNCTION snowflake_ids.segment_set IS
     'moves a segment tag, like setval: the next id is the first above the value';
 COMMENT ON FUNCTION snowflake_ids.segment_raise IS
     'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+COMMENT ON FUNCTION snowflake_ids.segment_discard IS
+    'takes away what this server has reserved of a segment tag and not handed out';
 COMMENT ON FUNCTION snowflake_ids.segment_grant IS
     'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
 COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
@@ -233,6 +244,7 @@ COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
         snowflake_ids::segment_drop,
         snowflake_ids::segment_set,
         snowflake_ids::segment_raise,
+        snowflake_ids::segment_discard,
         snowflake_ids::segment_grant,
         snowflake_ids::segment_revoke,
         snowflake_ids::has_segment_privilege,

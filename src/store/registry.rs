@@ -54,11 +54,12 @@ static RECEIVED: Statement = Statement::new(
 );
 
 static RECEIVE: Statement = Statement::new(
-    "INSERT INTO snowflake_ids.received (identity, tag, period, max_id, version)
+    "INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id, version)
      VALUES ($1, $2, date '1970-01-01' + $3, $4, $5)
      ON CONFLICT (identity, tag) DO UPDATE
      SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = EXCLUDED.version,
-         received_at = clock_timestamp()",
+         received_at = clock_timestamp()
+     WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) >= (coalesce(r.period, '-infinity'), r.max_id)",
     &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
@@ -96,6 +97,9 @@ static HAND_OVER: Statement = Statement::of_many(
                      AND (EXCLUDED.period, EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id) END",
     &[BYTEAOID, INT4OID, INT4OID],
 );
+
+static NOTE_REACHED: Statement =
+    Statement::new("SELECT snowflake_ids_internal.registry_note($1, NULL, $2)", &[TEXTOID, INT8OID]);
 
 /// What of a row says which ids come, as another one has it. How far those came that start over at other times says nothing
 /// here; how far the others came is [`HAND_OVER`]'s.
@@ -195,7 +199,8 @@ pub fn received(identity: &str, tag: &Tag) -> Result<Option<(Reached, i64)>, Spi
     RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
 }
 
-/// Notes that these ids of a tag were received.
+/// Notes that these ids of a tag were received, unless it has come further meanwhile: a column was attached. What was
+/// received is not handed out then.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
@@ -288,6 +293,14 @@ fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
 /// Those of SPI; SQL errors are thrown.
 pub fn take_terms(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_TERMS.run(&[array_of(rows).into()])
+}
+
+/// Notes, for all registries in use, that ids of a tag up to this one are in use here.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn note_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
+    NOTE_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
 /// Has tags with these rows, in JSON, and sees to it that its own rows are not behind; as one of several registries, if it

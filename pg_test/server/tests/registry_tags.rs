@@ -38,6 +38,67 @@ fn node(server: &Server, name: &str) -> Result<Client> {
     Ok(client)
 }
 
+fn attach(client: &mut Client, table: &str) -> Result<()> {
+    Ok(client.batch_execute(&format!("select snowflake_ids.attach('{table}', 'id', 'segment', 'orders')"))?)
+}
+
+fn insert(client: &mut Client, table: &str, rows: usize) -> Result<Vec<i64>> {
+    sql::column(
+        client,
+        &format!("insert into {table} (note) select n from generate_series(1, {rows}) n returning id"),
+    )
+}
+
+#[test]
+fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> Result<()> {
+    let (server, _registry) = registry()?;
+    let mut client = node(&server, "node")?;
+    client.batch_execute(
+        "set snowflake_ids.segment_auto_create = on;
+         create table a (id bigint, note int); create table b (id bigint, note int);
+         insert into b select n, n from generate_series(1, 700) n",
+    )?;
+    attach(&mut client, "a")?;
+    let mut first = insert(&mut client, "a", 100)?;
+    // Two tables, one tag: what the second one has is above what is in the buffers.
+    attach(&mut client, "b")?;
+    first.extend(insert(&mut client, "a", 100)?);
+    let mut second: Vec<i64> = (1..=700).collect();
+    second.extend(insert(&mut client, "b", 300)?);
+    assert!(second[700] > 700, "{} after 700", second[700]);
+    ids::unique(second)?;
+    // Rows that were imported, and attached once more.
+    client.batch_execute("insert into b select n, n from generate_series(50001, 51500) n")?;
+    attach(&mut client, "b")?;
+    assert!(received(&mut client, "orders")? >= 51_500);
+    let after = insert(&mut client, "b", 1000)?;
+    assert!(after[0] > 51_500, "{} after 51500", after[0]);
+    ids::unique(first)
+}
+
+/// The same before it is committed: the registry has been raised by then, whatever becomes of the transaction.
+#[test]
+fn a_transaction_that_attaches_takes_ids_above_the_columns() -> Result<()> {
+    let (server, _registry) = registry()?;
+    let mut client = node(&server, "node")?;
+    client.batch_execute(
+        "set snowflake_ids.segment_auto_create = on; create table a (id bigint, note int);
+         insert into a select n, n from generate_series(1, 700) n",
+    )?;
+    let mut taken = take(&mut client, "orders", 100)?;
+    for end in ["rollback", "commit"] {
+        client.batch_execute("begin; savepoint s")?;
+        attach(&mut client, "a")?;
+        client.batch_execute("rollback to s")?;
+        attach(&mut client, "a")?;
+        taken.extend(insert(&mut client, "a", 100)?);
+        client.batch_execute(end)?;
+        taken.extend(take(&mut client, "orders", 100)?);
+    }
+    assert!(taken[100] > 700, "{} after 700", taken[100]);
+    ids::growing(&taken)
+}
+
 #[test]
 fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags() -> Result<()> {
     let (server, mut registry) = registry()?;

@@ -7,7 +7,7 @@ DECLARE
 BEGIN
     IF EXISTS (SELECT FROM snowflake_ids.registry) THEN
         PERFORM snowflake_ids_internal.registry_seed(tag, highest);
-        PERFORM snowflake_ids_internal.registry_note(tag, NULL, highest);
+        PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
         RETURN;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;

@@ -70,6 +70,21 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_tables_without_identity IS
     'a notice of tables that an identity does not reach';
 
+-- They ask the registry when they need ids; what they have until then is theirs.
+CREATE FUNCTION snowflake_ids_internal.tell_other_servers(tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest > 0 THEN
+        RAISE NOTICE USING
+            MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
+            DETAIL = 'What they had reserved before the registry was told of the column''s ids is theirs.',
+            HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.tell_other_servers IS
+    'a notice of what other servers of a registry may do that was raised';
+
 -- By a name that was made up, that is: whoever names a tag means it.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

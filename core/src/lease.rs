@@ -13,6 +13,7 @@ use crate::id::Node;
 use crate::layout::{Field, Layout};
 use crate::snowflake::scatter;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A worker id on lease, as its holder knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,6 +70,23 @@ impl Lease {
     pub fn is_of(&self, node: Node) -> bool {
         (node.datacenter, node.worker) == (self.datacenter, self.worker)
     }
+}
+
+/// The shortest time from one renewal to the next, whatever a registry grants.
+pub const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
+
+/// The time until a lease has to be renewed, which is good for `left`: until a quarter of its time is gone. That is what was
+/// asked for, unless less was granted: a registry may lease for a shorter time, and however often it is asked it will.
+/// `renewed` is the time since it was granted, if that is known.
+pub fn until_renewal(
+    left: Duration,
+    asked: Duration,
+    granted: Option<Duration>,
+    renewed: Option<Duration>,
+) -> Duration {
+    let term = granted.map_or(asked, |granted| granted.min(asked));
+    let pause = renewed.map_or(Duration::ZERO, |renewed| RENEWAL_PAUSE.saturating_sub(renewed));
+    left.saturating_sub(term / 4 * 3).max(pause)
 }
 
 /// Which worker id to take.

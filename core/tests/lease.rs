@@ -4,7 +4,10 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::lease::{Choice, Policy, Preferred, Row, Search, Skew, check_clock};
+use snowflake_ids_core::lease::{
+    Choice, Policy, Preferred, RENEWAL_PAUSE, Row, Search, Skew, check_clock, until_renewal,
+};
+use std::time::Duration;
 
 const CAPACITY: u32 = 12;
 const NOW: UnixMicros = UnixMicros(50);
@@ -193,4 +196,54 @@ proptest! {
     fn any_timeline_of_a_shared_registry_is_safe(timeline: u32, capacity: u32) {
         prop_assert!(shared(timeline, capacity).end <= capacity.max(1));
     }
+}
+
+/// The longest setting.
+const LONGEST: u64 = i32::MAX.cast_unsigned() as u64;
+
+/// The pauses between so many renewals of leases that are asked for so long, and granted for no longer than another time;
+/// and what was granted.
+fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Duration) {
+    let granted = asked.min(most);
+    // Renewed at the instant when it is due: nothing is gone of it, and nobody knows yet that it was granted.
+    let first = until_renewal(granted, asked, Some(granted), Some(Duration::ZERO));
+    let next = |pause: &Duration| {
+        // Looked at half way, as the supervisor may at any time.
+        let half = *pause / 2;
+        let left = until_renewal(granted.saturating_sub(half), asked, Some(granted), Some(half));
+        Some(half + left)
+    };
+    (std::iter::successors(Some(first), next).take(count).collect(), granted)
+}
+
+proptest! {
+    /// However short a registry's leases are, and whatever was asked for, a quarter of one goes by before the next renewal.
+    #[test]
+    fn a_registry_that_grants_less_is_not_asked_all_the_time(asked in 60..=LONGEST, most in 1..=LONGEST) {
+        let (pauses, granted) = renewals(Duration::from_secs(asked), Duration::from_secs(most), 20);
+        for pause in pauses {
+            prop_assert!(pause >= RENEWAL_PAUSE, "{pause:?}");
+            prop_assert!(pause >= granted / 4, "renewed after {pause:?} of {granted:?}");
+            // And never so late that there is less than three quarters left, unless it is for a few seconds only.
+            prop_assert!(pause <= (granted - granted / 4 * 3).max(RENEWAL_PAUSE), "{pause:?} of {granted:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_granted_counts_where_it_is_known_and_no_more_than_was_asked_for() {
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    let due = |left, granted| until_renewal(hours(left), hours(24), granted, None);
+    assert_eq!(due(24, None), hours(6));
+    assert_eq!(due(18, None), Duration::ZERO);
+    // Asked for 24 hours and granted 8.
+    assert_eq!(due(8, None), Duration::ZERO);
+    assert_eq!(due(8, Some(hours(8))), hours(2));
+    assert_eq!(due(6, Some(hours(8))), Duration::ZERO);
+    // A row keeps a horizon that was asked for when the setting was longer.
+    assert_eq!(due(48, Some(hours(48))), hours(30));
+    assert_eq!(
+        until_renewal(hours(1), hours(24), None, Some(Duration::from_secs(4))),
+        Duration::from_secs(6)
+    );
 }

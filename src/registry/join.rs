@@ -16,6 +16,7 @@ use crate::worker::registrar::end_of;
 use crate::{settings, tenure};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
+use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::lease::{Lease, check_clock};
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::wire::{self, Ask, Said};
@@ -121,6 +122,13 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
     let named = settings::database();
     if !moves_lease {
         return Ok(());
+    }
+    if settings::lease_horizon() > wire::MAX_TERM {
+        pgrx::notice!(
+            "worker ids are leased for {} at most, though snowflake_ids.lease_horizon is {}",
+            human(micros(wire::MAX_TERM)),
+            human(micros(settings::lease_horizon()))
+        );
     }
     if named.is_empty() || database::of_name(&named) == Some(server::database()) {
         // Should the server end before it is acted on, the registrar looks whether this was committed.

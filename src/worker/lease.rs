@@ -1,5 +1,6 @@
 //! Asking for a worker id on lease.
 
+use crate::pg::clock::uptime;
 use crate::pg::encoding::legible;
 use crate::pg::server;
 use crate::pg::shmem::generator::Shared;
@@ -10,6 +11,8 @@ use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::clock::micros;
+use snowflake_ids_core::lease as rule;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::wire::{MAX_TERM, NoLease};
 use std::sync::atomic::Ordering::Relaxed;
@@ -95,9 +98,26 @@ pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
     leases.trouble.write(&text);
 }
 
-/// The time until a lease has to be renewed: until a quarter of the time for which ids are leased is gone.
+/// The time until a lease has to be renewed.
 pub fn until_renewal(horizon: UnixMicros, now: UnixMicros) -> Duration {
-    Duration::from_micros(horizon.since(now)).saturating_sub(term(origin().is_some()) / 4 * 3)
+    let left = Duration::from_micros(horizon.since(now));
+    let known = leases().map(|leases| [&leases.granted, &leases.granted_at].map(|at| at.load(Relaxed)));
+    let [granted, renewed] = known.unwrap_or_default().map(|at| (at != 0).then(|| Duration::from_micros(at)));
+    let renewed = renewed.map(|at| uptime().saturating_sub(at));
+    rule::until_renewal(left, term(origin().is_some()), granted, renewed)
+}
+
+/// Notes what the registry has just granted.
+pub fn granted(leases: &Leases, horizon: UnixMicros, now: UnixMicros) {
+    leases.granted.store(horizon.since(now), Relaxed);
+    leases.granted_at.store(micros(uptime()), Relaxed);
+}
+
+/// For how long the lease is good from one renewal to the next, as far as is known.
+pub fn length() -> Duration {
+    let granted = leases().map_or(0, |leases| leases.granted.load(Relaxed));
+    let asked = term(origin().is_some());
+    if granted == 0 { asked } else { asked.min(Duration::from_micros(granted)) }
 }
 
 /// For how long ids are leased; a shared registry does so for a month at most.

@@ -28,6 +28,7 @@ use crate::settings;
 use crate::store::registry::{self as sites, Site};
 use crate::tenure;
 use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::micros;
 use snowflake_ids_core::lease::{Holder, Lease, Origin};
@@ -49,12 +50,24 @@ pub fn run(errand: Errand, database: u32) {
     if !leases.desk.is_for(database) || !leases.desk.station.enter() {
         return;
     }
-    worker::connect(database, LOCK_TIMEOUT);
+    connect(leases, database);
     leases.arrivals.fetch_add(1, AcqRel);
     match errand {
         Errand::Survey => report(leases, worker::transaction(rank).ok().flatten()),
         Errand::Serve => serve(shared, leases),
     }
+}
+
+/// Connects, or notes why it can't and ends.
+fn connect(leases: &Leases, database: u32) {
+    let locked_out = &leases.locked_out;
+    locked_out.store(0, Release);
+    PgTryBuilder::new(|| worker::connect(database, LOCK_TIMEOUT))
+        .catch_when(Code::ERRCODE_LOCK_NOT_AVAILABLE, move |error| {
+            locked_out.store(database, Release);
+            error.rethrow()
+        })
+        .execute();
 }
 
 /// Leaves the desk, and calls the supervisor: there may be requests that came too late.
@@ -273,7 +286,8 @@ impl Registry<'_> {
         let now = tenure::believed_now(self.shared);
         match state.lease.clone() {
             Some(lease) if self.has_leased(&lease) && !self.is_behind() => {
-                let due = lease::until_renewal(lease.horizon, now).is_zero();
+                let ended = lease.horizon <= now;
+                let due = ended || lease::until_renewal(lease.horizon, now).is_zero();
                 if !due && !self.leases.renew.load(Acquire) {
                     return Job::Nothing;
                 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{self, Cluster, NAME, said};
+use snowflake_ids_server_tests::cluster::{self, Cluster, NAME, registry_status, said};
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::PATIENCE;
@@ -98,5 +98,32 @@ fn a_node_without_a_lease_is_refused_in_time_while_the_registry_hangs() -> Resul
     drop(paused);
     let (_, time) = timed(|| wait_for_id(&mut client))?;
     assert!(time < Duration::from_secs(3), "served after {time:?}");
+    Ok(())
+}
+
+/// A registry may lease for a shorter time than it is asked for. It does so however often it is asked.
+#[test]
+fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> Result<()> {
+    /// How long the registry leases for: a renewal is due in a quarter of that.
+    const GRANTED: &str = "10 min";
+    let cluster = Cluster::start(1)?;
+    let mut client = cluster.session()?;
+    wait_for_id(&mut client)?;
+    cluster.registry.lies(&format!(
+        r#"regexp_replace(told, '"Renewed":"[^"]*"', format('"Renewed":"%s"',
+               to_char(clock_timestamp() + interval '{GRANTED}', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))"#
+    ))?;
+    cluster.registry.set_mood("short")?;
+    cluster.nodes[0].reload("snowflake_ids.lease_horizon", "500d")?;
+    let short = format!("lease_horizon < now() + interval '{GRANTED}'");
+    wait::until(PATIENCE, "a lease that is shorter", || {
+        Ok(status::<bool>(&mut client, &short)?.then_some(()))
+    })?;
+    let calls = |client: &mut postgres::Client| registry_status::<i64>(client, NAME, "calls");
+    let before = calls(&mut client)?;
+    sleep(Duration::from_secs(2));
+    // Once more the renewal that each start brings, if it had not come by then.
+    let after = calls(&mut client)?;
+    assert!(after - before <= 1, "asked {} times in vain", after - before);
     Ok(())
 }

@@ -32,6 +32,13 @@ pub struct Leases {
     pub survey: AtomicU64,
     /// How many registrars have reached their database.
     pub arrivals: AtomicU64,
+    /// The database whose lock a registrar waited for in vain when it was to connect last; else 0.
+    pub locked_out: AtomicU32,
+    /// For how long the registry granted the lease when it was asked last, in microseconds, and when that was, by uptime; 0
+    /// where it is not known. Written by the registrar.
+    pub granted: AtomicU64,
+    /// When.
+    pub granted_at: AtomicU64,
     /// The foreign server that the worker id is leased from; empty: this server. Written under the keeper's lock.
     pub origin: Caption<8>,
     /// Why there is no lease. Written by the registrar, or by the supervisor while the desk is free.
@@ -72,6 +79,9 @@ unsafe fn fill(block: *mut u8, _: &Config) {
         stays: AtomicU32::new(0),
         survey: AtomicU64::new(0),
         arrivals: AtomicU64::new(0),
+        locked_out: AtomicU32::new(0),
+        granted: AtomicU64::new(0),
+        granted_at: AtomicU64::new(0),
         origin: Caption::default(),
         trouble: Caption::default(),
     };

@@ -6,6 +6,7 @@ use crate::registry::NoAnswer;
 use crate::settings;
 use crate::store::worker as store;
 use crate::tenure;
+use crate::worker::lease::granted;
 use snowflake_ids_core::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
 use snowflake_ids_core::state::{Here, State};
 use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, MAX_EXCEPT, NoLease, Said};
@@ -43,7 +44,7 @@ impl Registry<'_> {
             Leased::None(none) => return Err(Trouble::None(self.named(none))),
         };
         let token = plan.entry.token;
-        let worker = lease.worker;
+        let (worker, horizon) = (lease.worker, lease.horizon);
         let taken_up = tenure::change(self.shared, |state, _| {
             // An operator may have begun the state anew meanwhile.
             let ours = state.claim == Some(token) && state.lease == plan.lease;
@@ -57,6 +58,7 @@ impl Registry<'_> {
         if !taken_up {
             return Ok(Step::Again);
         }
+        granted(self.leases, horizon, tenure::believed_now(self.shared));
         self.leases.renew.store(false, Relaxed);
         if let Some(former) = plan.lease.as_ref().filter(|former| former.worker != worker) {
             self.shared.counts.switches.fetch_add(1, Relaxed);

@@ -3,6 +3,7 @@
 use super::{Registry, Step, Trouble};
 use crate::pg::server;
 use crate::tenure;
+use crate::worker::lease;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::lease::Lease;
@@ -34,6 +35,9 @@ impl Registry<'_> {
             }
             horizon.is_none()
         })?;
+        if let Some(horizon) = horizon {
+            lease::granted(self.leases, horizon, tenure::believed_now(self.shared));
+        }
         self.leases.renew.store(false, Release);
         if lost {
             warn_of_loss(lease);

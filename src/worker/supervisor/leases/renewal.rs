@@ -95,7 +95,7 @@ impl Renewal {
     fn remind(&mut self, horizon: UnixMicros, left: Duration, now: Duration) {
         let in_vain = self.asked.is_some_and(|(_, pause)| pause > BACKOFF.0);
         let told = self.told.is_some_and(|told| now < told + REMIND);
-        if !in_vain || told || left >= settings::lease_horizon() / 2 {
+        if !in_vain || told || left >= lease::length() / 2 {
             return;
         }
         self.told = Some(now);

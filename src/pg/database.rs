@@ -65,8 +65,6 @@ pub fn of_name(name: &str) -> Option<u32> {
 /// The databases in which there may be the extension: also those that are closed to new sessions, but for closed
 /// templates, which are there to be copied, and those whose removal was cut short. Only within a transaction.
 pub fn all_in_use() -> Vec<u32> {
-    /// The limit of sessions that the server writes there.
-    const INVALID: i32 = -2;
     let mut found = Vec::new();
     let _: Option<()> = find(|row| {
         let is_closed_template = row.datistemplate && !row.datallowconn;
@@ -77,6 +75,17 @@ pub fn all_in_use() -> Vec<u32> {
     });
     found
 }
+
+/// Whether this database is still one that can be used, for workers, which have no transaction yet; true also where it can't
+/// be found out. Closed templates can: whoever was at work there goes on.
+pub fn may_be_used(database: u32) -> bool {
+    let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
+    let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));
+    worker::transaction(|| look() == Some(true)).unwrap_or(true)
+}
+
+/// The limit of sessions that the server writes where the removal of a database was cut short.
+const INVALID: i32 = -2;
 
 fn name_of(row: &pg_sys::FormData_pg_database) -> String {
     // SAFETY: a name ends with a zero byte.

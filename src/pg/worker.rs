@@ -121,8 +121,11 @@ unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
     action();
 }
 
+/// How long a worker waits for the lock of its database, so that it is in nobody's way for long.
+const CONNECT_TIMEOUT: &CStr = c"1s";
+
 /// Connects this worker to a database, also to one that is closed to new sessions, as its superuser, with settings that users can't change for it. It waits for locks
-/// so long.
+/// so long. Where the database can't be connected to an error is thrown, or the worker ends.
 pub fn connect(database: u32, lock_timeout: &CStr) {
     let of_its_own: [(&CStr, &CStr); 5] = [
         (c"search_path", c"pg_catalog, pg_temp"),
@@ -131,6 +134,8 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
         (c"session_replication_role", c"origin"),
         (c"lock_timeout", lock_timeout),
     ];
+    // The database itself may be locked, by an ALTER DATABASE that is not committed.
+    guc::impose(c"lock_timeout", CONNECT_TIMEOUT);
     // SAFETY: once, by a worker that has no connection.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(

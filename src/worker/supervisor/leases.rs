@@ -1,6 +1,7 @@
 //! Sees to it that there is a registrar when there is something to do about the lease of the worker id: in the database
 //! that holds the registry, which has to be found first.
 
+mod missed;
 mod renewal;
 
 use super::BACKOFF;
@@ -10,6 +11,7 @@ use crate::pg::worker::{self, Errand};
 use crate::pg::{database, server};
 use crate::worker::lease;
 use crate::{settings, tenure};
+use missed::Missed;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use renewal::Renewal;
 use snowflake_ids_core::state::Identity;
@@ -27,6 +29,7 @@ pub struct Leases {
     /// Whether there was no place for a registrar when one was to be started.
     short: bool,
     renewal: Renewal,
+    missed: Missed,
 }
 
 /// A registrar that was started.
@@ -47,6 +50,8 @@ enum Registry {
     /// One database after the other is looked into.
     Survey {
         left: Vec<u32>,
+        /// Those that could not be looked into.
+        missed: Vec<u32>,
         /// The first by rank, and its database.
         first: Option<(u32, u32)>,
     },
@@ -83,7 +88,8 @@ impl Leases {
         }
         let renewal_due = self.renewal.round(shared, board);
         self.short &= board.request.pending().is_some();
-        let due = if board.request.pending().is_some() { self.help(shared, board) } else { None };
+        let due =
+            if board.request.pending().is_some() { self.help(shared, board) } else { self.look_again(board) };
         [renewal_due, due].into_iter().flatten().min()
     }
 
@@ -102,9 +108,10 @@ impl Leases {
             }
             if board.arrivals.load(Relaxed) == started.arrivals {
                 self.refuse(started.errand);
-                // One that can't be looked into has none.
-                if started.errand == Errand::Serve {
-                    lease::note(board, Some(&out_of_reach(started.database)));
+                match (started.errand, &mut self.registry) {
+                    (Errand::Serve, _) => lease::note(board, Some(&out_of_reach(board, started.database))),
+                    (Errand::Survey, Registry::Survey { missed, .. }) => missed.push(started.database),
+                    (Errand::Survey, _) => self.missed.not_yet(started.database),
                 }
             } else {
                 self.refused = None;
@@ -122,9 +129,18 @@ impl Leases {
         let extension = Some(report as u32).filter(|extension| *extension != 0);
         match started.errand {
             Errand::Survey => {
-                if let (Registry::Survey { first, .. }, Some(extension)) = (&mut self.registry, extension) {
-                    let this = (extension, started.database);
-                    *first = Some(first.map_or(this, |first| first.min(this)));
+                let Some(extension) = extension else { return };
+                let this = (extension, started.database);
+                match &mut self.registry {
+                    Registry::Survey { first, .. } => {
+                        *first = Some(first.map_or(this, |first| first.min(this)));
+                    }
+                    Registry::Found(_) if self.missed.comes_first(this) => {
+                        board.moved_to.store(started.database, Release);
+                        board.renew.store(true, Release);
+                        board.request.ask();
+                    }
+                    _ => {}
                 }
             }
             // It is not there any more, or not yet.
@@ -164,6 +180,25 @@ impl Leases {
         }
     }
 
+    /// Looks into one of the databases that could not be looked into when the registry was found; gives the time until the
+    /// next, None where there is none.
+    fn look_again(&mut self, board: &Board) -> Option<Duration> {
+        if !settings::database().is_empty() || !matches!(self.registry, Registry::Found(_)) {
+            self.missed = Missed::default();
+        }
+        let due = self.missed.due()?;
+        if !due.is_zero() {
+            return Some(due);
+        }
+        if self.registrar.is_none() && board.desk.is_for(0) {
+            let database = self.missed.next().filter(|database| database::may_be_used(*database));
+            if let Some(database) = database {
+                self.start(board, Errand::Survey, database);
+            }
+        }
+        Some(BACKOFF.0)
+    }
+
     fn way(&mut self, shared: &Shared) -> Way {
         let name = settings::database();
         if !name.is_empty() {
@@ -178,19 +213,30 @@ impl Leases {
             self.registry = remembered.map_or_else(survey, Registry::Found);
         }
         if let Registry::Found(database) = self.registry
-            && !database::may_exist(database)
+            && !database::may_be_used(database)
         {
             self.registry = survey();
         }
         match &mut self.registry {
             Registry::Found(database) => Way::To(Errand::Serve, *database),
-            Registry::Survey { left, first } => match (left.pop(), *first) {
+            Registry::Survey { left, missed, first } => match (left.pop(), *first) {
                 (Some(next), _) => Way::To(Errand::Survey, next),
-                (None, Some((_, database))) => {
-                    self.registry = Registry::Found(database);
-                    Way::To(Errand::Serve, database)
+                (None, Some(first)) => {
+                    self.missed = Missed::beside(first, std::mem::take(missed));
+                    self.registry = Registry::Found(first.1);
+                    Way::To(Errand::Serve, first.1)
                 }
-                (None, None) => Way::Nowhere(nothing_anywhere()),
+                (None, None) => Way::Nowhere(missed.first().map_or_else(nothing_anywhere, |missed| {
+                    NoLease::yet(
+                        format!(
+                            "The extension, which brings the registry of worker ids, is in no database that can be \
+                             connected to; \"{}\" cannot.",
+                            name_of(*missed)
+                        ),
+                        "See whether a transaction that changes that database is still open, and the server's log. It is \
+                         looked into again.",
+                    )
+                })),
             },
             Registry::Remembered => Way::Nowhere(nothing_anywhere()),
         }
@@ -207,8 +253,10 @@ impl Leases {
             board.desk.free();
             lease::note(board, Some(&lease::no_worker()));
             self.refuse(Errand::Serve);
-            if let (Errand::Survey, Registry::Survey { left, .. }) = (errand, &mut self.registry) {
-                left.push(database);
+            match (errand, &mut self.registry) {
+                (Errand::Survey, Registry::Survey { left, .. }) => left.push(database),
+                (Errand::Survey, _) => self.missed.not_yet(database),
+                (Errand::Serve, _) => {}
             }
         }
     }
@@ -225,7 +273,7 @@ impl Leases {
 /// All databases are to be looked into.
 fn survey() -> Registry {
     let left = worker::transaction(database::all_in_use).unwrap_or_default();
-    Registry::Survey { left, first: None }
+    Registry::Survey { left, missed: Vec::new(), first: None }
 }
 
 /// Answers those who asked. Only while the desk is free.
@@ -260,13 +308,24 @@ fn nothing_anywhere() -> NoLease {
     )
 }
 
-fn out_of_reach(database: u32) -> NoLease {
-    let name = worker::transaction(|| database::name(database)).ok().flatten();
+fn out_of_reach(board: &Board, database: u32) -> NoLease {
+    let (why, hint) = if board.locked_out.load(Acquire) == database {
+        (
+            ": a transaction that changes that database has it locked",
+            "End the transaction with ALTER DATABASE, or the like, that is still open.",
+        )
+    } else {
+        ("", "The server's log says why.")
+    };
     NoLease::yet(
         format!(
-            "The background worker could not connect to database \"{}\", which holds the registry.",
-            name.unwrap_or_default()
+            "The background worker could not connect to database \"{}\", which holds the registry{why}.",
+            name_of(database)
         ),
-        "The server's log says why.",
+        hint,
     )
+}
+
+fn name_of(database: u32) -> String {
+    worker::transaction(|| database::name(database)).ok().flatten().unwrap_or_default()
 }

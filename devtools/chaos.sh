@@ -13,7 +13,7 @@ mkdir -p "$kept"
 runs=0 bad=0
 cargo test --quiet -p snowflake_ids_server_tests --test chaos --no-run
 while ((SECONDS < end)); do
-  if ! env -u RUST_BACKTRACE CHAOS_SEED="$seed" CHAOS_SECONDS="$run" \
+  if ! env -u RUST_BACKTRACE CHAOS_SEED="$seed" CHAOS_SECONDS="$run" CHAOS_LOG="$kept/$seed.server.log" \
     cargo test --quiet -p snowflake_ids_server_tests --test chaos >"$kept/$seed.log" 2>&1; then
     bad=$((bad + 1))
     say "seed $seed failed, see $kept/$seed.log: $(grep -A 1 -m 1 '^Caused by:' "$kept/$seed.log" | tail -n 1 | cut -c -200)"

@@ -4,7 +4,8 @@
 //! every session can be ended and every database dropped, and nobody meets an internal error.
 //!
 //! `CHAOS_SEED` says which order it is, `CHAOS_SECONDS` for how long, `CHAOS_STORY=1` tells what happens while it does.
-//! `CHAOS_WITHOUT=name,name` leaves actions out. `make chaos` runs many seeds.
+//! `CHAOS_WITHOUT=name,name` leaves actions out, `CHAOS_LOG` is a file for the whole log of a server
+//! on which something was wrong. `make chaos` runs many seeds.
 
 #[path = "chaos/calls.rs"]
 mod calls;
@@ -138,6 +139,10 @@ fn no_id_comes_twice_and_no_call_hangs_whatever_is_done_to_databases_and_process
     let mut world = World::start(seed, env::var_os("CHAOS_STORY").is_some())?;
     run(&mut world, Duration::from_secs(setting("CHAOS_SECONDS", 20))).with_context(|| {
         let log = world.server.log();
+        if let Some(path) = env::var_os("CHAOS_LOG") {
+            // There is its end below.
+            let _ = std::fs::write(path, &log);
+        }
         let lines: Vec<_> = log.lines().collect();
         let last = lines[lines.len().saturating_sub(60)..].join("\n");
         format!("seed {seed}\n{}\nthe end of the server's log:\n{last}", world.story)

@@ -18,8 +18,8 @@ pub const ALL: [usize; TAGS.len()] = [T, U, A, D];
 
 /// What all databases are copies of. A row of a table that comes twice is an error, whoever began which life.
 pub const CONTENTS: &str = "create extension snowflake_ids;
-    select snowflake_ids.segment_create('t', step => 20, max_step => 500);
-    select snowflake_ids.segment_create('u', step => 5, max_step => 100);
+    select snowflake_ids.segment_create('t', step => 5, max_step => 50);
+    select snowflake_ids.segment_create('u', step => 2, max_step => 20);
     select snowflake_ids.segment_create('d', reset => 'day', step => 10);
     create table t (id bigint primary key default segment_nextval('t'), note text);
     create table s (id bigint primary key default snowflake_nextval(), note text);
@@ -30,8 +30,8 @@ pub const CONTENTS: &str = "create extension snowflake_ids;
 /// Makes it what it was after the extension was dropped.
 pub const AGAIN: &str = "truncate t, s, a;
     create extension snowflake_ids;
-    select snowflake_ids.segment_create('t', step => 20, max_step => 500);
-    select snowflake_ids.segment_create('u', step => 5, max_step => 100);
+    select snowflake_ids.segment_create('t', step => 5, max_step => 50);
+    select snowflake_ids.segment_create('u', step => 2, max_step => 20);
     select snowflake_ids.segment_create('d', reset => 'day', step => 10);
     alter table t alter id set default segment_nextval('t');
     alter table s alter id set default snowflake_nextval();

@@ -73,7 +73,9 @@ impl World {
         let drop = "drop extension snowflake_ids cascade";
         let anew = |world: &mut Self| {
             if at_once {
-                return world.run(&name, &format!("{drop}; {AGAIN}"));
+                // Meanwhile buffers run dry, and calls wait for what is away when they go on.
+                let pause = world.random.below(2);
+                return world.run(&name, &format!("{drop}; select pg_sleep({pause}.5); {AGAIN}"));
             }
             let dropped = world.run(&name, drop)?;
             if dropped != Outcome::Done {

@@ -57,7 +57,8 @@ pub fn describe(error: &Error) -> String {
 pub fn faults(log: &str, killed: bool) -> Vec<&str> {
     let words = ["PANIC: ", "TRAP: ", "was terminated by signal", "panicked at", "unexpected"];
     let bad = |line: &&str| {
-        let internal = line.contains(" XX") && !OF_POSTGRES.iter().any(|start| line.contains(start));
+        // A worker's, told to who waited; which one it was is not said.
+        let internal = line.contains(" XX000 ") && !OF_POSTGRES.iter().any(|start| line.contains(start));
         // Who outlives a killed postmaster says so.
         let line = line.replace("unexpected postmaster exit", "");
         internal

@@ -38,7 +38,7 @@ impl World {
     fn beginning(&mut self) -> &'static str {
         match self.random.below(3) {
             0 => {
-                "select snowflake_ids.segment_drop('u'); select snowflake_ids.segment_create('u', step => 5, max_step => 100)"
+                "select snowflake_ids.segment_drop('u'); select snowflake_ids.segment_create('u', step => 2, max_step => 20)"
             }
             1 => {
                 "delete from snowflake_ids.segment where tag = 'u'; insert into snowflake_ids.segment (tag) values ('u')"

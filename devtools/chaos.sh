@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The random tests of whole servers (pg_test/server/tests/chaos.rs), seed after seed from CHAOS_SEED (by default the present second),
-# CHAOS_RUN (60) seconds each, for CHAOS_SECONDS (600) in all. What a run that fails says is kept in target/chaos.
+# The random tests of whole servers (chaos.rs and chaos_nodes.rs in pg_test/server/tests), seed after seed from CHAOS_SEED (by default the present second),
+# CHAOS_RUN (60) seconds each of them, for CHAOS_SECONDS (600) in all. What a run that fails says is kept in target/chaos.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -11,12 +11,12 @@ end=$((SECONDS + ${CHAOS_SECONDS:-600}))
 kept=$TARGET/chaos
 mkdir -p "$kept"
 runs=0 bad=0
-cargo test --quiet -p snowflake_ids_server_tests --test chaos --no-run
+cargo test --quiet -p snowflake_ids_server_tests --test chaos --test chaos_nodes --no-run
 while ((SECONDS < end)); do
   if ! env -u RUST_BACKTRACE CHAOS_SEED="$seed" CHAOS_SECONDS="$run" CHAOS_LOG="$kept/$seed.server.log" \
-    cargo test --quiet -p snowflake_ids_server_tests --test chaos >"$kept/$seed.log" 2>&1; then
+    cargo test --quiet -p snowflake_ids_server_tests --no-fail-fast --test chaos --test chaos_nodes >"$kept/$seed.log" 2>&1; then
     bad=$((bad + 1))
-    say "seed $seed failed, see $kept/$seed.log: $(grep -A 1 -m 1 '^Caused by:' "$kept/$seed.log" | tail -n 1 | cut -c -200)"
+    say "seed $seed failed, see $kept/$seed.log: $(grep -A 1 '^Caused by:' "$kept/$seed.log" | grep -v '^Caused\|^--' | cut -c -200)"
   else
     rm -f "$kept/$seed.log"
   fi

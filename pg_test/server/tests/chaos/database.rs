@@ -4,6 +4,7 @@ use crate::lives::Lives;
 use anyhow::Result;
 use postgres::{Client, Config, NoTls};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 
 /// Tags whose ids are collected, in the order of [`Database::lives`]: of a table that keeps all its rows, one that is dropped
 /// and set back, that of an attached table, a dated one.
@@ -37,19 +38,26 @@ pub const AGAIN: &str = "truncate t, s, a;
     alter table s alter id set default snowflake_nextval();
     select snowflake_ids.attach('a', 'id', kind => 'segment')";
 
+/// No scope: nothing is promised of ids that are taken now.
+pub const UNSURE: usize = usize::MAX;
+
 /// A database that sessions take ids in.
 #[derive(Debug)]
 pub struct Database {
     pub number: usize,
     pub name: String,
     pub lives: [Lives; TAGS.len()],
+    /// Within what its ids of tags must not come twice: a number of this database's own, or of several; [`UNSURE`] while it
+    /// changes.
+    pub scope: AtomicUsize,
     folder: PathBuf,
     port: u16,
 }
 
 impl Database {
-    pub fn new(number: usize, folder: PathBuf, port: u16) -> Self {
-        Self { number, name: format!("d{number}"), lives: Default::default(), folder, port }
+    pub fn new(number: usize, name: &str, folder: PathBuf, port: u16) -> Self {
+        let (name, scope) = (name.to_owned(), AtomicUsize::new(number));
+        Self { number, name, lives: Default::default(), scope, folder, port }
     }
 
     /// From now on new lives of these tags may begin at any moment.

@@ -59,8 +59,9 @@ pub fn faults(log: &str, killed: bool) -> Vec<&str> {
     let bad = |line: &&str| {
         // A worker's, told to who waited; which one it was is not said.
         let internal = line.contains(" XX000 ") && !OF_POSTGRES.iter().any(|start| line.contains(start));
-        // Who outlives a killed postmaster says so.
-        let line = line.replace("unexpected postmaster exit", "");
+        // Who outlives a killed postmaster says so, and who was connected to it.
+        let line =
+            line.replace("unexpected postmaster exit", "").replace("closed the connection unexpectedly", "");
         internal
             || words.iter().any(|word| line.contains(word))
                 && !(killed && line.contains("was terminated by signal 9"))

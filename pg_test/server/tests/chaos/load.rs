@@ -1,7 +1,7 @@
 //! Sessions that take ids in every way, one after the other, and come back whenever they are ended.
 
 use crate::calls;
-use crate::database::{Database, TAGS};
+use crate::database::{Database, TAGS, UNSURE};
 use crate::judge::{describe, is_expected};
 use crate::lives::Given;
 use postgres::{Client, Error};
@@ -111,6 +111,7 @@ impl Session {
     fn call(&mut self, client: &mut Client) -> Result<(), Error> {
         let earliest: [u32; TAGS.len()] =
             std::array::from_fn(|tag| self.orders.database.lives[tag].earliest());
+        let scope = self.orders.database.scope.load(Ordering::SeqCst);
         self.shown.since.store(self.now().max(1), Ordering::SeqCst);
         let ids = calls::any(client, &mut self.orders.random);
         self.shown.since.store(0, Ordering::SeqCst);
@@ -121,7 +122,10 @@ impl Session {
             return Ok(());
         };
         let (at, latest) = (self.now(), self.orders.database.lives[tag].latest());
-        let (session, database) = (self.orders.number, self.orders.database.number);
+        let (session, database) = (self.orders.number, scope);
+        if scope == UNSURE || scope != self.orders.database.scope.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         let given = |id| Given { database, tag, id, earliest: earliest[tag], latest, session, at };
         self.taken.segments.extend(taken.ids.into_iter().map(given));
         Ok(())

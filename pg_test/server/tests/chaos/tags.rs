@@ -12,7 +12,7 @@ impl World {
         let tag = TAGS[self.random.of(4)];
         match self.random.below(6) {
             0 => {
-                format!("select snowflake_ids.segment_alter('{tag}', step => {})", 1 + self.random.below(50))
+                format!("select snowflake_ids.segment_alter('{tag}', step => {})", 1 + self.random.below(20))
             }
             1 => format!("select snowflake_ids.segment_alter('{tag}', description => 'changed')"),
             2 => format!(
@@ -121,7 +121,7 @@ impl World {
         let database = self.any();
         let name = self.name(database);
         let change =
-            format!("select snowflake_ids.segment_alter('t', step => {})", 1 + self.random.below(40));
+            format!("select snowflake_ids.segment_alter('t', step => {})", 1 + self.random.below(20));
         let before = self.given(database, T, 0);
         let took = self.client(&name).and_then(|mut client| -> Result<Vec<i64>, Error> {
             client.batch_execute(&format!("begin; {change}"))?;

@@ -73,8 +73,14 @@ impl World {
             server.connect("postgres")?.batch_execute(&format!("create database {database}"))?;
         }
         server.connect("tpl")?.batch_execute(CONTENTS)?;
-        let database =
-            |number| Arc::new(Database::new(number, server.socket_folder().to_owned(), server.port()));
+        let database = |number| {
+            Arc::new(Database::new(
+                number,
+                &format!("d{number}"),
+                server.socket_folder().to_owned(),
+                server.port(),
+            ))
+        };
         let databases: Vec<_> = (0..DATABASES).map(database).collect();
         let (sender, faults) = channel();
         let mut world = Self {

@@ -31,7 +31,7 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint deny test-core loom miri fuzz sqlsmith chaos test-backend test-server bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint deny test-core loom miri fuzz sqlsmith chaos test-backend test-server restores bench demo demo-stop demo-cluster demo-cluster-stop \
   clean help
 
 ## Build
@@ -137,6 +137,10 @@ isolationcheck: ## interleavings of sessions, against the installed extension in
 test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers
 	@echo '== with servers'
 	env -u RUST_BACKTRACE cargo test -p snowflake_ids_server_tests
+
+restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
+	@echo '== restores'
+	env -u RUST_BACKTRACE cargo test -p snowflake_ids_server_tests --test restores -- --ignored
 
 install-script-check: $(LIBRARY) ## is the committed install script what the sources generate
 	@echo '== install script'

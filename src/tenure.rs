@@ -19,7 +19,7 @@ pub use repair::{accept_clock, adopt, compare, reset};
 
 use crate::pg::shmem::generator::Shared;
 use crate::settings;
-use crate::store::state as file;
+use crate::store::state::{self as file, Stored};
 use keeper::{here, lock, open, publish, write};
 use snowflake_ids_core::Refusal;
 use snowflake_ids_core::state::{Here, State};
@@ -182,7 +182,8 @@ fn out_of_time(shared: &Shared, next: u64) -> Option<String> {
 /// The position that would be issued next; 0 where nobody issues.
 fn next_position(shared: &Shared) -> Result<u64, Hindrance> {
     let here = here(shared, &Keeper { opened: true, ..Keeper::default() })?;
-    let state = file::read()?.map(|state| state.open(&here)).transpose()?;
+    let open = |Stored { state, file }| State::open(state, &here.with_file(file));
+    let state = file::read()?.map(open).transpose()?;
     if reserved_until(shared) > 0 {
         return Ok(shared.generator.next());
     }

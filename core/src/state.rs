@@ -68,18 +68,62 @@ pub struct Mark {
     pub position: u64,
 }
 
-/// Where a server lives: the identity of its data directory.
+/// Where a server lives: the identity of its data directory, and of the state file in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     /// What a copy of the directory does not share with it, and what it keeps when it is moved.
     pub identity: String,
+    /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
+    /// read from. They differ where somebody put a copy of the file there. None where that is not known.
+    #[serde(default)]
+    pub file: Option<Birth>,
     /// The machine, for people.
     pub host: String,
     /// The directory, for people.
     pub directory: String,
 }
 
+/// What tells a file from its copies, and what it keeps when it is moved within its file system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Birth {
+    /// Its number in the file system; other files may have had it before.
+    pub inode: u64,
+    /// When it was made; None where the file system does not keep that.
+    pub at: Option<String>,
+}
+
+impl Birth {
+    /// Whether both may be of one file: what one of them does not tell can't differ.
+    fn is_of(&self, other: &Self) -> bool {
+        self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
+    }
+}
+
 impl Home {
+    /// Whether it is this one, and not that of a copy.
+    fn is(&self, other: &Self) -> bool {
+        let same_file = match (&self.file, &other.file) {
+            (Some(one), Some(other)) => one.is_of(other),
+            _ => true,
+        };
+        same_file && self.is_in(other)
+    }
+
+    /// Whether it is in the same directory.
+    fn is_in(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
+    /// What tells it from other copies of the same home, those included that were put into one directory one after the other.
+    pub fn told_apart(&self) -> String {
+        match &self.file {
+            Some(Birth { inode, at }) => {
+                format!("{} {inode} {}", self.identity, at.as_deref().unwrap_or_default())
+            }
+            None => self.identity.clone(),
+        }
+    }
+
     /// For people.
     fn shown(&self) -> String {
         format!("\"{}\" on host \"{}\"", excerpt(&self.directory), excerpt(&self.host))
@@ -128,6 +172,15 @@ pub struct Here {
     pub disposable: bool,
 }
 
+impl Here {
+    /// The same where the state was read from this file.
+    #[must_use]
+    pub fn with_file(mut self, file: Birth) -> Self {
+        self.home.file = Some(file);
+        self
+    }
+}
+
 impl State {
     /// The state of a server that has never issued anything.
     pub fn fresh(here: &Here) -> Self {
@@ -162,10 +215,14 @@ impl State {
     /// [`Distrust`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, Distrust> {
         self.check_origin(here)?;
+        let put_back = self.is_put_back(here);
         if self.timeline != here.timeline {
             self.promote(here);
-        } else if self.home.identity != here.home.identity {
+        } else if !self.home.is(&here.home) {
             self.settle_in_copy(here)?;
+        }
+        if put_back {
+            self.rise_above_unknown(here);
         }
         self.refuse_twin(here)?;
         self.home = here.home.clone();
@@ -194,12 +251,13 @@ impl State {
         self.succeed(here);
     }
 
-    /// Begins above all that the former primary issued before the last commit that came here. Under another worker id
+    /// Begins above all that the former primary issued up to now, or before the last commit that came here. Under another worker id
     /// only for the sake of order: so not where the clock is so far behind that there would be no ids.
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
-        self.rise_above(last, here);
+        // It may have gone on after what came here, up to now.
+        self.rise_above(last.max(now), here);
         if matches!(here.identity, Identity::Leased { .. })
             && last.0.saturating_sub_unsigned(here.max_drift) <= now.0
         {
@@ -226,7 +284,20 @@ impl State {
         }
     }
 
-    /// A directory that was copied without a promotion: two servers would issue as one.
+    /// Has every node begin above what any may have issued here up to now, those included that this state does not know of.
+    fn rise_above_unknown(&mut self, here: &Here) {
+        let now = self.believed(here);
+        self.rise_above(now, here);
+        self.floor = self.floor.max(here.layout.position_after(now.plus(here.max_drift)));
+    }
+
+    /// Whether this is an earlier state of this very directory that somebody put back.
+    fn is_put_back(&self, here: &Here) -> bool {
+        self.home.is_in(&here.home) && !self.home.is(&here.home)
+    }
+
+    /// A directory that was copied without a promotion: two servers would issue as one. Or a state that was put back from a
+    /// copy: what was issued since is not in it.
     fn settle_in_copy(&mut self, here: &Here) -> Result<(), Distrust> {
         if let Identity::Fixed { datacenter, worker } = here.identity
             && self.knows(datacenter, worker)
@@ -258,9 +329,17 @@ impl State {
         self.marks.iter().any(|mark| mark.position == OF_ANOTHER && same(mark.node))
     }
 
-    /// Whether this was copied from another home and not adopted.
+    /// The same in the file of this birth, to which it is to be written.
+    #[must_use]
+    pub fn in_file(&self, birth: Birth) -> Self {
+        let mut state = self.clone();
+        state.home.file = Some(birth);
+        state
+    }
+
+    /// Whether this was copied from another home, or put back from a copy, and not adopted.
     pub fn is_copy(&self, here: &Here) -> bool {
-        self.copy_of.is_some() || self.home.identity != here.home.identity
+        self.copy_of.is_some() || !self.home.is(&here.home)
     }
 
     /// The worker ids of a datacenter that this server has issued as and can't now: the clock has not passed their
@@ -307,7 +386,7 @@ impl State {
     /// lease is kept as a claim, so that the worker id need not wait for its horizon.
     pub fn anew(here: &Here, above: u64, former: Option<&Self>) -> Self {
         let ours = |former: &&Self| {
-            former.home.identity == here.home.identity
+            former.home.is(&here.home)
                 && (former.system_identifier, former.timeline) == (here.system_identifier, here.timeline)
         };
         let former = former.filter(ours);

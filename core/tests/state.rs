@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::anchor::Reading;
 use snowflake_ids_core::form::RELEASE;
 use snowflake_ids_core::lease::Lease;
-use snowflake_ids_core::state::{Distrust, Here, Home, Identity, Mark, State};
+use snowflake_ids_core::state::{Birth, Distrust, Here, Home, Identity, Mark, State};
 use snowflake_ids_core::{Explain, Kind, Layout, Node, UnixMicros};
 
 const SECOND: u64 = 1_000_000;
@@ -20,7 +20,7 @@ fn layout() -> Layout {
 }
 
 fn home(name: &str) -> Home {
-    Home { identity: name.into(), host: "h".into(), directory: "/data".into() }
+    Home { identity: name.into(), file: None, host: "h".into(), directory: "/data".into() }
 }
 
 fn here(identity: Identity) -> Here {
@@ -114,6 +114,92 @@ fn a_copy_under_a_lease_forgets_it_and_never_uses_its_worker_id() {
 fn a_moved_directory_is_no_copy() {
     let moved = Here { home: Home { directory: "/other".into(), ..home("a") }, ..here(FIXED) };
     assert_eq!(fixed().open(&moved).unwrap().node, Some(node(3, 0)));
+}
+
+fn birth(inode: u64, at: &str) -> Birth {
+    Birth { inode, at: Some(at.to_owned()).filter(|at| !at.is_empty()) }
+}
+
+/// What is known where a state is read from this file.
+fn found_in(identity: Identity, file: &Birth) -> Here {
+    here(identity).with_file(file.clone())
+}
+
+#[test]
+fn a_state_that_was_put_back_with_a_number_is_refused_until_it_is_adopted() {
+    let (written, put_back) = (birth(1, "10.5"), birth(2, "11.5"));
+    let state = fixed().in_file(written.clone());
+    assert_eq!(state.clone().open(&found_in(FIXED, &written)), Ok(state.clone()), "its own file");
+    for file in [put_back, birth(1, "11.5"), birth(2, "10.5")] {
+        let found = found_in(FIXED, &file);
+        let refused = state.clone().open(&found).unwrap_err();
+        assert!(refused.to_string().contains("was put back"), "{refused}");
+        assert!(!refused.names_another_home());
+        assert!(refused.detail().unwrap().contains("worker 3"), "{refused:?}");
+        assert!(refused.hint().unwrap().contains("state_adopt"), "{refused:?}");
+        assert!(state.is_copy(&found));
+        let adopted = state.clone().adopt(&found).unwrap();
+        assert!(adopted.mark(node(3, 0)) >= after(60), "above all that can have been issued up to now");
+        assert!(!adopted.is_copy(&found));
+        let parted = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..found };
+        let parted = state.clone().open(&parted).unwrap();
+        assert!(parted.mark(node(4, 0)) >= after(60), "of another number the state may not know either");
+    }
+}
+
+#[test]
+fn a_state_that_was_put_back_under_a_lease_forgets_it_and_begins_above_all_workers_of_before() {
+    let state = leased().in_file(birth(1, "10.5"));
+    let found = found_in(LEASED, &birth(2, "11.5"));
+    let settled = state.open(&found).unwrap();
+    assert_eq!((settled.node, &settled.lease, settled.claim), (None, &None, None));
+    assert_eq!(settled.blocked_workers(&layout(), 0, NOW), [3]);
+    assert!(settled.mark(node(9, 0)) >= after(60), "one that it leased since");
+    let rewritten = settled.in_file(birth(3, "12.5"));
+    assert_eq!(rewritten.clone().open(&found_in(LEASED, &birth(3, "12.5"))), Ok(rewritten), "and that once");
+}
+
+/// A file system may keep no births, and begin to; inodes are compared in any case.
+#[test]
+fn without_a_birth_the_inode_tells_a_file() {
+    for (written, read, same) in [
+        ("", "", true),
+        ("", "10.5", true),
+        ("10.5", "", true),
+        ("10.5", "10.5", true),
+        ("10.5", "11", false),
+    ] {
+        let state = fixed().in_file(birth(1, written));
+        assert_eq!(state.clone().open(&found_in(FIXED, &birth(1, read))).is_ok(), same, "{written} {read}");
+        assert!(state.open(&found_in(FIXED, &birth(2, read))).is_err(), "{written} {read}");
+    }
+}
+
+#[test]
+fn a_state_of_the_former_form_is_taken_up_as_before() {
+    let text = fixed().to_text().unwrap();
+    let (head, state) = text.trim_end().split_once(r#""state":"#).unwrap();
+    let state = state.strip_suffix('}').unwrap().replace(r#""file":null,"#, "");
+    let checksum = crc32fast::hash(state.as_bytes());
+    let (before, _) = head.split_once(r#""checksum":"#).unwrap();
+    let text = format!(r#"{before}"checksum":{checksum},"state":{state}}}"#);
+    assert!(!text.contains(r#""file""#), "{text}");
+    let read = State::from_text(text.as_bytes()).unwrap();
+    assert_eq!(read.open(&found_in(FIXED, &birth(1, "10.5"))).unwrap().node, Some(node(3, 0)));
+}
+
+/// A promotion tells more than a file does: point-in-time recovery, a base backup that became a standby.
+#[test]
+fn a_state_that_was_put_back_and_promoted_is_promoted() {
+    let found = found_in(FIXED, &birth(2, "11.5"));
+    let promoted = Here { timeline: 2, replayed: Some(UnixMicros(NOW.0 - 3_600_000_000)), ..found };
+    let state = fixed().in_file(birth(1, "10.5")).open(&promoted).unwrap();
+    assert_eq!(state.node, Some(node(3, 0)));
+    assert!(
+        state.mark(node(3, 0)) >= after(60),
+        "what was issued after the instant of recovery may be known"
+    );
+    assert!(state.mark(node(5, 0)) >= after(60));
 }
 
 #[test]
@@ -248,6 +334,37 @@ fn a_state_says_which_release_wrote_it() {
 }
 
 proptest! {
+    /// However a state is put back, copied, promoted or adopted in turns: nobody begins lower than before, and under a
+    /// number nothing is issued from a state that is not its own.
+    #[test]
+    fn what_happens_to_a_file_lowers_nobodys_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
+        let mut state = state.in_file(birth(0, "0.5"));
+        for (inode, directory, timeline, adopts) in steps {
+            let identity = if state.lease.is_some() { LEASED } else { FIXED };
+            let timeline = timeline.max(state.timeline);
+            let here = Here { timeline, home: home(&directory.to_string()), ..here(identity) };
+            let here = here.with_file(birth(inode, "0.5"));
+            let own = state.home.identity == here.home.identity && state.home.file == here.home.file;
+            let promoted = timeline != state.timeline;
+            let was_copy = state.copy_of.is_some();
+            let opened = if adopts { state.clone().adopt(&here) } else { state.clone().open(&here) };
+            let Ok(opened) = opened else {
+                prop_assert!(!own || was_copy, "its own is never refused");
+                continue;
+            };
+            let is_own = own || promoted || adopts || was_copy;
+            prop_assert!(is_own || opened.node.is_none() || opened.node != state.node, "{opened:?}");
+            for worker in 0..32 {
+                let node = node(worker, 0);
+                let before = Some(state.mark(node)).filter(|mark| !adopts || *mark < u64::MAX).unwrap_or(0);
+                // A lease that is forgotten is not begun below, but by another who takes the row.
+                let before = if opened.lease == state.lease { before } else { before.min(state.floor) };
+                prop_assert!(opened.mark(node) >= before, "{node:?}");
+            }
+            state = opened.in_file(birth(inode, "0.5"));
+        }
+    }
+
     #[test]
     fn a_state_reads_back(state in states()) {
         let text = state.to_text().unwrap();

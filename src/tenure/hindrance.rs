@@ -111,9 +111,9 @@ impl From<Hindrance> for ErrorReport {
     /// For a session: not everybody is to know where other servers are.
     #[cold]
     fn from(hindrance: Hindrance) -> Self {
-        let copy = matches!(hindrance, Hindrance::Distrusted(Distrust::Copy { .. }));
+        let names = matches!(&hindrance, Hindrance::Distrusted(distrust) if distrust.names_another_home());
         let report = hindrance.report();
-        if copy && !server::may_see_all_activity() {
+        if names && !server::may_see_all_activity() {
             return report.set_detail("Its state was written in another data directory.");
         }
         report

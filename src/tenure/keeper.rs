@@ -7,7 +7,7 @@ use crate::pg::shmem::generator::Shared;
 use crate::pg::shmem::leases::leases;
 use crate::pg::wait::{self, Event};
 use crate::settings;
-use crate::store::state as file;
+use crate::store::state::{self as file, Stored};
 use lock_api::RwLockWriteGuard;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::Node;
@@ -46,10 +46,11 @@ pub fn lock(shared: &Shared) -> Keeping<'_> {
 /// Reads the state and takes it up. What that changes is written at once when it is the first time.
 pub fn open(shared: &Shared, keeper: &mut Keeper) -> Result<State, Hindrance> {
     let here = here(shared, keeper)?;
-    let Some(stored) = file::read()? else {
+    let Some(Stored { state: stored, file }) = file::read()? else {
         keeper.opened = true;
         return Ok(State::fresh(&here));
     };
+    let here = here.with_file(file);
     let state = stored.clone().open(&here)?;
     if !keeper.opened {
         if state != stored {

@@ -6,7 +6,7 @@ use super::{By, Hindrance, advance};
 use crate::pg::clock::SystemClock;
 use crate::pg::shmem::generator::Shared;
 use crate::settings;
-use crate::store::state::{self as file, Unreadable};
+use crate::store::state::{self as file, Stored, Unreadable};
 use snowflake_ids_core::lease::check_clock;
 use snowflake_ids_core::state::{Distrust, State};
 use snowflake_ids_core::{Clock, Explain, UnixMicros};
@@ -21,7 +21,10 @@ use std::sync::atomic::Ordering::Relaxed;
 pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<Option<UnixMicros>, Hindrance> {
     let mut keeper = lock(shared);
     let here = here(shared, &keeper)?;
-    let former = former()?;
+    let (here, former) = match former()? {
+        Some(Stored { state, file }) => (here.with_file(file), Some(state)),
+        None => (here, None),
+    };
     // Before anything can fail: a generator that is closed has no node.
     if keeper.node.take().is_some() {
         shared.generator.close();
@@ -42,7 +45,7 @@ pub fn reset(shared: &Shared, above: Option<UnixMicros>) -> Result<Option<UnixMi
 }
 
 /// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.
-fn former() -> Result<Option<State>, Distrust> {
+fn former() -> Result<Option<Stored>, Distrust> {
     match file::read() {
         Err(Unreadable::Distrusted(distrust @ Distrust::Newer(_))) => Err(distrust),
         read => Ok(read.ok().flatten()),
@@ -56,7 +59,8 @@ fn former() -> Result<Option<State>, Distrust> {
 pub fn adopt(shared: &Shared) -> Result<(), Hindrance> {
     let mut keeper = lock(shared);
     let here = here(shared, &keeper)?;
-    let Some(stored) = file::read()? else { return Ok(()) };
+    let Some(Stored { state: stored, file }) = file::read()? else { return Ok(()) };
+    let here = here.with_file(file);
     if !stored.is_copy(&here) {
         return Ok(());
     }

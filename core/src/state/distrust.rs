@@ -36,8 +36,9 @@ pub enum Distrust {
         /// The layout now.
         ours: Layout,
     },
-    /// The data directory is a copy of one that issues, or did, as the same worker.
-    #[error("this data directory is a copy of another one, whose worker id must not be used twice")]
+    /// The data directory is a copy of one that issues, or did, as the same worker; or the state in it was put back from a
+    /// copy, and says nothing of what was issued since.
+    #[error("{}", said_of_copy(homes))]
     Copy {
         /// Where the state was written, and where it is now.
         homes: Box<[Home; 2]>,
@@ -50,6 +51,21 @@ pub enum Distrust {
 
 const RESET: &str = "If it can't be restored, SELECT snowflake_ids.state_reset() begins a new one, from which ids \
                      start above the present time.";
+
+fn said_of_copy(homes: &[Home; 2]) -> &'static str {
+    if homes[0].is_in(&homes[1]) {
+        "the state file of snowflake_ids was put back from a copy, and does not say what was issued since"
+    } else {
+        "this data directory is a copy of another one, whose worker id must not be used twice"
+    }
+}
+
+impl Distrust {
+    /// Whether it tells of another directory.
+    pub fn names_another_home(&self) -> bool {
+        matches!(self, Self::Copy { homes, .. } if !homes[0].is_in(&homes[1]))
+    }
+}
 
 impl Explain for Distrust {
     fn kind(&self) -> Kind {
@@ -74,6 +90,9 @@ impl Explain for Distrust {
                 let stored = excerpt(stored);
                 format!("It was written for layout \"{stored}\"; snowflake_ids.layout is \"{ours}\". Ids of two layouts can be equal.")
             }
+            Self::Copy { homes, datacenter, worker } if homes[0].is_in(&homes[1]) => format!(
+                "Ids of datacenter {datacenter}, worker {worker} may have been issued since that copy was made, and could come again."
+            ),
             Self::Copy { homes, datacenter, worker } => {
                 let [of, here] = (**homes).each_ref().map(Home::shown);
                 format!("Ids of datacenter {datacenter}, worker {worker} were issued in {of}; this is {here}.")
@@ -93,6 +112,11 @@ impl Explain for Distrust {
                  kept, SELECT snowflake_ids.state_reset() begins anew.",
                 excerpt(stored)
             ),
+            Self::Copy { homes, .. } if homes[0].is_in(&homes[1]) => {
+                "SELECT snowflake_ids.state_adopt() goes on above the present time. If the server whose state it was runs \
+                 elsewhere, set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the server."
+                    .into()
+            }
             Self::Copy { .. } => {
                 "Set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the server. \
                  If the other one is gone for good, SELECT snowflake_ids.state_adopt() goes on in its place."

@@ -1,7 +1,7 @@
 //! What goes wrong, and what operators do about it.
 
 use super::registry::Registry;
-use super::server::{Change, Disk, HORIZON, MAX_DRIFT, MAX_JUMP, MAX_SKEW, SECOND, Server};
+use super::server::{Change, Disk, File, HORIZON, MAX_DRIFT, MAX_JUMP, MAX_SKEW, SECOND, Server};
 use super::world::{Event, Scope, World};
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::state::{Distrust, Identity};
@@ -20,6 +20,7 @@ pub enum Fault {
     StepForward,
     Partition,
     LostFile,
+    PutBack,
     Failover,
     Copy,
     Takeover,
@@ -28,7 +29,7 @@ pub enum Fault {
     Settings,
 }
 
-pub const FAULTS: [Fault; 14] = [
+pub const FAULTS: [Fault; 15] = [
     Fault::Kill,
     Fault::Stop,
     Fault::Reboot,
@@ -37,6 +38,7 @@ pub const FAULTS: [Fault; 14] = [
     Fault::StepForward,
     Fault::Partition,
     Fault::LostFile,
+    Fault::PutBack,
     Fault::Failover,
     Fault::Copy,
     Fault::Takeover,
@@ -148,6 +150,7 @@ impl World {
                 }
                 there
             }
+            Fault::PutBack => self.put_back(server),
             Fault::Failover => self.fail_over(server),
             Fault::Copy | Fault::Takeover => self.copy(server, fault == Fault::Takeover),
             Fault::Release => self.release(server),
@@ -182,6 +185,27 @@ impl World {
         if backups.len() > 3 {
             backups.remove(0);
         }
+    }
+
+    /// The file is put back from a backup, into the same directory.
+    fn put_back(&mut self, server: usize) -> bool {
+        let this = &self.servers[server];
+        if !matches!(self.scope, Scope::Numbers | Scope::Shared) || this.backups.is_empty() {
+            return false;
+        }
+        let backup = this.backups[self.chance.below(this.backups.len())].disk.clone();
+        let this = &self.servers[server];
+        if !backup.file.as_ref().is_some_and(|file| this.knows_itself(file)) {
+            return false;
+        }
+        if this.live.is_some() {
+            self.crash(server, false);
+        }
+        let this = &mut self.servers[server];
+        this.files += 1;
+        let file = backup.file.map(|file| File { inode: this.files, ..file });
+        (this.disk.file, this.disk.synced) = (file.clone(), file);
+        true
     }
 
     /// A standby is promoted: its file is of an earlier moment than what it has replayed, and its primary goes on.

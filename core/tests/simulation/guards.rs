@@ -37,6 +37,8 @@ pub enum Guard {
     CopyForgets,
     /// and with a number it does not issue at all.
     CopyRefused,
+    /// A file that was put back from a copy is not the one that was written.
+    FileKnown,
     /// A promoted server with a number begins above the last commit.
     PromotionRises,
     /// A file that is gone is not a server that is new.

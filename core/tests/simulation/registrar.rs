@@ -229,8 +229,7 @@ impl World {
         let this = &self.servers[server];
         let Some(live) = this.live.as_ref() else { return };
         let believed = this.believed(self.now);
-        let Some(state) = this.disk.file.as_ref().and_then(|text| State::from_text(text.as_bytes()).ok())
-        else {
+        let Some(state) = this.disk.file.as_ref().and_then(|file| file.state().ok()) else {
             return self.retry(server, SECOND);
         };
         if let Err(skew) = check_clock(believed, now, latest, MAX_SKEW.cast_unsigned()) {

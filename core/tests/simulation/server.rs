@@ -3,7 +3,7 @@
 use super::guards::{Guard, Guards};
 use snowflake_ids_core::anchor::{Reading, Verdict};
 use snowflake_ids_core::lease::{Lease, Policy};
-use snowflake_ids_core::state::{Distrust, Here, Home, Identity, State};
+use snowflake_ids_core::state::{Birth, Distrust, Here, Home, Identity, State};
 use snowflake_ids_core::{
     Block, ClockRollback, Generator, Layout, Node, Rules, SequenceStart, Taken, UnixMicros,
 };
@@ -15,12 +15,30 @@ pub const MAX_JUMP: i64 = 60 * SECOND;
 pub const MAX_SKEW: i64 = 5 * SECOND;
 pub const HORIZON: i64 = 120 * SECOND;
 
+/// A file with a state.
+#[derive(Clone)]
+pub struct File {
+    pub text: String,
+    /// Which file of all that there ever were.
+    pub inode: u64,
+}
+
+impl File {
+    pub fn state(&self) -> Result<State, Distrust> {
+        State::from_text(self.text.as_bytes())
+    }
+
+    pub fn birth(&self) -> Birth {
+        Birth { inode: self.inode, at: None }
+    }
+}
+
 /// What survives the end of the server.
 #[derive(Clone, Default)]
 pub struct Disk {
-    pub file: Option<String>,
+    pub file: Option<File>,
     /// What of it survives the end of the machine, too.
-    pub synced: Option<String>,
+    pub synced: Option<File>,
     pub witness: bool,
 }
 
@@ -145,6 +163,8 @@ pub struct Server {
     pub start: SequenceStart,
     pub replayed: Option<UnixMicros>,
     pub disk: Disk,
+    /// How many state files it ever had.
+    pub files: u64,
     pub clocks: Clocks,
     pub live: Option<Live>,
     pub incarnation: u64,
@@ -200,8 +220,11 @@ impl Server {
     /// Whether its own file tells of whom it is to issue as. A copy made before that, of a directory with a number in its
     /// settings, can't know that it is one.
     pub fn has_issued(&self) -> bool {
-        let state = self.disk.file.as_ref().and_then(|text| State::from_text(text.as_bytes()).ok());
-        state.is_some_and(|state| {
+        self.disk.file.as_ref().is_some_and(|file| self.knows_itself(file))
+    }
+
+    pub fn knows_itself(&self, file: &File) -> bool {
+        file.state().is_ok_and(|state| {
             let own = match self.identity {
                 Identity::Fixed { datacenter, worker } => {
                     state.node.is_some_and(|node| (node.datacenter, node.worker) == (datacenter, worker))
@@ -217,7 +240,12 @@ impl Server {
         Here {
             system_identifier: self.system_identifier,
             timeline: self.timeline,
-            home: Home { identity: home.clone(), host: home.clone(), directory: home },
+            home: Home {
+                identity: home.clone(),
+                file: self.disk.file.as_ref().map(File::birth),
+                host: home.clone(),
+                directory: home,
+            },
             layout: self.layout,
             identity: self.identity,
             clock: reading.clone(),
@@ -232,7 +260,7 @@ impl Server {
     /// The file as it is, or a fresh state.
     fn stored(&self, here: &Here) -> Result<State, Distrust> {
         match &self.disk.file {
-            Some(text) => State::from_text(text.as_bytes()),
+            Some(file) => file.state(),
             None if self.disk.witness && self.guards.keep(Guard::Witness) => Err(Distrust::Missing),
             None => Ok(State::fresh(here)),
         }
@@ -243,11 +271,13 @@ impl Server {
         let mut stored = self.stored(here)?;
         let promoted = stored.timeline != here.timeline;
         let copied = stored.home.identity != here.home.identity;
+        let put_back = !copied && stored.home.file != here.home.file;
         let fixed = matches!(here.identity, Identity::Fixed { .. });
         let left_out = if promoted {
             !self.guards.keep(if fixed { Guard::PromotionRises } else { Guard::PromotionForgets })
         } else {
             copied && !self.guards.keep(if fixed { Guard::CopyRefused } else { Guard::CopyForgets })
+                || put_back && !self.guards.keep(Guard::FileKnown)
         };
         if left_out {
             stored.timeline = here.timeline;
@@ -411,7 +441,9 @@ impl Server {
 
     /// The state becomes visible in the file.
     pub fn write(&mut self, state: &State) {
-        self.disk.file = Some(state.to_text().expect("plain data"));
+        self.files += 1;
+        let state = state.in_file(Birth { inode: self.files, at: None });
+        self.disk.file = Some(File { text: state.to_text().expect("plain data"), inode: self.files });
         self.disk.witness = true;
     }
 

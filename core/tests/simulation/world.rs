@@ -169,6 +169,7 @@ impl World {
             ]),
             replayed: None,
             disk: Disk::default(),
+            files: 0,
             clocks: self.clocks(),
             live: None,
             incarnation: 0,

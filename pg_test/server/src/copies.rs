@@ -5,7 +5,13 @@ use crate::programs;
 use crate::server::{Home, Server};
 use anyhow::{Result, ensure};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+/// As `cp -a` copies them.
+pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    programs::output(Command::new("cp").arg("-a").args([from, to])).map(drop)
+}
 
 impl Server {
     /// A stopped server on a copy of this stopped one's files, as `cp -a` makes it.
@@ -15,7 +21,7 @@ impl Server {
     pub fn copy(&self) -> Result<Self> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
         let home = self.new_home()?;
-        programs::output(Command::new("cp").arg("-a").args([self.data(), home.data()]))?;
+        copy_files(&self.data(), &home.data())?;
         self.on(home)
     }
 
@@ -41,10 +47,15 @@ impl Server {
     /// A stopped server on what `pg_basebackup` makes of this one.
     pub(crate) fn backup(&self, options: &[&str]) -> Result<Self> {
         let home = self.new_home()?;
-        let mut backup = self.command("pg_basebackup");
-        backup.args(["--checkpoint=fast", "--no-sync"]).args(options).arg("--pgdata").arg(home.data());
-        programs::output(&mut backup)?;
+        self.back_up_to(&home.data(), options)?;
         self.on(home)
+    }
+
+    /// Has `pg_basebackup` write to a folder.
+    pub(crate) fn back_up_to(&self, folder: &Path, options: &[&str]) -> Result<()> {
+        let mut backup = self.command("pg_basebackup");
+        backup.args(["--checkpoint=fast", "--no-sync"]).args(options).arg("--pgdata").arg(folder);
+        programs::output(&mut backup).map(drop)
     }
 
     fn new_home(&self) -> Result<Home> {

@@ -7,6 +7,7 @@
 //! | [`server`] | a running server: sessions, stop, start, removal |
 //! | `clock`, `crash`, `pause`, `standby`, `copies` | what else a server can do: step its clock, die, hang, be promoted, be copied |
 //! | [`state_file`] | the file that reserves ids, and what can happen to it |
+//! | [`restores`] | parts of its data directory from an earlier moment |
 //! | [`load`] | sessions that take ids without a pause and note each one down |
 //! | [`sql`] | short forms for queries and for the errors they should give |
 //! | [`ids`] | what every list of ids must be |
@@ -35,6 +36,7 @@ pub mod port;
 pub mod programs;
 pub mod random;
 pub mod registry;
+pub mod restores;
 pub mod segments;
 pub mod server;
 pub mod sessions;

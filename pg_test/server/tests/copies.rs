@@ -4,13 +4,16 @@ use anyhow::Result;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::restores::{From, Part};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs, sql};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
 const COPY: &str = "this data directory is a copy";
+const PUT_BACK: &str =
+    "the state file of snowflake_ids was put back from a copy, and does not say what was issued since";
 
 fn fixed() -> Builder {
     Server::builder().small()
@@ -176,6 +179,76 @@ fn a_directory_put_back_from_a_copy_is_a_copy() -> Result<()> {
     client.batch_execute("select snowflake_ids.state_adopt()")?;
     taken.extend(take(&mut client, 1000)?);
     ids::growing(&taken)
+}
+
+/// The directory stays, and with it all that tells it from others; only its content is of an earlier moment.
+#[test]
+fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> Result<()> {
+    // Few ids a tick: they run ahead of the clock by half a second.
+    let (mut server, mut taken) = used(fixed().set("snowflake_ids.layout", "41/5/5/2"))?;
+    let backup = server.keep()?;
+    server.start_again()?;
+    taken.extend(take(&mut server.connect("postgres")?, 2000)?);
+    server.stop(Shutdown::Fast)?;
+    server.put_back(&backup, true, |_| From::Old)?;
+    server.start_again()?;
+    let mut client = server.connect("postgres")?;
+    for call in ["select snowflake_nextval()", "select snowflake_nextvals(10)"] {
+        sql::explains(
+            &sql::error(&mut client, call)?,
+            &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            PUT_BACK,
+        )?;
+    }
+    assert_eq!(status::<String>(&mut client, "state")?, PUT_BACK);
+    client.batch_execute("create role anybody; set role anybody")?;
+    let brief = refused(&mut client)?;
+    assert!(brief.detail().is_some_and(|detail| detail.contains("worker 1")), "{brief:?}");
+    client.batch_execute("reset role; select snowflake_ids.state_adopt()")?;
+    taken.extend(take(&mut client, 1000)?);
+    server.restart()?;
+    taken.extend(take(&mut server.connect("postgres")?, 1000)?);
+    ids::growing(&taken)
+}
+
+/// Postgres's own part is of the present.
+#[test]
+fn a_state_file_put_back_alone_is_known() -> Result<()> {
+    let (mut server, mut taken) = used(fixed().set("snowflake_ids.layout", "41/5/5/2"))?;
+    let backup = server.keep()?;
+    server.start_again()?;
+    taken.extend(take(&mut server.connect("postgres")?, 2000)?);
+    // As an editor or cp does it, while the server runs: the file is the same, its content is not.
+    let old = fs::read(backup.file(Part::State))?;
+    server.damage_state_file(|_| old)?;
+    server.stop(Shutdown::Immediate)?;
+    server.start_again()?;
+    let mut client = server.connect("postgres")?;
+    let error = refused(&mut client)?;
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, PUT_BACK)?;
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    taken.extend(take(&mut client, 1000)?);
+    ids::growing(&taken)
+}
+
+/// Its own registry was put back, too, and has a free worker id for it at once.
+#[test]
+fn a_backup_put_back_under_auto_leases_another_id_at_once() -> Result<()> {
+    let (mut server, mut taken) = used(many_ids())?;
+    let backup = server.keep()?;
+    server.start_again()?;
+    let worker_before = worker(&mut server.connect("postgres")?, taken[0])?;
+    for life in 0..3 {
+        taken.extend(take(&mut server.connect("postgres")?, 2000)?);
+        server.stop(Shutdown::Fast)?;
+        server.put_back(&backup, true, |_| From::Old)?;
+        server.start_again()?;
+        let mut client = server.connect("postgres")?;
+        let first = wait_for_id(&mut client)?;
+        assert_ne!(worker(&mut client, first)?, worker_before, "life {life}");
+        taken.push(first);
+    }
+    ids::unique(taken)
 }
 
 #[test]

@@ -161,10 +161,10 @@ impl Plan {
 /// Where a server with a registry of its own begins to look for a worker id.
 pub fn preferred(state: &State, here: &Here) -> Preferred {
     let capacity = capacity(&here.layout);
-    let home = &here.home.identity;
     if state.copy_of.is_some() {
-        return Preferred::of_copy(home, capacity);
+        return Preferred::of_copy(&state.home.told_apart(), capacity);
     }
+    let home = &here.home.identity;
     let preferred = Preferred::alone(here.system_identifier, here.timeline, home, capacity);
     // Numbers that are used up have to last.
     let only = preferred.only && settings::worker_id_policy() != Policy::Disposable;

@@ -1,0 +1,140 @@
+//! Parts of a data directory, put back from an earlier moment.
+
+use crate::copies::copy_files;
+use crate::server::Server;
+use anyhow::{Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A file of ours in a data directory; all else in it is Postgres's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The state file.
+    State,
+    /// What tells that there is one.
+    Witness,
+    /// The note of what was left over at a stop.
+    Leftover,
+}
+
+/// All of them.
+pub const PARTS: [Part; 3] = [Part::State, Part::Witness, Part::Leftover];
+
+impl Part {
+    /// Where it is in a data directory.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Self::State => "snowflake_ids.state.json",
+            Self::Witness => "pg_logical/snowflake_ids.witness",
+            Self::Leftover => "snowflake_ids.leftover.json",
+        }
+    }
+}
+
+/// Where a part is taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// An earlier moment; missing where it was not there then.
+    Old,
+    /// The present: it is left alone.
+    Present,
+    /// Nowhere.
+    Missing,
+}
+
+/// The files of a data directory at a moment.
+#[derive(Debug)]
+pub struct Moment(TempDir);
+
+impl Moment {
+    /// A file of ours as it was then.
+    pub fn file(&self, part: Part) -> PathBuf {
+        self.data().join(part.path())
+    }
+
+    fn data(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+}
+
+impl Server {
+    /// Keeps the files of this stopped server as they are.
+    ///
+    /// # Errors
+    /// It runs, or they can't be copied.
+    pub fn keep(&self) -> Result<Moment> {
+        ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
+        let moment = self.moment()?;
+        copy_files(&self.data(), &moment.data())?;
+        Ok(moment)
+    }
+
+    /// Keeps what `pg_basebackup` makes of this running server.
+    ///
+    /// # Errors
+    /// The backup fails.
+    pub fn keep_backup(&self) -> Result<Moment> {
+        let moment = self.moment()?;
+        self.back_up_to(&moment.data(), &[])?;
+        Ok(moment)
+    }
+
+    fn moment(&self) -> Result<Moment> {
+        let folder = tempfile::Builder::new().prefix("sfold").tempdir()?;
+        self.home.owner.give(folder.path())?;
+        Ok(Moment(folder))
+    }
+
+    /// Puts parts of this stopped server's directory back: Postgres's, if `postgres`, and of ours what is said of each.
+    ///
+    /// # Errors
+    /// It runs, or files can't be copied.
+    pub fn put_back(&self, moment: &Moment, postgres: bool, parts: impl Fn(Part) -> From) -> Result<()> {
+        ensure!(self.postmaster.is_none(), "the files of a running server are none to replace");
+        let (data, aside) = (self.data(), self.home.path().join("aside"));
+        fs::create_dir(&aside)?;
+        let kept = |part: Part| aside.join(part.path().replace('/', "-"));
+        // Moved, and so the same files.
+        for part in PARTS.into_iter().filter(|part| data.join(part.path()).exists()) {
+            fs::rename(data.join(part.path()), kept(part))?;
+        }
+        if postgres {
+            empty(&data)?;
+            copy_files(&moment.data().join("."), &data)?;
+            for part in PARTS {
+                remove(&data.join(part.path()))?;
+            }
+            self.set_address()?;
+        }
+        for part in PARTS {
+            let (path, old) = (data.join(part.path()), moment.file(part));
+            match parts(part) {
+                From::Old if old.exists() => copy_files(&old, &path)?,
+                From::Present if kept(part).exists() => fs::rename(kept(part), path)?,
+                _ => {}
+            }
+        }
+        Ok(fs::remove_dir_all(aside)?)
+    }
+}
+
+/// The folder itself stays.
+fn empty(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn remove(file: &Path) -> Result<()> {
+    if file.exists() {
+        fs::remove_file(file)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Data directories of which parts are from an earlier moment, the present, or missing: no snowflake id comes twice, or an
+//! error says what to do; no id of a tag comes twice among the rows that are there then.
+//!
+//! One server goes through one mix after the other, and all ids that it ever gave are compared. `make restores` takes all
+//! mixes; the others are those that show each way in which a part can be wrong.
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::Client;
+use snowflake_ids_server_tests::restores::From::{self, Missing, Old, Present};
+use snowflake_ids_server_tests::restores::Part;
+use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::snowflakes::take;
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// Few ids a tick, so that some thousand run ahead of the clock: those come again if only the clock is gone by. Many worker
+/// ids, as each copy that leases one takes another.
+const LAYOUT: &str = "41/0/20/2 epoch=2020-01-01";
+/// Half a second's worth, all at once.
+const AHEAD: usize = 2_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Mix {
+    /// Whether what is old is from a base backup of the running server, instead of a copy of the stopped one.
+    base_backup: bool,
+    /// Whether it is put together elsewhere, instead of in the present directory.
+    elsewhere: bool,
+    /// Whether Postgres's own part is the old one.
+    postgres: bool,
+    state: From,
+    witness: From,
+    leftover: From,
+}
+
+const ALL_OLD: Mix =
+    Mix { base_backup: false, elsewhere: false, postgres: true, state: Old, witness: Old, leftover: Old };
+const PRESENT: Mix = Mix { postgres: false, state: Present, witness: Present, leftover: Present, ..ALL_OLD };
+
+/// The whole directory; from a running server; parts of it; files lost.
+const CHOSEN: [Mix; 5] = [
+    ALL_OLD,
+    Mix { base_backup: true, ..ALL_OLD },
+    Mix { state: Old, ..PRESENT },
+    Mix { state: Missing, leftover: Missing, ..PRESENT },
+    Mix { elsewhere: true, state: Old, ..PRESENT },
+];
+
+/// All of them. Of the witness an old one is as good as the present one.
+fn all() -> Vec<Mix> {
+    let mut all = Vec::new();
+    for number in 0..2 * 2 * 2 * 3 * 2 * 3 {
+        let (mut rest, mut digit) = (number, 0);
+        let mut next = |base: usize| {
+            (digit, rest) = (rest % base, rest / base);
+            digit
+        };
+        let from = |digit: usize| [Old, Present, Missing][digit];
+        all.push(Mix {
+            base_backup: next(2) == 1,
+            elsewhere: next(2) == 1,
+            postgres: next(2) == 1,
+            witness: [Present, Missing][next(2)],
+            state: from(next(3)),
+            leftover: from(next(3)),
+        });
+    }
+    all
+}
+
+/// What a server has given in all its lives.
+struct Lives {
+    server: Server,
+    snowflakes: HashSet<i64>,
+}
+
+impl Lives {
+    fn begin(builder: Builder) -> Result<Self> {
+        let server =
+            builder.set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "10s").start()?;
+        let mut client = server.session()?;
+        create(&mut client, "orders", "")?;
+        client.batch_execute("create table orders (id bigint primary key)")?;
+        Ok(Self { server, snowflakes: HashSet::new() })
+    }
+
+    /// Ids of both kinds.
+    fn live(&mut self) -> Result<()> {
+        let mut client = self.server.connect("postgres")?;
+        follow_errors(&mut client)?;
+        for id in take(&mut client, AHEAD)? {
+            ensure!(self.snowflakes.insert(id), "snowflake id {id} came again");
+        }
+        // As many as no segment has, so that what is left over and what is reserved anew both come.
+        let insert = "insert into orders select segment_nextval('orders') from generate_series(1, 1700)";
+        client.batch_execute(insert).context("an id of a tag came again")
+    }
+
+    fn go_through(&mut self, mix: Mix) -> Result<()> {
+        self.live()?;
+        let mut kept = None;
+        if mix.base_backup {
+            kept = Some(self.server.keep_backup()?);
+        }
+        self.server.stop(Shutdown::Fast)?;
+        let kept = kept.map_or_else(|| self.server.keep(), Ok)?;
+        self.server.start_again()?;
+        self.live()?;
+        self.server.stop(Shutdown::Fast)?;
+        if mix.elsewhere {
+            self.server = self.server.copy()?;
+        }
+        self.server.put_back(&kept, mix.postgres, |part| match part {
+            Part::State => mix.state,
+            Part::Witness => mix.witness,
+            Part::Leftover => mix.leftover,
+        })?;
+        self.server.start_again()?;
+        if mix.state == Missing && mix.witness == Missing {
+            // Nothing is left that could tell: what is documented is said by hand.
+            let mut client = self.server.connect("postgres")?;
+            client.batch_execute("select snowflake_ids.state_reset()")?;
+        }
+        self.live()
+    }
+}
+
+/// What an error may ask for.
+const WAYS_OUT: [&str; 2] = ["snowflake_ids.state_adopt()", "snowflake_ids.state_reset()"];
+
+/// Takes an id; where that is refused, does what the error says.
+fn follow_errors(client: &mut Client) -> Result<()> {
+    let mut followed = HashSet::new();
+    wait::until(Duration::from_secs(30), "ids to be issued, after what the errors say was done", || {
+        let Err(error) = client.simple_query("select snowflake_nextval()") else { return Ok(Some(())) };
+        let error = error.as_db_error().with_context(|| error.to_string())?;
+        let hint = error.hint().with_context(|| format!("no hint: {error:?}"))?;
+        if let Some(function) = WAYS_OUT.iter().find(|function| hint.contains(**function)) {
+            if !followed.insert(function) {
+                bail!("{function} was no help: {error:?}");
+            }
+            client.batch_execute(&format!("select {function}"))?;
+        }
+        Ok(None)
+    })
+}
+
+fn go_through(builder: Builder, mixes: &[Mix]) -> Result<()> {
+    let mut lives = Lives::begin(builder)?;
+    for mix in mixes {
+        lives.go_through(*mix).with_context(|| format!("{mix:?}"))?;
+    }
+    Ok(())
+}
+
+fn number() -> Builder {
+    Server::builder().small()
+}
+
+fn auto() -> Builder {
+    number().set("snowflake_ids.worker_id", "auto")
+}
+
+#[test]
+fn chosen_mixes_with_a_number_repeat_no_id() -> Result<()> {
+    go_through(number(), &CHOSEN)
+}
+
+#[test]
+fn chosen_mixes_under_auto_repeat_no_id() -> Result<()> {
+    go_through(auto(), &CHOSEN[..3])
+}
+
+/// Each mix by itself, so that one says nothing of others.
+fn go_through_all(builder: &dyn Fn() -> Builder) -> Result<()> {
+    let failed: Vec<String> = all()
+        .into_iter()
+        .filter_map(|mix| go_through(builder(), &[mix]).err())
+        .map(|error| format!("{error:#}"))
+        .collect();
+    ensure!(failed.is_empty(), "{} mixes fail:\n{}", failed.len(), failed.join("\n"));
+    Ok(())
+}
+
+#[test]
+#[ignore = "takes minutes: make restores"]
+fn all_mixes_with_a_number_repeat_no_id() -> Result<()> {
+    go_through_all(&number)
+}
+
+#[test]
+#[ignore = "takes minutes: make restores"]
+fn all_mixes_under_auto_repeat_no_id() -> Result<()> {
+    go_through_all(&auto)
+}

@@ -5,7 +5,7 @@ use super::registry::{Outcome, Statement};
 use super::server::{Change, HORIZON, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::{Event, Scope, World};
 use snowflake_ids_core::lease::{Choice, Lease, Preferred, Row, Search, Skew, check_clock};
-use snowflake_ids_core::state::{Identity, State};
+use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{Field, UnixMicros};
 
 /// What the registrar of a server is about.

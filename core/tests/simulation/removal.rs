@@ -52,7 +52,6 @@ without! {
     a_lease_kept_by_a_copy_has_two_holders: CopyForgets Shared;
     a_copy_that_keeps_its_number_repeats_ids: CopyRefused Numbers;
     a_file_put_back_repeats_ids_of_a_number: FileKnown Numbers;
-    a_file_put_back_repeats_ids_of_a_lease: FileKnown Shared;
     a_successor_below_the_last_commit_repeats_ids: PromotionRises Succession;
     a_lost_file_taken_for_a_new_server_repeats_ids: Witness Numbers;
     marks_of_other_nodes_forgotten_repeat_ids: MarksKept Tight;

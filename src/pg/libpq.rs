@@ -20,6 +20,7 @@ mod options;
 mod patience;
 
 pub use options::{options_of, owner_of};
+pub use patience::bound_by;
 
 use handle::{Answer, Handle, Poll};
 use patience::{Need, Patience};
@@ -36,6 +37,8 @@ pub enum Failure {
     Unreachable(String),
     /// No answer came within this time. The connection is given up.
     Silent(Duration),
+    /// There was none yet when others could not wait any longer for this process. The connection is given up.
+    GivenUp,
     /// The connection broke while the server was asked: whether it did what it was asked is not known.
     Lost(String),
     /// The answer is longer than what is read. The connection is given up.

@@ -1,12 +1,14 @@
 //! Background workers: how they are started, stopped and connected, and their transactions.
 
 use super::guc;
+use super::process::PerProcess;
 use super::wait::{self, Event};
 use crate::error::caught;
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::spi::SpiError;
-use pgrx::{PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use std::cell::Cell;
 use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -119,6 +121,44 @@ unsafe extern "C-unwind" fn exiting(_code: c_int, action: pg_sys::Datum) {
     // SAFETY: what `on_exit` passed.
     let action: fn() = unsafe { std::mem::transmute(action.value()) };
     action();
+}
+
+/// It must not fail.
+type OnFatal = fn(i32);
+
+/// What is to be done with the SQLSTATE of the error that ends this process, as the server packs it.
+static ON_FATAL: PerProcess<Cell<Option<OnFatal>>> = PerProcess::new(Cell::new(None));
+/// Whose hook was there before ours.
+static LOGGED_BEFORE: PerProcess<Cell<pg_sys::emit_log_hook_type>> = PerProcess::new(Cell::new(None));
+
+/// Has `action` called with the SQLSTATE of an error that ends this process.
+pub fn on_fatal_error(action: OnFatal) {
+    ON_FATAL.set(Some(action));
+    // SAFETY: a variable of this process, which has one thread; the hook that was there is called by ours.
+    unsafe {
+        LOGGED_BEFORE.set(pg_sys::emit_log_hook);
+        pg_sys::emit_log_hook = Some(logged);
+    }
+}
+
+unsafe extern "C-unwind" fn logged(error: *mut pg_sys::ErrorData) {
+    // SAFETY: the server's, and there during the call.
+    let (level, code) = unsafe { ((*error).elevel, (*error).sqlerrcode) };
+    if level >= PgLogLevel::FATAL as c_int
+        && let Some(action) = ON_FATAL.get()
+    {
+        action(code);
+    }
+    if let Some(before) = LOGGED_BEFORE.get() {
+        // SAFETY: as the server would have called it.
+        unsafe { before(error) };
+    }
+}
+
+/// Ends a worker as a session is ended.
+pub fn terminate(pid: pg_sys::pid_t) {
+    // SAFETY: the process is one of the server's, which knows it by this number.
+    unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
 /// How long a worker waits for the lock of its database, so that it is in nobody's way for long.

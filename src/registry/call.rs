@@ -271,6 +271,13 @@ fn not_trusted(what: &str) -> ErrorReport {
 }
 
 fn note(entry: Option<&Entry>, server: &str, answer: &Result<Answer, NoAnswer>, took: Duration) {
+    if matches!(answer, Err(NoAnswer::Failed(Failure::GivenUp))) {
+        // That says nothing of it.
+        if let Some(entry) = entry {
+            entry.given_up();
+        }
+        return;
+    }
     let failure = answer.as_ref().err().filter(|no_answer| !no_answer.is_of_tag());
     let complaint = failure.map(NoAnswer::complaint);
     // The log gets it once; the view shows the rest.

@@ -147,6 +147,7 @@ impl fmt::Display for NoAnswer {
             Self::Failed(Failure::Silent(limit)) => {
                 write!(f, "it gave no answer within {}", human(micros(*limit).div_ceil(1_000) * 1_000))
             }
+            Self::Failed(Failure::GivenUp) => f.write_str("it has not answered yet, and is asked again"),
             Self::Failed(Failure::Lost(why)) => write!(f, "the connection broke: {why}"),
             Self::Failed(Failure::TooLong) => {
                 write!(f, "its answer is longer than the {} bytes that are read", wire::MAX_BYTES)

@@ -225,6 +225,19 @@ fn no_refill(tag: &str, limit: Duration, trouble: Option<Trouble>) -> ErrorRepor
             format!("The background worker's last attempt failed with SQLSTATE {}.", error::sqlstate(code)),
             "The server's log has the error.".to_owned(),
         ),
+        Some(Trouble::OutOfReach(0)) => (
+            "The background worker that reserves some has waited in vain to connect to this database.".to_owned(),
+            "A transaction has the database, or a catalog that sessions begin with, locked: end it. To find it: SELECT \
+             pid, mode FROM pg_locks WHERE granted AND mode LIKE '%Exclusive%'."
+                .to_owned(),
+        ),
+        Some(Trouble::OutOfReach(code)) => (
+            format!(
+                "The background worker that reserves some could not connect to this database: SQLSTATE {}.",
+                error::sqlstate(code)
+            ),
+            "The server's log has the error. It is tried again by itself, every few seconds.".to_owned(),
+        ),
         None => (
             "Its ids are used up, and the background worker has reserved no more in time.".to_owned(),
             "Look at snowflake_ids.segment_status and pg_stat_activity; raise \

@@ -340,6 +340,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
             Trouble::NoWorker => "no worker".into(),
             Trouble::Registry => "registry: see registry_status".into(),
             Trouble::Failed(code) => format!("failed: {}", crate::error::sqlstate(code)),
+            Trouble::OutOfReach(0) => "out of reach".into(),
+            Trouble::OutOfReach(code) => format!("out of reach: {}", crate::error::sqlstate(code)),
         }
     }
 }

@@ -5,18 +5,21 @@ mod job;
 mod local;
 mod remote;
 
+use super::desk::Desk;
 use super::leftover::Leftovers;
 use super::{pending, rest};
 use crate::pg::clock::uptime;
+use crate::pg::process::PerProcess;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
-use crate::pg::{server, worker};
+use crate::pg::{libpq, server, worker};
 use crate::segment::own;
 use job::Job;
 use local::Served;
 use remote::Remote;
+use std::cell::Cell;
 use std::ffi::CStr;
-use std::sync::atomic::Ordering::Release;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
 /// How soon it tries again where a row is locked, or a transaction failed.
@@ -27,7 +30,10 @@ const LOCK_TIMEOUT: &CStr = c"20ms";
 /// For how long it tries the same requests.
 const GIVE_UP: Duration = Duration::from_secs(10);
 
-/// Runs until there was nothing to do for a while.
+/// Where this process sits.
+static DESK: PerProcess<Cell<Option<&'static Desk>>> = PerProcess::new(Cell::new(None));
+
+/// Runs until there was nothing to do for a while, or others wait for its place.
 pub fn run(desk_number: u32, database: u32) {
     let desks = segments().map(|segments| segments.desks).unwrap_or_default();
     let number = usize::try_from(desk_number).unwrap_or(usize::MAX);
@@ -36,6 +42,13 @@ pub fn run(desk_number: u32, database: u32) {
     if !desk.is_for(database) || !desk.station.enter() {
         return;
     }
+    DESK.set(Some(desk));
+    worker::on_fatal_error(|code| {
+        if let Some(desk) = DESK.get() {
+            desk.failure.store(code, Release);
+        }
+    });
+    libpq::bound_by(time_left);
     worker::connect(database, LOCK_TIMEOUT);
     desk.connected.store(true, Release);
     // So that it knows that this database can be helped.
@@ -47,7 +60,8 @@ pub fn run(desk_number: u32, database: u32) {
     loop {
         let jobs = jobs(segments);
         if jobs.is_empty() {
-            if desk.is_dismissed() || !rest(last_work) {
+            desk.served.store(true, Release);
+            if desk.is_dismissed() || segments.crowded.load(Acquire) || !rest_at(desk, last_work) {
                 return;
             }
             continue;
@@ -58,8 +72,12 @@ pub fn run(desk_number: u32, database: u32) {
         let (due, failed): (Vec<Job>, Vec<Job>) =
             jobs.into_iter().partition(|job| left.is_zero() || !job.has_failed());
         let pause = serve(segments, &leftovers, &mut remote, &due);
+        if due.iter().any(Job::is_answered) {
+            desk.served.store(true, Release);
+        }
         // Other databases wait. What is left to do here waits with them, for another refiller.
         if desk.is_dismissed() {
+            due.iter().chain(&failed).for_each(Job::defer);
             return;
         }
         if !failed.is_empty() {
@@ -82,13 +100,36 @@ pub fn run(desk_number: u32, database: u32) {
     }
 }
 
-/// Leaves the desk, whichever it is, and calls the supervisor: there may be requests that came too late.
+/// Sleeps where there is nothing to do; whether it is to look again.
+fn rest_at(desk: &Desk, last_work: Duration) -> bool {
+    desk.idle.store(true, Release);
+    let stays = rest(last_work);
+    desk.idle.store(false, Release);
+    stays
+}
+
+/// How much longer this process may go on with what it is doing; None: as long as it takes. Where that is over, it is said
+/// so of its turn.
+fn time_left() -> Option<Duration> {
+    let desk = DESK.get()?;
+    let left = desk.time_left()?;
+    if left.is_zero() {
+        desk.cut.store(true, Release);
+    }
+    Some(left)
+}
+
+/// Whether this process should have left already.
+fn is_overdue() -> bool {
+    DESK.get().and_then(Desk::time_left).is_some_and(|left| left.is_zero())
+}
+
+/// Leaves the desk, whichever it is, and calls the supervisor, which takes it back: there may be requests that came too
+/// late.
 fn go() {
     let Some(segments) = segments() else { return };
     for desk in segments.desks {
-        if desk.station.leave() {
-            desk.free();
-        }
+        desk.station.leave();
     }
     segments.supervisor.wake();
 }

@@ -1,8 +1,10 @@
 //! How long another server is waited for.
 
 use super::Failure;
+use crate::pg::process::PerProcess;
 use crate::pg::wait::{self, Event};
 use pgrx::{check_for_interrupts, pg_sys};
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
@@ -27,6 +29,19 @@ impl Need {
     }
 }
 
+/// How much longer this process may wait, whatever it waits for; None: as long as it wants.
+type Bound = fn() -> Option<Duration>;
+
+static BOUND: PerProcess<Cell<Option<Bound>>> = PerProcess::new(Cell::new(None));
+
+/// Has this process wait no longer for other servers than `bound` says. Whoever makes that shorter wakes the process.
+pub fn bound_by(bound: Bound) {
+    BOUND.set(Some(bound));
+}
+
+/// A server that gave no answer in this time is silent, whoever else would have liked to wait less.
+const SILENT: Duration = Duration::from_secs(1);
+
 /// A time limit for all waits together.
 pub struct Patience {
     limit: Duration,
@@ -43,7 +58,7 @@ impl Patience {
     /// Sleeps until the socket is ready. An interrupt ends it by the error that it throws.
     ///
     /// # Errors
-    /// [`Failure::Silent`].
+    /// [`Failure::Silent`] and [`Failure::GivenUp`].
     pub fn wait(&mut self, socket: c_int, need: Need) -> Result<(), Failure> {
         loop {
             check_for_interrupts!();
@@ -51,6 +66,12 @@ impl Patience {
             if left.is_zero() {
                 return Err(Failure::Silent(self.limit));
             }
+            let bound = BOUND.get().and_then(|bound| bound()).unwrap_or(left);
+            if bound.is_zero() {
+                let waited = self.began.elapsed();
+                return Err(if waited >= SILENT { Failure::Silent(waited) } else { Failure::GivenUp });
+            }
+            let left = left.min(bound);
             let happened = wait::until_woken_or_ready(Event::Registry, socket, need.events(), left);
             self.woken |= happened & pg_sys::WL_LATCH_SET != 0;
             if happened & need.events() != 0 {

@@ -72,6 +72,11 @@ impl Entry {
         self.asked_at.store(micros(uptime()), Relaxed);
     }
 
+    /// Notes that the answer is not waited for any longer, for no fault of its.
+    pub fn given_up(&self) {
+        self.asked_at.store(0, Relaxed);
+    }
+
     /// Notes an answer.
     pub fn answered(&self, took: Duration) {
         self.asked_at.store(0, Relaxed);

@@ -11,7 +11,7 @@ use crate::worker::desk::Desk;
 use lock_api::RwLock;
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
 use snowflake_ids_core::sayings::Sayings;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// All of it. The slices lie behind it in the same block, at the same addresses in all processes: they are
 /// forked from the postmaster that laid it out.
@@ -25,6 +25,8 @@ pub struct Segments {
     pub desks: &'static [Desk],
     /// Where the supervisor is.
     pub supervisor: Station,
+    /// Whether databases wait for a worker's place: then nobody stays who has nothing to do.
+    pub crowded: AtomicBool,
     /// What the log was told of tags, whichever worker it was.
     pub sayings: RwLock<LwLock, Sayings>,
     /// How many tags are on trial. Changed with the directory locked for writing.
@@ -88,6 +90,7 @@ unsafe fn fill(block: *mut u8, config: &Config) {
             directory: RwLock::from_raw(LwLock::requested(For::Directory), Directory::new(entries, index)),
             desks: array(block.add(plan.desks), server::max_workers(), Desk::default),
             supervisor: Station::default(),
+            crowded: AtomicBool::new(false),
             sayings: RwLock::from_raw(LwLock::requested(For::Sayings), Sayings::default()),
             on_trial: AtomicUsize::new(0),
             trial_over: Condition::new(),

@@ -13,6 +13,8 @@ pub enum Trouble {
     Failed(i32),
     /// A registry on another server gave none.
     Registry,
+    /// The worker could not connect to the database; with the SQLSTATE, or 0 where it waited until it was ended.
+    OutOfReach(i32),
 }
 
 /// A place for a [`Trouble`].
@@ -27,6 +29,7 @@ impl TroubleCell {
             Trouble::NoWorker => 2,
             Trouble::Registry => 4,
             Trouble::Failed(code) => 3 | u64::from(code.cast_unsigned()) << 32,
+            Trouble::OutOfReach(code) => 5 | u64::from(code.cast_unsigned()) << 32,
         };
         self.0.store(number, Relaxed);
     }
@@ -40,11 +43,13 @@ impl TroubleCell {
     pub fn get(&self) -> Option<Trouble> {
         let number = self.0.load(Relaxed);
         #[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]
+        let code = ((number >> 32) as u32).cast_signed();
         match number & 7 {
             1 => Some(Trouble::RowLocked),
             2 => Some(Trouble::NoWorker),
+            3 => Some(Trouble::Failed(code)),
             4 => Some(Trouble::Registry),
-            3 => Some(Trouble::Failed(((number >> 32) as u32).cast_signed())),
+            5 => Some(Trouble::OutOfReach(code)),
             _ => None,
         }
     }

@@ -147,6 +147,23 @@ impl Job {
         failure.is_lock_timeout()
     }
 
+    /// Whether it is to be served by itself, as something about it failed the last time.
+    pub fn is_troubled(&self) -> bool {
+        self.was_locked() || self.has_failed()
+    }
+
+    /// Whether those who asked have an answer.
+    pub fn is_answered(&self) -> bool {
+        self.slot.request.answer_to(self.ticket).is_some()
+    }
+
+    /// Has those who still wait ask again. What nobody waits for yet stays asked.
+    pub fn defer(&self) {
+        if !self.is_answered() && self.slot.segment.shelves().left() == 0 {
+            self.supplied();
+        }
+    }
+
     /// Whether a transaction failed the last time.
     pub fn has_failed(&self) -> bool {
         matches!(self.slot.trouble.get(), Some(Trouble::Failed(_)))

@@ -33,8 +33,7 @@ type Outcomes = Vec<Option<Outcome>>;
 pub fn serve(segments: &Segments, leftovers: &Leftovers, jobs: &[&Job]) -> Served {
     let started = uptime();
     // One that can't be served must not take the others with it: not twice.
-    let (sound, troubled): (Vec<&Job>, Vec<&Job>) =
-        jobs.iter().partition(|job| job.slot.trouble.get().is_none());
+    let (sound, troubled): (Vec<&Job>, Vec<&Job>) = jobs.iter().partition(|job| !job.is_troubled());
     let together = if sound.is_empty() {
         Ok(Served::Here(None))
     } else {
@@ -46,6 +45,9 @@ pub fn serve(segments: &Segments, leftovers: &Leftovers, jobs: &[&Job]) -> Serve
         Err(_) => (None, [sound, troubled].concat()),
     };
     for job in left {
+        if super::is_overdue() {
+            return Served::Here(pause.max(Some(RETRY)));
+        }
         match serve_together(segments, leftovers, &[job], started) {
             Ok(Served::Here(another)) => pause = pause.max(another),
             Ok(Served::Elsewhere) => return Served::Elsewhere,
@@ -96,7 +98,7 @@ fn create(job: &Job) -> Create {
 
 /// A row that was locked the last time is waited for: it may be locked again and again.
 fn patience(job: &Job) -> Patience {
-    if job.slot.trouble.get().is_some() { Patience::Some } else { Patience::None }
+    if job.is_troubled() { Patience::Some } else { Patience::None }
 }
 
 /// Publishes what was reserved, and answers those who asked. Gives a pause where they have to go on waiting.

@@ -1,0 +1,36 @@
+//! Many databases at once, which draw ids of tags by the few workers that the server can run.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::segments::{create, next};
+use snowflake_ids_server_tests::sessions::{at_once, timed};
+use snowflake_ids_server_tests::{Builder, Server};
+
+/// How many databases: `SNOWFLAKE_IDS_DATABASES`.
+fn databases() -> Result<usize> {
+    std::env::var("SNOWFLAKE_IDS_DATABASES").map_or(Ok(40), |number| number.parse().context("a number"))
+}
+
+/// So many databases with the extension and a tag, and a session in each.
+fn many(builder: Builder, count: usize) -> Result<(Server, Vec<Client>)> {
+    let server = builder.set("max_connections", &(count + 20).to_string()).start()?;
+    server.create_database("model")?;
+    create(&mut server.connect("model")?, "t", "")?;
+    let mut client = server.connect("postgres")?;
+    for number in 0..count {
+        client.batch_execute(&format!("create database d{number} template model"))?;
+    }
+    let clients = (0..count).map(|number| server.connect(&format!("d{number}"))).collect::<Result<_>>()?;
+    Ok((server, clients))
+}
+
+#[test]
+fn each_of_many_databases_gets_its_first_id_in_time() -> Result<()> {
+    let (_server, clients) = many(auto(), databases()?)?;
+    let (taken, time) = timed(|| at_once(clients, |_, mut client| timed(|| next(&mut client, "t"))))?;
+    let longest = taken.iter().map(|(_, time)| *time).max().unwrap_or_default();
+    println!("{} databases: {time:?}; the longest call took {longest:?}", taken.len());
+    assert!(taken.iter().all(|(id, _)| *id == 1));
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Databases whose workers hang, beside others that want ids.
+
+use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster::{JOIN, NAME, node, wait_at_most};
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take_until_refused};
+use snowflake_ids_server_tests::snowflakes::{next as next_snowflake, status};
+use snowflake_ids_server_tests::{Server, sql, wait};
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// Databases with a worker that hangs.
+const HUNG: usize = 7;
+const ONE_BY_ONE: &str = "step => 1, max_step => 1";
+
+fn database(server: &Server, name: &str) -> Result<Client> {
+    server.create_database(name)?;
+    server.connect(name)
+}
+
+/// A database that draws from a registry.
+fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Client> {
+    let mut client = database(server, name)?;
+    client.batch_execute(&format!(
+        "create extension postgres_fdw;
+         create server {NAME} foreign data wrapper postgres_fdw
+           options (host '127.0.0.1', port '{}', dbname 'postgres');
+         create user mapping for postgres server {NAME} options (user 'shard', password 'sesame');
+         {JOIN}",
+        registry.port()
+    ))?;
+    Ok(client)
+}
+
+/// The lease is renewed.
+fn is_renewed(server: &Server, client: &mut Client) -> Result<()> {
+    let horizon: String = status(client, "lease_horizon::text")?;
+    server.reload("snowflake_ids.lease_horizon", "48h")?;
+    wait::until(PATIENCE, "the lease to be renewed", || {
+        Ok((status::<String>(client, "lease_horizon::text")? != horizon).then_some(()))
+    })
+}
+
+/// A registry that gives no answer to seven databases of eight, of which the server can run five workers at once.
+#[test]
+fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Result<()> {
+    let registry = auto().start()?;
+    create(&mut registry.serve_nodes()?, "t", ONE_BY_ONE)?;
+    // Worker ids are leased here.
+    let builder = node().set("snowflake_ids.registry_timeout", "1min");
+    let server = builder.set("snowflake_ids.database", "postgres").start()?;
+    let mut sound = server.session()?;
+    create(&mut sound, "t", ONE_BY_ONE)?;
+    next_snowflake(&mut sound)?;
+    let hung = (0..HUNG).map(|number| {
+        let mut client = node_database(&server, &registry, &format!("d{number}"))?;
+        next(&mut client, "t")?;
+        Ok(client)
+    });
+    let hung = hung.collect::<Result<Vec<_>>>()?;
+    let paused = registry.pause()?;
+    let stop = AtomicBool::new(false);
+    let refused = AtomicUsize::new(0);
+    let done = thread::scope(|scope| {
+        for mut client in hung {
+            let (stop, refused) = (&stop, &refused);
+            scope.spawn(move || -> Result<()> {
+                wait_at_most(&mut client, Duration::from_secs(1))?;
+                while !stop.load(Relaxed) {
+                    take_until_refused(&mut client, "t");
+                    refused.fetch_add(1, Relaxed);
+                }
+                Ok(())
+            });
+        }
+        let done = wait::until(PATIENCE, "calls of the others to fail", || {
+            Ok((refused.load(Relaxed) >= HUNG).then_some(()))
+        })
+        .and_then(|()| {
+            // With the time limit that calls have by default.
+            (0..30).try_for_each(|_| next(&mut sound, "t").map(drop))?;
+            is_renewed(&server, &mut sound)
+        });
+        stop.store(true, Relaxed);
+        done
+    });
+    drop(paused);
+    done
+}
+
+/// A server that can run two refillers, a database that wants ids, and two whose refiller never comes to an end with what
+/// somebody asked it for.
+fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
+    let builder = Server::builder().small().set("max_logical_replication_workers", "0");
+    let server = builder.set("max_worker_processes", "3").start()?;
+    let mut sound = server.session()?;
+    create(&mut sound, "t", ONE_BY_ONE)?;
+    let names = ["d0", "d1"];
+    for name in names {
+        let mut client = database(&server, name)?;
+        create(&mut client, "t", "")?;
+        client.batch_execute(
+            "create function sleeps() returns trigger language plpgsql as
+               'begin perform pg_catalog.pg_sleep(600); return new; end';
+             create trigger a_sleeps before update on snowflake_ids.segment for each row execute function sleeps();
+             alter table snowflake_ids.segment enable always trigger a_sleeps",
+        )?;
+        wait_at_most(&mut client, Duration::from_millis(500))?;
+        sql::error(&mut client, "select segment_nextval('t')")?;
+    }
+    Ok((server, sound, names))
+}
+
+#[test]
+fn workers_that_never_come_to_an_end_make_room() -> Result<()> {
+    let (_server, mut sound, _) = two_that_hang()?;
+    (1..=10).try_for_each(|expected| {
+        assert_eq!(next(&mut sound, "t")?, expected);
+        Ok(())
+    })
+}
+
+/// A transaction that renames a database has it locked: whoever connects to it waits.
+#[test]
+fn workers_that_cannot_connect_make_room() -> Result<()> {
+    let (server, mut sound, names) = two_that_hang()?;
+    let mut lockers = Vec::new();
+    for name in names {
+        let mut locker = server.connect("template1")?;
+        let rename = thread::spawn(move || {
+            locker.batch_execute(&format!("begin; alter database {name} rename to former_{name}"))?;
+            anyhow::Ok(locker)
+        });
+        // It waits until nobody is connected to it.
+        let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
+        wait::until(PATIENCE, "the database to be renamed", || {
+            sound.batch_execute(&end)?;
+            Ok(rename.is_finished().then_some(()))
+        })?;
+        lockers.push(rename.join().unwrap()?);
+    }
+    let waiting = "select count(*) = 2 from pg_locks where locktype = 'object' and not granted";
+    wait::until(PATIENCE, "two workers to wait for the databases", || {
+        Ok(sql::one::<bool>(&mut sound, waiting)?.then_some(()))
+    })?;
+    (1..=10).try_for_each(|expected| {
+        assert_eq!(next(&mut sound, "t")?, expected);
+        Ok(())
+    })
+}
+
+/// It says so, and not that the disk is slow.
+#[test]
+fn the_error_says_that_no_worker_could_connect() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = database(&server, "d")?;
+    create(&mut client, "t", "")?;
+    let oid: u32 = sql::one(&mut client, "select oid from pg_database where datname = current_database()")?;
+    let version = server.data().join(format!("base/{oid}/PG_VERSION"));
+    let text = fs::read(&version)?;
+    fs::remove_file(&version)?;
+    wait_at_most(&mut client, Duration::from_secs(2))?;
+    let error = sql::error(&mut client, "select segment_nextval('t')")?;
+    sql::explains(&error, &SqlState::INSUFFICIENT_RESOURCES, "no ids for segment tag \"t\" within 2 s")?;
+    assert!(
+        error.detail().is_some_and(|detail| detail.contains("could not connect to this database")),
+        "{error:?}"
+    );
+    fs::write(&version, text)?;
+    wait_at_most(&mut client, PATIENCE)?;
+    assert_eq!(next(&mut client, "t")?, 1, "it is tried again");
+    Ok(())
+}

@@ -30,7 +30,8 @@ pub extern "C-unwind" fn _PG_init() {
     // Settings first: the size and content of shared memory follow from them.
     settings::define();
     let config = settings::checked().unwrap_or_else(|report| error::raise(*report));
-    pg::shmem::request(config);
+    let keep = pg::shmem::Keep { begin: worker::leftover::restore_floors, end: worker::leftover::save };
+    pg::shmem::request(config, keep);
     pg::database::watch_creation(worker::forget_database);
     pg::worker::register_supervisor();
 }

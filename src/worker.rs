@@ -6,7 +6,7 @@
 
 pub mod desk;
 pub mod lease;
-mod leftover;
+pub mod leftover;
 pub mod refiller;
 pub mod registrar;
 pub mod say;

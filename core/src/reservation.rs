@@ -20,8 +20,11 @@ pub struct Row {
     pub period: Period,
     /// How numbers are written.
     pub format: String,
-    /// Counts the reservations.
+    /// Another random number after each write of the row: of two histories of it, as after a restore, no two states are
+    /// taken for one.
     pub version: i64,
+    /// Another random number after the tag was created, or forced back to ids that were handed out.
+    pub life: i64,
 }
 
 /// What the next reservation follows from, beside the row.
@@ -50,6 +53,43 @@ pub struct Wish {
 /// How far a tag has come: the first day of the period, in days since 1970, and the highest id. 0 and the id where the
 /// tag is not dated.
 pub type Reached = (i32, i64);
+
+/// The highest id that a transaction gave out by itself, of a row whose change it may roll back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Floor {
+    /// The life of the tag that it counts in. In others the ids are another tag's, or its owner wants them again.
+    pub life: i64,
+    /// The first day of the period, as of [`Reached`].
+    pub day: i32,
+    /// The id.
+    pub id: i64,
+}
+
+impl Floor {
+    /// How far the tag has come by it.
+    pub fn reached(&self) -> Reached {
+        (self.day, self.id)
+    }
+}
+
+/// Which cluster wrote a row last, by its identifier, and on which timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writer {
+    /// The cluster.
+    pub cluster: Option<i64>,
+    /// The timeline.
+    pub timeline: Option<i32>,
+}
+
+/// Whether a row may lag behind what a former primary has reserved: it was written on an earlier timeline than this cluster
+/// is on now. One of another cluster, as after an upgrade, was here from this one's first timeline on.
+pub fn may_lag(row: Writer, cluster: i64, timeline: i32) -> bool {
+    /// The one that a cluster begins with.
+    const FIRST: i32 = 1;
+    let Some(written) = row.timeline else { return false };
+    let written = if row.cluster == Some(cluster) { written } else { FIRST };
+    written < timeline
+}
 
 /// Ids of a tag that were reserved, and that nobody got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -320,17 +360,23 @@ impl Wish {
 }
 
 impl Row {
-    /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest.
-    pub fn reserve(&self, wish: &Wish) -> Outcome {
+    /// How far the tag has come by a floor, if that is of its present life.
+    pub fn floor(&self, noted: Option<Floor>) -> Option<Reached> {
+        noted.filter(|floor| floor.life == self.life).map(|floor| floor.reached())
+    }
+
+    /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest, and this version:
+    /// a number that no row ever had.
+    pub fn reserve(&self, wish: &Wish, version: i64) -> Outcome {
         if let Some(unfit) = self.unfit_for(wish) {
             return Outcome::Unfit(unfit);
         }
         let terms = self.above(wish.floor);
         let bounds = terms.bounds();
         let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
+        let leftover = wish.leftover.as_ref().and_then(|leftover| leftover.if_current(self));
         // What is left may have been handed out where the row does not know all.
-        let leftover = wish.leftover.as_ref().filter(|_| terms == self.terms);
-        let leftover = leftover.and_then(|leftover| leftover.if_current(self));
+        let leftover = leftover.filter(|left| terms == self.terms && !self.may_be_out(left, wish.floor));
         let range = match leftover.map_or_else(|| terms.reserve(pace.ids(bounds)), Ok) {
             Ok(range) => range,
             Err(exhausted) => return Outcome::Exhausted(exhausted),
@@ -341,9 +387,14 @@ impl Row {
             pace,
             left: terms.left_after(range.last()),
             max_value: terms.max_value,
-            version: self.version.wrapping_add(1),
+            version,
             format: self.format.clone(),
         })
+    }
+
+    /// Whether a transaction that was rolled back may have given some of these ids out.
+    fn may_be_out(&self, ids: &Range, floor: Option<Reached>) -> bool {
+        floor.is_some_and(|(day, id)| day == self.period.day && id >= ids.first)
     }
 
     fn unfit_for(&self, wish: &Wish) -> Option<Unfit> {

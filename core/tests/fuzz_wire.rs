@@ -36,7 +36,7 @@ fn rows() -> [Row; 3] {
         remainder: 0,
         max_value: i64::MAX,
     };
-    let row = |terms, period| Row { terms, period, format: "{n}".into(), version: 7 };
+    let row = |terms, period| Row { terms, period, format: "{n}".into(), version: 7, life: 3 };
     [
         row(terms, Period::FOREVER),
         row(Terms { increment: 12, remainder: 1, start: 1_000_000_000, ..terms }, Period::FOREVER),
@@ -70,7 +70,7 @@ fn obey(ask: &Ask) {
 
 fn reserve(row: &Row, wish: &Wish) {
     let Ok(admitted) = row.admit(wish.clone(), Some((0, 510))) else { return };
-    let Outcome::Reserved(reserved) = row.reserve(&admitted) else { return };
+    let Outcome::Reserved(reserved) = row.reserve(&admitted, 8) else { return };
     let Terms { max_id, start, max_step, increment, .. } = row.terms;
     let (first, last) = (reserved.supply.range.first, reserved.supply.range.last());
     // A segment begins no further above the row than two of the largest segments, and ends no further than three.

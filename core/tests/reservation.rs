@@ -4,7 +4,9 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::reservation::{Leftover, Outcome, Reserved, Row, Share, Unfit, Wish};
+use snowflake_ids_core::reservation::{
+    Floor, Leftover, Outcome, Reserved, Row, Share, Unfit, Wish, Writer, may_lag,
+};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::step::Pace;
 use snowflake_ids_core::terms::{Exhausted, Range, Terms};
@@ -19,10 +21,12 @@ const TERMS: Terms = Terms {
     remainder: 0,
     max_value: i64::MAX,
 };
+/// The version that a row gets.
+const NEXT: i64 = -90;
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(1_728_086_400_000_000) };
 
 fn row(terms: Terms) -> Row {
-    Row { terms, period: Period::FOREVER, format: "{id}".into(), version: 7 }
+    Row { terms, period: Period::FOREVER, format: "{id}".into(), version: 7, life: 3 }
 }
 
 fn of_today(terms: Terms) -> Row {
@@ -44,7 +48,7 @@ fn wish() -> Wish {
 }
 
 fn reserved(row: &Row, wish: &Wish) -> Reserved {
-    match row.reserve(wish) {
+    match row.reserve(wish, NEXT) {
         Outcome::Reserved(reserved) => reserved,
         other => panic!("{other:?}"),
     }
@@ -66,7 +70,7 @@ fn the_ids_after_the_rows_highest_are_reserved() {
     assert_eq!(reserved.supply.period, Period::FOREVER);
     assert_eq!(reserved.supply.prefetch_at, 50);
     assert_eq!(reserved.reached(), (0, 600));
-    assert_eq!((reserved.version, reserved.format.as_str()), (8, "{id}"));
+    assert_eq!((reserved.version, reserved.format.as_str()), (NEXT, "{id}"));
     assert_eq!(reserved.left, (i64::MAX - 600).unsigned_abs());
     assert_eq!(reserved.max_value, i64::MAX);
 }
@@ -89,13 +93,35 @@ fn ids_begin_above_the_floor_of_the_same_period() {
     assert_eq!(floor((19_999, 507)), 501, "that was yesterday");
 }
 
+/// One that was noted before the tag was dropped and created again, or forced back, is of another life.
+#[test]
+fn a_floor_counts_in_one_life_of_the_tag() {
+    let noted = |life| row(TERMS).floor(Some(Floor { life, day: 0, id: 900 }));
+    assert_eq!(noted(3), Some((0, 900)));
+    assert_eq!(noted(4), None);
+    assert_eq!(row(TERMS).floor(None), None);
+}
+
+#[test]
+fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
+    let lags = |cluster, timeline| may_lag(Writer { cluster, timeline }, 77, 3);
+    assert!(lags(Some(77), Some(2)) && !lags(Some(77), Some(3)));
+    assert!(!lags(Some(77), None), "nobody knows");
+    // As after pg_upgrade: what this cluster has written since is not in the row yet.
+    for other in [Some(78), None] {
+        let another = |timeline, here| may_lag(Writer { cluster: other, timeline: Some(timeline) }, 77, here);
+        assert!(!another(1, 1) && !another(5, 1), "nobody was promoted here");
+        assert!(another(1, 2) && another(5, 2));
+    }
+}
+
 #[test]
 fn a_row_without_ids_says_so() {
     let used_up = Terms { max_value: 500, ..TERMS };
-    assert_eq!(row(used_up).reserve(&wish()), Outcome::Exhausted(Exhausted { max_value: 500 }));
+    assert_eq!(row(used_up).reserve(&wish(), NEXT), Outcome::Exhausted(Exhausted { max_value: 500 }));
     let by_the_floor = Wish { floor: Some((0, 600)), ..wish() };
     assert_eq!(
-        row(Terms { max_value: 600, ..TERMS }).reserve(&by_the_floor),
+        row(Terms { max_value: 600, ..TERMS }).reserve(&by_the_floor, NEXT),
         Outcome::Exhausted(Exhausted { max_value: 600 })
     );
 }
@@ -107,11 +133,11 @@ fn set_back(received: i64, max_id: i64, later: bool) -> Outcome {
 #[test]
 fn a_row_that_was_set_back_is_refused() {
     let received = |id| Wish { received: Some((0, id)), ..wish() };
-    assert_eq!(row(TERMS).reserve(&received(501)), set_back(501, 500, false));
+    assert_eq!(row(TERMS).reserve(&received(501), NEXT), set_back(501, 500, false));
     assert_eq!(reserved(&row(TERMS), &received(500)).supply.range.first, 501);
     let anew = row(Terms { max_id: 0, ..TERMS });
     assert_eq!(
-        anew.reserve(&received(1)),
+        anew.reserve(&received(1), NEXT),
         set_back(1, 0, false),
         "a row that was made anew has been set back, too"
     );
@@ -129,7 +155,7 @@ fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
 
 #[test]
 fn a_new_day_is_not_behind_what_was_received_the_day_before() {
-    let received = |day, id| of_today(TERMS).reserve(&Wish { received: Some((day, id)), ..wish() });
+    let received = |day, id| of_today(TERMS).reserve(&Wish { received: Some((day, id)), ..wish() }, NEXT);
     assert!(matches!(received(19_999, 9_000), Outcome::Reserved(_)));
     assert_eq!(received(20_000, 9_000), set_back(9_000, 500, false));
     assert_eq!(received(20_001, 1), set_back(1, 500, true), "it is a day behind");
@@ -141,10 +167,13 @@ fn a_tag_that_becomes_dated_or_undated_is_refused() {
     let received = |day, id| Wish { received: Some((day, id)), ..wish() };
     for id in [0, 500, 9_000] {
         assert_eq!(
-            row(TERMS).reserve(&received(20_000, id)),
+            row(TERMS).reserve(&received(20_000, id), NEXT),
             Outcome::Unfit(Unfit::Redated { dated: false })
         );
-        assert_eq!(of_today(TERMS).reserve(&received(0, id)), Outcome::Unfit(Unfit::Redated { dated: true }));
+        assert_eq!(
+            of_today(TERMS).reserve(&received(0, id), NEXT),
+            Outcome::Unfit(Unfit::Redated { dated: true })
+        );
     }
     let hint = Unfit::Redated { dated: true }.hint("it's");
     assert!(hint.contains("DELETE FROM snowflake_ids.received WHERE tag = 'it''s'"), "{hint}");
@@ -232,7 +261,7 @@ fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
 fn what_was_left_over_comes_first() {
     let taken_up = reserved(&row(TERMS), &Wish { leftover: Some(leftover()), ..wish() });
     assert_eq!(taken_up.supply.range, range(401, 100));
-    assert_eq!(taken_up.version, 8, "so that they are taken up once");
+    assert_eq!(taken_up.version, NEXT, "so that they are taken up once");
     assert_eq!(taken_up.reached(), (0, 500));
     let again = Row { version: taken_up.version, ..row(TERMS) };
     let fresh = reserved(&again, &Wish { leftover: Some(leftover()), ..wish() });
@@ -260,12 +289,15 @@ fn what_was_left_over_is_given_up_when_the_row_has_changed() {
     assert_eq!(fresh.supply.range.first, 501);
 }
 
-/// Where the row does not know of ids that were handed out, those left over may be among them.
+/// Ids that a rolled back transaction handed out may be among those that were left over.
 #[test]
-fn what_was_left_over_is_given_up_where_the_floor_is_above_the_row() {
+fn what_was_left_over_is_given_up_where_the_floor_is_not_below_it() {
     let floor = |id| Wish { leftover: Some(leftover()), floor: Some((0, id)), ..wish() };
-    assert_eq!(reserved(&row(TERMS), &floor(500)).supply.range.first, 401);
+    assert_eq!(reserved(&row(TERMS), &floor(400)).supply.range.first, 401);
+    assert_eq!(reserved(&row(TERMS), &floor(401)).supply.range.first, 501, "it may be one of those");
     assert_eq!(reserved(&row(TERMS), &floor(501)).supply.range.first, 502);
+    let of_yesterday = Wish { leftover: Some(leftover()), floor: Some((19_999, 450)), ..wish() };
+    assert_eq!(reserved(&row(TERMS), &of_yesterday).supply.range.first, 401);
     let behind = row(Terms { max_id: 400, ..TERMS });
     assert_eq!(reserved(&behind, &floor(500)).supply.range.first, 501);
 }
@@ -286,7 +318,7 @@ fn what_was_left_over_of_a_day_is_of_that_day() {
 fn a_row_of_another_share_is_refused() {
     let share = Share { index: 1, of: 2 };
     let with = |increment, remainder| {
-        row(Terms { increment, remainder, ..TERMS }).reserve(&Wish { share: Some(share), ..wish() })
+        row(Terms { increment, remainder, ..TERMS }).reserve(&Wish { share: Some(share), ..wish() }, NEXT)
     };
     for (increment, remainder) in [(1, 0), (3, 1), (2, 0), (4, 2)] {
         assert_eq!(
@@ -328,7 +360,7 @@ prop_compose! {
 prop_compose! {
     fn rows()(terms in terms(), day in 0_i32..3, version in 0_i64..3) -> Row {
         let period = if day == 0 { Period::FOREVER } else { Period { day, until: UnixMicros(1) } };
-        Row { terms, period, format: String::new(), version }
+        Row { terms, period, format: String::new(), version, life: 0 }
     }
 }
 
@@ -366,7 +398,7 @@ proptest! {
     /// What is reserved is above all that is known to be handed out, within the bounds, and on the row's terms.
     #[test]
     fn what_is_reserved_was_never_reserved_before(row in rows(), wish in wishes()) {
-        let Outcome::Reserved(reserved) = row.reserve(&wish) else { return Ok(()) };
+        let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) else { return Ok(()) };
         let Reserved { supply, left, version, .. } = reserved;
         let terms = row.terms;
         prop_assert!(supply.range.first > terms.max_id);
@@ -377,7 +409,7 @@ proptest! {
         prop_assert!(supply.prefetch_at <= supply.range.count);
         prop_assert!(ids(supply.range).all(|id| id % terms.increment == terms.remainder && id <= terms.max_value));
         prop_assert_eq!(left, terms.left_after(supply.range.last()));
-        prop_assert_eq!((supply.period, version), (row.period, row.version + 1));
+        prop_assert_eq!((supply.period, version), (row.period, NEXT));
         if let Some(share) = wish.share {
             prop_assert!(ids(supply.range).all(|id| id % i64::from(share.of) == i64::from(share.index)));
         }
@@ -394,7 +426,7 @@ proptest! {
             (_, None) => false,
         });
         let redated = wish.received.is_some_and(|(day, _)| (day == 0) != (row.period.dated().is_none()));
-        match row.reserve(&wish) {
+        match row.reserve(&wish, NEXT) {
             Outcome::Unfit(Unfit::Share { .. }) => prop_assert!(foreign),
             Outcome::Unfit(Unfit::Redated { .. }) => prop_assert!(redated && !foreign),
             Outcome::Unfit(Unfit::SetBack { .. }) => prop_assert!(behind && !foreign && !redated),
@@ -410,7 +442,7 @@ proptest! {
         let range = Range { first, count, increment };
         let leftover = Leftover { version, day: row.period.dated(), range };
         let with = Wish { leftover: Some(leftover), ..wish.clone() };
-        match (row.reserve(&with), row.reserve(&wish)) {
+        match (row.reserve(&with, NEXT), row.reserve(&wish, NEXT)) {
             (Outcome::Reserved(with), _) if with.supply.range.first <= max_id => {
                 prop_assert_eq!(with.supply.range, range);
                 prop_assert_eq!(version, row.version);
@@ -425,7 +457,7 @@ proptest! {
     fn one_after_the_other_no_id_comes_twice(mut row in rows(), wishes in prop::collection::vec(wishes(), 1..8)) {
         let mut last = row.terms.max_id;
         for wish in wishes {
-            if let Outcome::Reserved(reserved) = row.reserve(&wish) {
+            if let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) {
                 prop_assert!(reserved.supply.range.first > last);
                 last = reserved.supply.range.last();
                 row.terms.max_id = last;
@@ -472,7 +504,7 @@ proptest! {
         let [max_id, start, step, max_step, increment, remainder, max_value, version] = numbers;
         let terms = Terms { max_id, start, step, max_step, increment, remainder, max_value };
         let period = Period { day: days[0], until: UnixMicros(until) };
-        let row = Row { terms, period, format: String::new(), version };
+        let row = Row { terms, period, format: String::new(), version, life: 0 };
         let wish = Wish {
             pace: Pace { step: pace.0, depth: pace.1 },
             lasted: Some(Duration::MAX),
@@ -487,7 +519,7 @@ proptest! {
             ..wish()
         };
         for wish in [wish.clone(), Wish { share: None, received: None, ..wish }] {
-            if let Outcome::Reserved(reserved) = row.reserve(&wish) {
+            if let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) {
                 let Range { first, count, .. } = reserved.supply.range;
                 prop_assert!(count >= 1 && first > max_id && first >= start && reserved.supply.range.last() <= max_value);
             }

@@ -3,6 +3,8 @@
 use super::worker;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, c_int, c_void};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 static CREATED: OnceLock<fn(u32)> = OnceLock::new();
@@ -50,6 +52,18 @@ pub fn exists(database: u32) -> bool {
 /// The same for workers, which have no transaction yet; true also where it can't be found out.
 pub fn may_exist(database: u32) -> bool {
     worker::transaction(|| exists(database)).unwrap_or(true)
+}
+
+/// Whether the server keeps files of a database, also where there are no transactions; true where it can't be found out.
+pub fn has_files(database: u32) -> bool {
+    /// Tablespaces, and in each a folder for each major version.
+    const TABLESPACES: &str = "pg_tblspc";
+    let folders =
+        |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    let name = database.to_string();
+    let of_version = || folders(PathBuf::from(TABLESPACES)).flat_map(folders);
+    Path::new("base").join(&name).try_exists().unwrap_or(true)
+        || of_version().any(|folder| folder.join(&name).try_exists().unwrap_or(true))
 }
 
 /// What a database is called. Only within a transaction.

@@ -8,7 +8,7 @@ pub mod segments;
 use super::lock;
 use crate::settings::Config;
 use pgrx::{pg_guard, pg_sys};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 use std::sync::OnceLock;
 
 /// A block of shared memory: what it is called, and what it takes to make it.
@@ -25,9 +25,21 @@ const BLOCKS: [Block; 4] = [generator::BLOCK, segments::BLOCK, leases::BLOCK, re
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
+/// What is done with shared memory by the process that makes it, while no other can look at it.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep {
+    /// When it is laid out, also after a crash.
+    pub begin: fn(),
+    /// When the server has stopped in good order.
+    pub end: fn(),
+}
+
+static KEEP: OnceLock<Keep> = OnceLock::new();
+
 /// Asks the server for shared memory and has it filled for this configuration.
-pub fn request(config: Config) {
+pub fn request(config: Config, keep: Keep) {
     CONFIG.get_or_init(|| config);
+    KEEP.get_or_init(|| keep);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded, while it loads libraries.
     unsafe {
         #[cfg(any(feature = "pg13", feature = "pg14"))]
@@ -82,6 +94,27 @@ unsafe extern "C-unwind" fn on_startup() {
     for block in BLOCKS {
         // SAFETY: called by the server where shared memory is to be laid out, and only there.
         unsafe { block.lay_out(config) };
+    }
+    // SAFETY: variables of this process; the callback stays for as long as this shared memory does.
+    unsafe {
+        if !pg_sys::IsUnderPostmaster {
+            if let Some(keep) = KEEP.get() {
+                (keep.begin)();
+            }
+            pg_sys::on_shmem_exit(Some(on_exit), pg_sys::Datum::from(0));
+        }
+    }
+}
+
+/// Children begin with an empty list of such callbacks. After a crash the code is not 0; an immediate shutdown is told by
+/// the state of the cluster.
+#[pg_guard]
+unsafe extern "C-unwind" fn on_exit(code: c_int, _argument: pg_sys::Datum) {
+    if code == 0
+        && super::cluster::is_shut_down()
+        && let Some(keep) = KEEP.get()
+    {
+        (keep.end)();
     }
 }
 

@@ -6,6 +6,7 @@ use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
 use crate::segment::place;
 use crate::store::registry::{self as store, Site};
+use crate::store::segment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
@@ -37,8 +38,11 @@ pub fn hand_over() -> Checked<()> {
     rows.extend(tags);
     rows.extend(received);
     // What transactions handed out and rolled back.
-    let floors = Source::find().map(place::floors).into_iter().flatten();
-    rows.extend(floors.filter_map(|(tag, floor)| row_of(&to_utf8(tag.as_bytes())?, floor)));
+    let mut floors = Source::find().map(place::floors).unwrap_or_default();
+    let lives = here(|| floors.iter().map(|(tag, _)| segment::life(tag)).collect::<Result<Vec<_>, _>>())?;
+    let mut lives = lives.into_iter();
+    floors.retain(|(_, floor)| lives.next().flatten() == Some(floor.life));
+    rows.extend(floors.iter().filter_map(|(tag, floor)| row_of(&to_utf8(tag.as_bytes())?, floor.reached())));
     // In one order, so that two nodes that hand the same tags over never wait for each other. Of one tag the rows stay in
     // theirs.
     rows.sort_by_cached_key(|row| store::tag_of(row));

@@ -96,7 +96,7 @@ fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
     let create = if want.create && unfit.is_none() { Create::Yes(want.wish.share) } else { Create::No };
     // What a transaction here handed out and rolled back is known when the row is locked.
     let floor = || Source::find().and_then(|source| place::floor(source, &tag));
-    let outcome = segment::reserve(&tag, create, patience, |row| row.admit(want.wish, floor()))?;
+    let outcome = segment::reserve(&tag, create, patience, |row| row.admit(want.wish, row.floor(floor())))?;
     Ok(match (outcome, unfit) {
         (Outcome::Unknown, Some(unfit)) => Outcome::Unfit(unfit),
         (outcome, _) => outcome,

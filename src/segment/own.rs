@@ -18,7 +18,7 @@ use pgrx::spi::SpiError;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::reservation::Row;
+use snowflake_ids_core::reservation::{Floor, Reached, Row};
 use snowflake_ids_core::segment::{Period, Taken};
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
@@ -40,15 +40,23 @@ pub enum Change {
     Gone,
 }
 
+/// A change, and where.
+struct Made {
+    at: Subtransaction,
+    change: Change,
+    /// What was issued before, of one that forgets it.
+    before: Option<Reached>,
+}
+
 #[derive(Default)]
 struct Own {
-    changes: Vec<(Subtransaction, Change)>,
+    changes: Vec<Made>,
     /// The row, as of the last change.
     row: Option<Row>,
     /// The period and the id above which the next one must be, where the row doesn't know.
-    issued: Option<(i32, i64)>,
-    /// The same, whatever was forced.
-    highest: Option<(i32, i64)>,
+    issued: Option<Reached>,
+    /// The life in which the tag was before the transaction, and is again should it be rolled back; None if there was none.
+    life: Option<i64>,
 }
 
 /// A table of tags, and a tag in it.
@@ -59,8 +67,8 @@ static OWN: PerProcess<RefCell<FxHashMap<Name, Own>>> =
 /// Whether changes of rows are our own doing.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Takes note of a change. What workers and this module do to rows is none.
-pub fn note(source: Source, tag: &Tag, change: Change) {
+/// Takes note of a change, of a tag that was in this life. What workers and this module do to rows is none.
+pub fn note(source: Source, tag: &Tag, change: Change, former_life: Option<i64>) {
     static HOOKS: Hooks = Hooks {
         watched: Once::new(),
         before_commit: settle,
@@ -78,8 +86,8 @@ pub fn note(source: Source, tag: &Tag, change: Change) {
     if let Some(held) = held::find(tag.as_bytes()) {
         held.set_place(None);
     }
-    let at = (Subtransaction::current(), change);
-    OWN.borrow_mut().entry((source, *tag)).or_default().add(at);
+    let new = || Own { life: former_life, ..Own::default() };
+    OWN.borrow_mut().entry((source, *tag)).or_insert_with(new).add(Subtransaction::current(), change);
 }
 
 /// Whether ids come from a registry that is another server: then these rows say nothing.
@@ -145,38 +153,39 @@ pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFa
     let range = row.one_after(own.issued).map_err(|exhausted| TagFailure::exhausted(tag, exhausted))?;
     let day = row.period.day;
     own.issued = Some((day, range.first));
-    own.highest = own.highest.max(own.issued);
-    if !own.is_new() {
-        place::raise_floor(name.0, tag, day, range.first);
+    // Should all be rolled back, nothing else tells of it.
+    if let Some(life) = own.life {
+        place::raise_floor(name.0, tag, Floor { life, day, id: range.first });
     }
     Ok(Some((Taken { range, day, prefetch: false }, row)))
 }
 
 impl Own {
     fn last_change(&self) -> Option<Change> {
-        self.changes.last().map(|(_, change)| *change)
+        self.changes.last().map(|made| made.change)
     }
 
     /// The change that reaches furthest.
     fn worst(&self) -> Option<Change> {
-        self.changes.iter().map(|(_, change)| *change).max()
+        self.changes.iter().map(|made| made.change).max()
     }
 
     fn has(&self, change: Change) -> bool {
-        self.changes.iter().any(|(_, made)| *made == change)
+        self.changes.iter().any(|made| made.change == change)
     }
 
-    fn add(&mut self, (at, change): (Subtransaction, Change)) {
+    fn add(&mut self, at: Subtransaction, change: Change) {
         self.row = None;
-        self.changes.push((at, change));
-        if change == Change::Forced {
-            self.issued = None;
-        }
+        let before = if change == Change::Forced { self.issued.take() } else { None };
+        self.changes.push(Made { at, change, before });
     }
 
-    /// Whether nobody else knows the row.
-    fn is_new(&self) -> bool {
-        self.has(Change::Created)
+    /// What was forgotten by a change that is undone counts again, beside all that was issued since.
+    fn undo(&mut self, aborted: Subtransaction) {
+        self.row = None;
+        for undone in self.changes.extract_if(.., |made| made.at == aborted) {
+            self.issued = self.issued.max(undone.before);
+        }
     }
 
     /// The row, read anew after a change and when its period is over.
@@ -185,10 +194,8 @@ impl Own {
             return Ok(row.clone());
         }
         let row = source.as_owner(|| store::read(tag))?.ok_or(TagFailure::unknown(tag))?;
-        if !self.is_new() && !self.has(Change::Forced) {
-            // What another transaction handed out and rolled back.
-            self.issued = self.issued.max(place::floor(*source, tag));
-        }
+        // What another transaction handed out and rolled back.
+        self.issued = self.issued.max(row.floor(place::floor(*source, tag)));
         self.row = Some(row.clone());
         Ok(row)
     }
@@ -206,7 +213,8 @@ impl Own {
         let Some(row) = store::read(tag)? else { return Ok(()) };
         place::write_format(source, tag, &row.format);
         let reserved = row.terms.max_id;
-        let closed = if worst > Change::Tuned { place::close(source, tag, reserved) } else { reserved };
+        let closed =
+            if worst > Change::Tuned { place::close(source, tag, reserved, row.life) } else { reserved };
         let reached = match self.issued {
             Some(issued) => row.above(Some(issued)).max_id,
             // Nothing of what is reserved beyond this was handed out, or will be.
@@ -240,8 +248,18 @@ fn settle() {
 /// What was handed out is in the rows by now.
 fn forget_floors() {
     if let Ok(all) = OWN.try_borrow() {
-        let known = all.iter().filter(|(_, own)| own.issued.is_some() || own.has(Change::Forced));
-        known.for_each(|((source, tag), own)| place::clear_floor(*source, tag, own.issued));
+        for ((source, tag), own) in all.iter() {
+            let is_gone = own.last_change() == Some(Change::Gone);
+            // The life that it was of is over.
+            if is_gone || own.has(Change::Forced) || own.has(Change::Created) {
+                place::clear_floor(*source, tag, None);
+            } else if own.issued.is_some() {
+                place::clear_floor(*source, tag, own.issued);
+            }
+            if is_gone {
+                place::leave_unused(*source, tag);
+            }
+        }
     }
     forget();
 }
@@ -258,22 +276,15 @@ fn undo(aborted: Subtransaction) {
     keep_quiet(false);
     let Ok(mut all) = OWN.try_borrow_mut() else { return };
     all.retain(|_, own| {
-        own.changes.retain(|(at, _)| *at != aborted);
-        own.row = None;
-        // Should it have been forced back there, it is not any more.
-        if !own.has(Change::Forced) {
-            own.issued = own.highest;
-        }
+        own.undo(aborted);
         !own.changes.is_empty()
     });
 }
 
 fn hand_up(committed: Subtransaction, parent: Subtransaction) {
     for own in OWN.borrow_mut().values_mut() {
-        for (at, _) in &mut own.changes {
-            if *at == committed {
-                *at = parent;
-            }
+        for made in own.changes.iter_mut().filter(|made| made.at == committed) {
+            made.at = parent;
         }
     }
 }

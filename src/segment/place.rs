@@ -11,7 +11,7 @@ use crate::pg::wait::Event;
 use crate::pg::{database, server};
 use snowflake_ids_core::directory::{Directory, Key, Tag};
 use snowflake_ids_core::places::{Claim, Occupancy, Refusal, Use, admit, most_on_trial};
-use snowflake_ids_core::reservation::Reached;
+use snowflake_ids_core::reservation::{Floor, Reached};
 use snowflake_ids_core::segment::{Period, Shelves};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -176,9 +176,9 @@ fn with_place<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> 
 }
 
 /// Takes a tag's buffered ids away from everybody; gives the highest that was handed out. `reserved` is what its
-/// row says, which the caller has locked.
-pub fn close(source: Source, tag: &Tag, reserved: i64) -> i64 {
-    let closed = with_place(source, tag, |slot| highest(&slot.clear(), slot.floor.get(), reserved));
+/// row says, which the caller has locked, and `life` the one that it is in.
+pub fn close(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
+    let closed = with_place(source, tag, |slot| highest(&slot.clear(), floor_in(slot, life), reserved));
     closed.unwrap_or(reserved)
 }
 
@@ -188,13 +188,18 @@ pub fn discard(source: Source, tag: &Tag) {
 }
 
 /// The highest id of a tag that was handed out so far.
-pub fn issued(source: Source, tag: &Tag, reserved: i64) -> i64 {
-    let issued = with_place(source, tag, |slot| highest(&slot.segment.shelves(), slot.floor.get(), reserved));
+pub fn issued(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
+    let issued =
+        with_place(source, tag, |slot| highest(&slot.segment.shelves(), floor_in(slot, life), reserved));
     issued.unwrap_or(reserved)
 }
 
+fn floor_in(slot: &Slot, life: i64) -> Option<Reached> {
+    slot.floor.get().filter(|floor| floor.life == life).map(|floor| floor.reached())
+}
+
 /// The buffers can tell only if they end where the row does: what is beyond them a transaction handed out by itself.
-fn highest(shelves: &Shelves, floor: Option<(i32, i64)>, reserved: i64) -> i64 {
+fn highest(shelves: &Shelves, floor: Option<Reached>, reserved: i64) -> i64 {
     let end = shelves.next.or(shelves.current).map(|shelf| shelf.range.last());
     let issued = last_issued(shelves).filter(|_| end == Some(reserved)).unwrap_or(reserved);
     floor.map_or(issued, |(_, floor)| issued.max(floor))
@@ -212,13 +217,39 @@ fn last_issued(shelves: &Shelves) -> Option<i64> {
     Some(shelf).filter(|shelf| shelf.period == Period::FOREVER)?.last_used().or_else(before)
 }
 
-/// Takes a tag's place away, with all that is in it.
+/// Takes a tag's place away, with all that is in it, but for its floor: what the caller does may yet be rolled back.
 pub fn leave(source: Source, tag: &Tag) {
     let Some(segments) = segments() else { return };
     let mut directory = segments.directory.write();
-    if let Some(place) = directory.find(&key(source, tag)) {
-        vacate(segments, &mut directory, place);
+    let key = key(source, tag);
+    let Some(place) = directory.find(&key) else { return };
+    let floor = segments.slots.get(place).and_then(|slot| slot.floor.get());
+    vacate(segments, &mut directory, place);
+    if let Some(floor) = floor {
+        put_floor(segments, &mut directory, key, floor);
     }
+}
+
+/// Gives a tag that has none a place for its floor; nothing where all are taken.
+fn put_floor(segments: &Segments, directory: &mut Directory<'_>, key: Key, floor: Floor) -> bool {
+    let slot = directory.insert(key).and_then(|place| segments.slots.get(place));
+    if let Some(slot) = slot {
+        slot.hand_over(new_incarnation(segments));
+        slot.floor.raise(floor);
+    }
+    slot.is_some()
+}
+
+/// Gives floors places, before any session looks; and lets them go first of all floors. Gives how many there are none for.
+pub fn restore_floors(floors: impl Iterator<Item = (Key, Floor)>) -> usize {
+    let Some(segments) = segments() else { return 0 };
+    let mut directory = segments.directory.write();
+    let mut put = |(key, floor): (Key, Floor)| {
+        directory.find(&key).is_none() && put_floor(segments, &mut directory, key, floor)
+    };
+    let lost = floors.filter(|floor| !put(*floor)).count();
+    segments.slots.iter().filter(|slot| slot.floor.get().is_some()).for_each(Slot::age);
+    lost
 }
 
 /// Takes all places away that belong to a table of tags, or to a whole database.
@@ -246,11 +277,11 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
 }
 
 /// Notes an id that the transaction handed out of a row that it may yet roll back.
-pub fn raise_floor(source: Source, tag: &Tag, day: i32, id: i64) {
+pub fn raise_floor(source: Source, tag: &Tag, floor: Floor) {
     let Some(segments) = segments() else { return };
     let note = || {
         with_place(source, tag, |slot| {
-            slot.floor.raise(day, id);
+            slot.floor.raise(floor);
             end_trial(segments, slot);
         })
     };
@@ -260,13 +291,13 @@ pub fn raise_floor(source: Source, tag: &Tag, day: i32, id: i64) {
     }
 }
 
-/// The id that rolled back transactions came to, and its day.
-pub fn floor(source: Source, tag: &Tag) -> Option<(i32, i64)> {
+/// What rolled back transactions came to.
+pub fn floor(source: Source, tag: &Tag) -> Option<Floor> {
     with_place(source, tag, |slot| slot.floor.get()).flatten()
 }
 
 /// All that rolled back transactions came to, of this database's tags.
-pub fn floors(source: Source) -> Vec<(Tag, Reached)> {
+pub fn floors(source: Source) -> Vec<(Tag, Floor)> {
     let Some(segments) = segments() else { return Vec::new() };
     let (database, source) = (server::database(), source.number());
     // Let go before anything is made of it that could fail.
@@ -276,8 +307,8 @@ pub fn floors(source: Source) -> Vec<(Tag, Reached)> {
     ours.filter_map(|(place, key)| Some((key.tag, segments.slots.get(place)?.floor.get()?))).collect()
 }
 
-/// The row knows of ids up to this one by now; None: the tag's owner says that none is in use.
-pub fn clear_floor(source: Source, tag: &Tag, known: Option<(i32, i64)>) {
+/// The row knows of ids up to this one by now; None: none of them is in use any more.
+pub fn clear_floor(source: Source, tag: &Tag, known: Option<Reached>) {
     with_place(source, tag, |slot| match known {
         Some((day, id)) => slot.floor.pass(day, id),
         None => slot.floor.clear(),

@@ -8,7 +8,7 @@ mod time;
 mod trouble;
 
 pub use caption::Caption;
-pub use floor::Floor;
+pub use floor::FloorCell;
 pub use supplies::{Supplies, Waits};
 pub use time::micros;
 pub use trouble::{Trouble, TroubleCell};
@@ -39,7 +39,7 @@ pub struct Slot {
     /// What befell callers.
     pub waits: Waits,
     /// Ids that a transaction handed out by itself and did not commit.
-    pub floor: Floor,
+    pub floor: FloorCell,
     /// Why refills fail.
     pub trouble: TroubleCell,
     /// Which of several registries its ids came from last.
@@ -60,7 +60,7 @@ impl Slot {
             waiting: AtomicU32::new(0),
             supplies: Supplies::default(),
             waits: Waits::default(),
-            floor: Floor::default(),
+            floor: FloorCell::default(),
             trouble: TroubleCell::default(),
             registry: AtomicU32::new(0),
             format: Caption::default(),
@@ -97,6 +97,11 @@ impl Slot {
     /// Whether there never was an id in it.
     pub fn is_unused(&self) -> bool {
         self.supplies.refills.load(Relaxed) == 0 && self.floor.get().is_none()
+    }
+
+    /// Nobody has used it for long.
+    pub fn age(&self) {
+        self.idleness.age(self.segment.mark());
     }
 
     /// What it is used for, and for how long it was not, as far as noticed.

@@ -14,6 +14,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.has_segment_privilege(text, text),
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.timeline(),
+    snowflake_ids_internal.system_identifier(),
+    snowflake_ids_internal.random_number(),
     snowflake_ids_internal.segment_check_tag(text),
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;

@@ -57,11 +57,12 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::error::{Unready, bad_argument, explained, raise};
+    use crate::error::{Unready, bad_argument, explained, raise, spi};
     use crate::pg::catalog::Source;
     use crate::pg::clock::SystemClock;
     use crate::pg::cluster;
     use crate::pg::encoding::{self, to_utf8};
+    use crate::pg::random;
     use crate::pg::server;
     use crate::pg::shmem::segments::segments;
     use crate::pg::tag::{self, TagArg, TagText};
@@ -72,6 +73,7 @@ mod snowflake_ids_internal {
     use crate::segment::privilege;
     use crate::segment::slot::{Slot, Trouble};
     use crate::sql::time;
+    use crate::store::segment as store;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -81,6 +83,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::directory::{Key, Tag};
     use snowflake_ids_core::length;
     use snowflake_ids_core::privilege::Action;
+    use snowflake_ids_core::reservation::{Writer, may_lag};
     use snowflake_ids_core::segment::Shelf;
     use snowflake_ids_core::serial::{Format, Reset};
     use snowflake_ids_core::terms::{
@@ -155,6 +158,10 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         row.get_by_name("tag").ok().flatten()
     }
 
+    fn life_of(row: &Tuple<'_>) -> Option<i64> {
+        row.get_by_name("life").ok().flatten()
+    }
+
     fn number(row: &Tuple<'_>, name: &str) -> Result<i64, Box<ErrorReport>> {
         let missing = || Box::new(bad_argument(format!("{name} must not be null"), "It has a default."));
         row.get_by_name(name).ok().flatten().ok_or_else(missing)
@@ -183,14 +190,20 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         };
         let (before, after) = (trigger.old(), trigger.new());
         let tags = (before.as_ref().and_then(tag_of), after.as_ref().and_then(tag_of));
+        let life = |row: &Option<Tuple<'_>>| row.as_ref().and_then(life_of);
+        let (former, present) = (life(&before), life(&after));
         match tags {
-            (Some(old), Some(new)) if old == new => own::note(source, &new.0, change),
+            (Some(old), Some(new)) if old == new => {
+                // Another life: it was moved back over ids that were handed out, and that is meant.
+                let change = if former == present { change } else { Change::Forced };
+                own::note(source, &new.0, change, former);
+            }
             (old, new) => {
                 if let Some(old) = old {
-                    own::note(source, &old.0, Change::Gone);
+                    own::note(source, &old.0, Change::Gone, former);
                 }
                 if let Some(new) = new {
-                    own::note(source, &new.0, Change::Created);
+                    own::note(source, &new.0, Change::Created, None);
                 }
             }
         }
@@ -209,23 +222,42 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
+        let life = life_now(source, &tag)?;
         // What this transaction got after it changed the row is known to nobody else.
-        Ok(place::close(source, &tag, reserved).max(own::issued(&tag).unwrap_or(i64::MIN)))
+        Ok(place::close(source, &tag, reserved, life).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
     /// The same, without taking anything away.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
-        Ok(place::issued(source, &tag, reserved).max(own::issued(&tag).unwrap_or(i64::MIN)))
+        let life = life_now(source, &tag)?;
+        Ok(place::issued(source, &tag, reserved, life).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
-    /// Notes that the transaction moved a tag back over ids that were handed out, and means it.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_forced(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        let (source, tag) = known(tag)?;
-        own::note(source, &tag, Change::Forced);
-        Ok(())
+    fn life_now(source: Source, tag: &Tag) -> Result<i64, ErrorReport> {
+        let life = source.as_owner(|| store::life(tag)).unwrap_or_else(|error| raise(spi(&error)));
+        Ok(life.ok_or(TagFailure::unknown(tag))?)
+    }
+
+    /// A number that nobody draws twice.
+    #[pg_extern(volatile, parallel_safe)]
+    fn random_number() -> i64 {
+        random::token()
+    }
+
+    /// Whether a row that was written last by this cluster, on this timeline, may lag behind what a former primary of this
+    /// cluster has reserved.
+    #[pg_extern(volatile, parallel_safe)]
+    fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
+        let written = Writer { cluster: system_identifier, timeline };
+        may_lag(written, self::system_identifier(), self::timeline())
+    }
+
+    /// This server's cluster.
+    #[pg_extern(volatile, parallel_safe)]
+    fn system_identifier() -> i64 {
+        cluster::system_identifier().cast_signed()
     }
 
     /// The timeline that this server writes.
@@ -355,7 +387,9 @@ extension_sql_file!(
         snowflake_ids_internal::segment_changed,
         snowflake_ids_internal::segment_close,
         snowflake_ids_internal::segment_issued,
-        snowflake_ids_internal::segment_forced,
+        snowflake_ids_internal::segment_may_lag,
+        snowflake_ids_internal::random_number,
+        snowflake_ids_internal::system_identifier,
         snowflake_ids_internal::segment_slots,
         snowflake_ids_internal::timeline,
         "tags",

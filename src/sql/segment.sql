@@ -16,17 +16,23 @@ CREATE TABLE snowflake_ids.segment (
     period      date        CHECK (period >= '1970-01-01' AND period < '9999-01-01'),
     timeline    integer DEFAULT snowflake_ids_internal.timeline(),
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
-    version     bigint      NOT NULL DEFAULT (random() * 4503599627370496)::bigint
+    version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
+    life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
+    system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
 ) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
 COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
 COMMENT ON COLUMN snowflake_ids.segment.version IS
-    'grows with each reservation, from a random number: a tag that is created again is not taken for the former one';
+    'another random number after each reservation or move: of two histories of the row, as after a restore, no two states look alike';
+COMMENT ON COLUMN snowflake_ids.segment.life IS
+    'another random number after segment_set with force: what was noted of ids that were given out before does not count any more';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
+COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS
+    'the cluster that this timeline is of, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 /* Tags that are open to those alone who have privileges on them. A table of its own: it restores even where a role of the next
@@ -79,12 +85,27 @@ CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
+/* What is restored from a dump is of this cluster from now on, and of its present timeline: there is no standby that lags. */
+CREATE FUNCTION snowflake_ids_internal.segment_adopt() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.system_identifier := snowflake_ids_internal.system_identifier();
+    NEW.timeline := snowflake_ids_internal.timeline();
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER segment_adopt BEFORE INSERT ON snowflake_ids.segment
+    FOR EACH ROW WHEN ((NEW.system_identifier, NEW.timeline) IS DISTINCT FROM
+                       (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.timeline()))
+    EXECUTE FUNCTION snowflake_ids_internal.segment_adopt();
+
 CREATE TRIGGER segment_came_or_went AFTER INSERT OR DELETE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed();
 
 CREATE TRIGGER segment_moved AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN ((OLD.tag, OLD.max_id, OLD.start, OLD.reset, OLD.time_zone, OLD.period)
-                       IS DISTINCT FROM (NEW.tag, NEW.max_id, NEW.start, NEW.reset, NEW.time_zone, NEW.period))
+    FOR EACH ROW WHEN ((OLD.tag, OLD.max_id, OLD.start, OLD.reset, OLD.time_zone, OLD.period, OLD.life)
+                       IS DISTINCT FROM (NEW.tag, NEW.max_id, NEW.start, NEW.reset, NEW.time_zone, NEW.period, NEW.life))
     EXECUTE FUNCTION snowflake_ids_internal.segment_changed('moved');
 
 CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
@@ -214,7 +235,7 @@ BEGIN
         max_value = coalesce(max_value, s.max_value),
         time_zone = coalesce(time_zone, s.time_zone),
         format = coalesce(format, s.format),
-        version = s.version + 1,
+        version = snowflake_ids_internal.random_number(),
         update_time = clock_timestamp()
     WHERE s.tag = segment_alter.tag;
     IF NOT FOUND THEN
@@ -261,13 +282,18 @@ BEGIN
 END
 $$;
 
-/* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. */
-CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint, exact boolean DEFAULT true) RETURNS void
+/* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. Forced back, the tag
+   begins another life. */
+CREATE FUNCTION snowflake_ids_internal.segment_move(
+    tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
+) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
     SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
-        version = s.version + 1, update_time = clock_timestamp(),
-        timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END
+        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
+        life = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.life END,
+        timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END,
+        system_identifier = CASE WHEN exact THEN snowflake_ids_internal.system_identifier() ELSE s.system_identifier END
     WHERE s.tag = segment_move.tag
 $$;
 
@@ -300,8 +326,7 @@ BEGIN
         issued := snowflake_ids_internal.segment_close(tag, reserved);
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
     END IF;
-    PERFORM snowflake_ids_internal.segment_move(tag, target);
-    PERFORM snowflake_ids_internal.segment_forced(tag) WHERE force;
+    PERFORM snowflake_ids_internal.segment_move(tag, target, force => coalesce(force, false));
 END
 $$;
 

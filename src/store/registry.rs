@@ -2,7 +2,6 @@
 //! from one to another, as rows in JSON.
 
 use super::segment::terms_of;
-use crate::pg::cluster;
 use crate::pg::encoding::from_utf8;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
@@ -66,9 +65,9 @@ static RECEIVE: Statement = Statement::new(
 /// Rows of the table of tags, in JSON, and what of them says how far a promotion has them skip ahead.
 static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
-            s.max_value, coalesce(s.timeline < $2, false)
-     FROM snowflake_ids.segment AS s WHERE s.tag > $1 ORDER BY s.tag LIMIT $3",
-    &[TEXTOID, INT4OID, INT4OID],
+            s.max_value, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline)
+     FROM snowflake_ids.segment AS s WHERE s.tag > $1 ORDER BY s.tag LIMIT $2",
+    &[TEXTOID, INT4OID],
 );
 
 static RECEIVED_TAGS: Statement = Statement::of_many(
@@ -91,7 +90,7 @@ static HAND_OVER: Statement = Statement::of_many(
      SET max_id = CASE WHEN s.reset IS NULL OR EXCLUDED.period = s.period THEN greatest(s.max_id, EXCLUDED.max_id)
                        ELSE EXCLUDED.max_id END,
          period = CASE WHEN s.reset IS NOT NULL THEN EXCLUDED.period END,
-         version = s.version + 1, update_time = clock_timestamp()
+         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      WHERE CASE WHEN s.reset IS NULL THEN EXCLUDED.max_id > s.max_id
                 ELSE EXCLUDED.period <= snowflake_ids_internal.segment_period(s.reset, s.time_zone)
                      AND (EXCLUDED.period, EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id) END",
@@ -109,7 +108,7 @@ static TAKE_TERMS: Statement = Statement::of_many(
          max_value = n.max_value, reset = n.reset, time_zone = n.time_zone, format = n.format,
          max_id = CASE WHEN s.reset IS NOT DISTINCT FROM n.reset THEN s.max_id ELSE n.max_id END,
          period = CASE WHEN s.reset IS NOT DISTINCT FROM n.reset THEN s.period ELSE n.period END,
-         version = s.version + 1, update_time = clock_timestamp()
+         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      FROM jsonb_populate_recordset(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n
      WHERE s.tag = n.tag",
     &[BYTEAOID],
@@ -219,13 +218,12 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
 pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
     let after = TagText(Tag::new(&after).unwrap_or_default());
-    let timeline = cluster::timeline().cast_signed();
     let limit = i32::try_from(wire::PAGE_ROWS).unwrap_or(i32::MAX);
-    let rows = TAGS.all(&[after.into(), timeline.into(), limit.into()], |row| {
+    let rows = TAGS.all(&[after.into(), limit.into()], |row| {
         let json = String::from_utf8(row.get::<Vec<u8>>(1)?.unwrap_or_default()).unwrap_or_default();
-        let promoted = row.get::<bool>(9)?.unwrap_or(false);
+        let may_lag = row.get::<bool>(9)?.unwrap_or(false);
         let terms = terms_of(row, 2)?;
-        Ok(if promoted {
+        Ok(if may_lag {
             with_max_id(&json, terms.skipped_ahead().max_id)
         } else {
             RawValue::from_string(json).ok()

@@ -2,8 +2,8 @@
 //! never a call that is served from the buffers.
 
 use crate::error::raise;
-use crate::pg::cluster;
 use crate::pg::encoding::{self, to_utf8};
+use crate::pg::random;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use pgrx::PgBuiltInOids;
@@ -15,8 +15,8 @@ use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::serial::{Format, Reset};
 use snowflake_ids_core::terms::Terms;
 
-/// Reads the row and locks it. On a later timeline than it was last written on, it may lag behind what the former
-/// primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
+/// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the
+/// former primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
 /// clock that is set back does not bring a day back.
 macro_rules! read_sql {
     ($otherwise:literal) => {
@@ -26,8 +26,7 @@ macro_rules! read_sql {
                     coalesce(s.period < p.label, false),
                     (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone)
                         * 1000000)::bigint,
-                    s.version,
-                    coalesce(s.timeline < $2, false)
+                    s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.life
              FROM snowflake_ids.segment s,
                   LATERAL (SELECT greatest(s.period,
                                date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
@@ -47,24 +46,27 @@ pub enum Patience {
     Some,
 }
 
-static READ_UNLOCKED: Statement =
-    Statement::new(read_sql!(" SKIP LOCKED"), &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT4OID]);
-static READ: Statement = Statement::new(read_sql!(""), &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT4OID]);
+static READ_UNLOCKED: Statement = Statement::new(read_sql!(" SKIP LOCKED"), &[PgBuiltInOids::TEXTOID]);
+static READ: Statement = Statement::new(read_sql!(""), &[PgBuiltInOids::TEXTOID]);
 
 static WRITE: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
-     SET max_id = $2, period = coalesce(date '1970-01-01' + $3, period),
-         version = version + 1, timeline = $4, update_time = clock_timestamp()
+     SET max_id = $2, period = coalesce(date '1970-01-01' + $3, period), version = $4,
+         system_identifier = snowflake_ids_internal.system_identifier(), timeline = snowflake_ids_internal.timeline(),
+         update_time = clock_timestamp()
      WHERE tag = $1",
-    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID, PgBuiltInOids::INT4OID],
+    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID, PgBuiltInOids::INT8OID],
 );
 
 static GIVE_BACK: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
-     SET max_id = $2, version = version + 1, update_time = clock_timestamp()
+     SET max_id = $2, version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      WHERE tag = $1 AND max_id = $3 AND version = $4 AND reset IS NULL",
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
+
+static LIFE: Statement =
+    Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
 
 static EXISTS: Statement =
     Statement::new("SELECT true FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
@@ -89,11 +91,11 @@ pub fn reserve(
         return Ok(if exists(tag)? { Outcome::Locked } else { Outcome::Unknown });
     };
     let outcome = match wish(&row) {
-        Ok(wish) => row.reserve(&wish),
+        Ok(wish) => row.reserve(&wish, random::token()),
         Err(unfit) => Outcome::Unfit(unfit),
     };
     if let Outcome::Reserved(reserved) = &outcome {
-        write(tag, reserved.supply.range.last(), row.period)?;
+        write_version(tag, reserved.supply.range.last(), row.period, reserved.version)?;
     }
     Ok(outcome)
 }
@@ -109,7 +111,7 @@ pub enum Create {
 
 fn read_or_create(tag: &Tag, create: Create, patience: Patience) -> Result<Option<Row>, SpiError> {
     let row = match patience {
-        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into(), timeline().into()], row_of)?,
+        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into()], row_of)?,
         Patience::Some => read(tag)?,
     };
     match create {
@@ -127,11 +129,15 @@ fn read_or_create(tag: &Tag, create: Create, patience: Patience) -> Result<Optio
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
-    READ.first(&[TagText(*tag).into(), timeline().into()], row_of)
+    READ.first(&[TagText(*tag).into()], row_of)
 }
 
-fn timeline() -> i32 {
-    cluster::timeline().cast_signed()
+/// Which life a tag is in; None where there is none of this name.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn life(tag: &Tag) -> Result<Option<i64>, SpiError> {
+    Ok(LIFE.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
 }
 
 /// Notes that ids up to this one are handed out or reserved.
@@ -139,7 +145,11 @@ fn timeline() -> i32 {
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
-    WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), timeline().into()])
+    write_version(tag, max_id, period, random::token())
+}
+
+fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
+    WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
 }
 
 /// Takes a reservation back of which no id was published, unless the row was changed since.
@@ -188,6 +198,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
     let over = row.get::<bool>(11)?.unwrap_or(false);
     let version = row.get::<i64>(13)?.unwrap_or_default();
     let terms = if over { terms.restarted() } else { terms };
-    let promoted = row.get::<bool>(14)?.unwrap_or(false);
-    Ok(Row { terms: if promoted { terms.skipped_ahead() } else { terms }, period, format, version })
+    let may_lag = row.get::<bool>(14)?.unwrap_or(false);
+    let life = row.get::<i64>(15)?.unwrap_or_default();
+    Ok(Row { terms: if may_lag { terms.skipped_ahead() } else { terms }, period, format, version, life })
 }

@@ -4,7 +4,6 @@ mod leases;
 mod marks;
 mod pool;
 
-use super::leftover;
 use crate::pg::shmem::registries;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
@@ -46,7 +45,6 @@ pub fn run() {
         let pause = supervisor.round();
         if worker::sleep(Event::Supervisor, pause) == Sleep::Stopped {
             supervisor.marks.end();
-            leftover::save(segments);
             worker::end();
         }
     }

@@ -174,8 +174,9 @@ impl World {
 
     fn reserve_locally(&mut self, node: usize, tag: Tag) {
         let wish = self.wish(node, tag, None);
+        let version = self.version();
         let line = self.nodes[node].disk.rows.entry(tag).or_insert(Line::new(1));
-        if let Outcome::Reserved(reserved) = line.reserve(&wish, 1, self.guards) {
+        if let Outcome::Reserved(reserved) = line.reserve(&wish, version, 1, self.guards) {
             self.put_out(node, tag, &reserved, None);
         }
     }

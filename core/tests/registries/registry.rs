@@ -48,10 +48,11 @@ impl Line {
     }
 
     /// Reserves by the core's rules.
-    pub fn reserve(&mut self, wish: &Wish, timeline: u32, guards: Guards) -> Outcome {
+    pub fn reserve(&mut self, wish: &Wish, version: i64, timeline: u32, guards: Guards) -> Outcome {
         let terms = self.terms_on(timeline, guards);
-        let row = Row { terms, period: Period::FOREVER, format: String::new(), version: self.version };
-        let outcome = row.reserve(wish);
+        let row =
+            Row { terms, period: Period::FOREVER, format: String::new(), version: self.version, life: 0 };
+        let outcome = row.reserve(wish, version);
         if let Outcome::Reserved(reserved) = &outcome {
             self.terms.max_id = reserved.supply.range.last();
             (self.version, self.timeline) = (reserved.version, timeline);
@@ -86,7 +87,8 @@ impl Server {
         self.rows.entry(tag).or_insert(Line::new(self.who.timeline))
     }
 
-    pub fn answer(&mut self, request: Request, guards: Guards) -> Answer {
+    /// Answers; rows that it writes get versions from this one on.
+    pub fn answer(&mut self, request: Request, version: i64, guards: Guards) -> Answer {
         let refused = request.registry.and_then(|seen| self.who.check(&seen).err());
         let refused = refused.filter(|stranger| match stranger {
             Stranger::Another => guards.keep(Guard::Identity),
@@ -98,8 +100,10 @@ impl Server {
             (None, Ask::Reserve(wants)) => {
                 let tag = |tag: &String| TAGS.iter().position(|name| name == tag).unwrap();
                 let timeline = self.who.timeline;
-                let one = |want: &wire::Want| self.row(tag(&want.tag)).reserve(&want.wish, timeline, guards);
-                Said::Reserved(wants.iter().map(one).collect())
+                let one = |(want, version): (&wire::Want, i64)| {
+                    self.row(tag(&want.tag)).reserve(&want.wish, version, timeline, guards)
+                };
+                Said::Reserved(wants.iter().zip(version..).map(one).collect())
             }
             (None, other) => panic!("nobody asks this: {other:?}"),
         };

@@ -103,6 +103,12 @@ impl World {
         self.events.insert((self.now + delay, self.sequence), event);
     }
 
+    /// A number that no row had before.
+    pub fn version(&mut self) -> i64 {
+        self.sequence += 1;
+        version_of(self.sequence)
+    }
+
     pub fn note(&mut self, what: impl FnOnce() -> String) {
         let now = self.now;
         if let Some(trace) = &mut self.trace {
@@ -153,12 +159,13 @@ impl World {
         let request = Request::from_text(&text).unwrap().unwrap();
         let seen = request.registry.as_ref().map_or(0, |seen| seen.timeline);
         let tags = tags_of(&request);
+        let version = version_of(self.sequence);
         let answer = match &mut this.former {
             // Whoever knows the successor may get to the former primary; from others it is cut off.
             Some((former, until)) if *until > now && seen > former.who.timeline && self.chance.once_in(2) => {
-                former.answer(request, self.guards)
+                former.answer(request, version, self.guards)
             }
-            _ => this.primary.answer(request, self.guards),
+            _ => this.primary.answer(request, version, self.guards),
         };
         this.note();
         if this.is(Trouble::SetBack) {
@@ -187,6 +194,11 @@ impl World {
         let nodes = self.nodes.iter().enumerate().filter(|(_, node)| served(node) && silent(node));
         nodes.map(|(node, _)| node).collect()
     }
+}
+
+/// The first of the versions that rows get in one event. They say nothing of how often the row was written.
+fn version_of(sequence: u64) -> i64 {
+    sequence.wrapping_mul(1 << 8).cast_signed()
 }
 
 /// The tags that ids are wanted of.

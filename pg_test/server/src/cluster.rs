@@ -188,7 +188,7 @@ impl Server {
         self.start_again()
     }
 
-    /// The version of a tag's row: each reservation raises it by one.
+    /// The version of a tag's row: another one after each reservation.
     ///
     /// # Errors
     /// There is no such tag.

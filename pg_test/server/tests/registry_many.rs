@@ -1,7 +1,7 @@
 //! Many servers at one tag of one registry at once.
 
 use anyhow::Result;
-use snowflake_ids_server_tests::cluster::{Cluster, NAME, ROLE, node, registry_status};
+use snowflake_ids_server_tests::cluster::{Cluster, NAME, ROLE, node, registry_status, row};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::take;
 use snowflake_ids_server_tests::sessions::{at_once, timed};
@@ -30,7 +30,8 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     let workers = workers.collect::<Result<BTreeSet<_>>>()?;
     assert_eq!(workers.len(), NODES, "{workers:?}");
 
-    let (statements, version) = (cluster.registry.statements_of_nodes(), cluster.registry.version("t")?);
+    let highest = || row::<i64>(&mut cluster.registry.connect("postgres")?, "t", "max_id");
+    let (statements, before) = (cluster.registry.statements_of_nodes(), highest()?);
     let clients = cluster.nodes.iter().map(|node| node.connect("postgres")).collect::<Result<_>>()?;
     let taken = at_once(clients, |_, mut client| {
         let taken = take(&mut client, "t", RESERVATIONS * STEP)?;
@@ -39,7 +40,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     })?;
     ids::unique(taken.concat())?;
 
-    let reservations = usize::try_from(cluster.registry.version("t")? - version)?;
+    let reservations = usize::try_from(highest()? - before)? / STEP;
     let statements = cluster.registry.statements_of_nodes() - statements;
     println!("{reservations} reservations by {statements} statements");
     // The segment in use when a node stopped, and the one after it, are of the last that it reserved.

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, ids, programs, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql};
 
 /// A tag's row, but for what belongs to a moment.
 const TERMS: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
@@ -161,5 +161,34 @@ fn what_was_restricted_stays_so_where_a_role_is_missing() -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("role \"alice\" does not exist"), "{said}");
     assert!(!may_take(&server, "bob")?, "a tag that was restricted is open");
+    Ok(())
+}
+
+/// What a standby may not know of is passed over where a standby of that cluster was promoted, and nowhere else.
+#[test]
+fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", "step => 10, max_step => 1000")?;
+    let last = take(&mut client, "t", 7)?[6];
+    let mut other = Server::builder().small().start()?;
+    // It ends with another timeline, as a promotion does.
+    other.stop(Shutdown::Fast)?;
+    other.set("restore_command", "false")?;
+    std::fs::write(other.data().join("recovery.signal"), "")?;
+    other.start_again()?;
+    let mut copy = other.connect("postgres")?;
+    let timeline = "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
+    assert_eq!(sql::one::<String>(&mut copy, timeline)?, "00000002");
+    copy.batch_execute("create database copy")?;
+    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
+    let file = other.socket_folder().join("dump.sql");
+    std::fs::write(&file, dump)?;
+    let mut psql = other.command("psql");
+    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy", "--file"]);
+    programs::output(psql.arg(file))?;
+    let reserved: i64 = sql::one(&mut client, "select max_id from snowflake_ids.segment where tag = 't'")?;
+    let after = next(&mut other.connect("copy")?, "t")?;
+    assert_eq!(after, reserved + 1, "{last} was the last");
     Ok(())
 }

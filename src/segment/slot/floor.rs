@@ -1,42 +1,47 @@
 //! Ids that a rolled back transaction handed out.
 
+use snowflake_ids_core::reservation::Floor;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering::Relaxed};
 
 /// The highest id that a transaction handed out by itself, out of a change of the row that others can't see yet.
 /// Should it be rolled back, the row forgets; this doesn't. One transaction at a time writes it, the one that
 /// has the row locked, and whoever locks the row next reads it.
-pub struct Floor {
+#[derive(Default)]
+pub struct FloorCell {
+    life: AtomicI64,
     id: AtomicI64,
     day: AtomicI32,
     set: AtomicBool,
 }
 
-impl Default for Floor {
-    fn default() -> Self {
-        Self { id: AtomicI64::new(0), day: AtomicI32::new(0), set: AtomicBool::new(false) }
-    }
-}
-
-impl Floor {
-    /// Notes an id of the period that begins on this day.
-    pub fn raise(&self, day: i32, id: i64) {
-        if self.get().is_some_and(|floor| floor >= (day, id)) {
+impl FloorCell {
+    /// Notes an id. The life is the one that the row is in for all others: what was noted of another one is of no use any
+    /// more.
+    pub fn raise(&self, floor: Floor) {
+        let is_higher = |noted: Floor| noted.life == floor.life && noted.reached() >= floor.reached();
+        if self.get().is_some_and(is_higher) {
             return;
         }
-        self.id.store(id, Relaxed);
-        self.day.store(day, Relaxed);
+        self.life.store(floor.life, Relaxed);
+        self.id.store(floor.id, Relaxed);
+        self.day.store(floor.day, Relaxed);
         self.set.store(true, Relaxed);
     }
 
-    /// The day and the id.
-    pub fn get(&self) -> Option<(i32, i64)> {
-        self.set.load(Relaxed).then(|| (self.day.load(Relaxed), self.id.load(Relaxed)))
+    /// What it holds.
+    pub fn get(&self) -> Option<Floor> {
+        let floor = || Floor {
+            life: self.life.load(Relaxed),
+            day: self.day.load(Relaxed),
+            id: self.id.load(Relaxed),
+        };
+        self.set.load(Relaxed).then(floor)
     }
 
     /// The row knows of ids up to this one, or they are given out: a floor up to there is of no more use. A higher one
     /// is of a transaction that came after.
     pub fn pass(&self, day: i32, id: i64) {
-        if self.get().is_some_and(|floor| floor <= (day, id)) {
+        if self.get().is_some_and(|floor| floor.reached() <= (day, id)) {
             self.clear();
         }
     }

@@ -20,6 +20,12 @@ impl Idleness {
         self.mark.store(0, Relaxed);
     }
 
+    /// It was not used since the machine was started; `mark` as below.
+    pub fn age(&self, mark: u64) {
+        self.since.store(1, Relaxed);
+        self.mark.store(mark, Relaxed);
+    }
+
     /// How long it has been so; `mark` changes with each use.
     pub fn look(&self, mark: u64) -> Duration {
         if self.mark.swap(mark, Relaxed) != mark {

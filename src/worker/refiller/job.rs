@@ -11,7 +11,7 @@ use crate::store::segment as store;
 use crate::worker::leftover::Leftovers;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;
-use snowflake_ids_core::reservation::{Outcome, Reserved, Wish};
+use snowflake_ids_core::reservation::{Outcome, Reached, Reserved, Row, Wish};
 use snowflake_ids_core::segment::{Stamp, Supply};
 use snowflake_ids_core::step::HUNGER;
 use std::cell::Cell;
@@ -60,7 +60,7 @@ impl Job {
     }
 
     /// What to wish for. For the table of this database: called with the row locked.
-    pub fn wish(&self, leftovers: &Leftovers) -> Wish {
+    pub fn wish(&self, leftovers: &Leftovers, floor: Option<Reached>) -> Wish {
         let supplies = &self.slot.supplies;
         let target = settings::segment_target_duration();
         // As long as it should, where it is not known: the step stays what it is.
@@ -75,10 +75,21 @@ impl Job {
             target,
             hungry: self.slot.waits.ago().is_some_and(|ago| ago < HUNGER),
             prefetch: settings::segment_prefetch(),
-            floor: self.slot.floor.get(),
+            floor,
             received: None,
             share: None,
         }
+    }
+
+    /// How far transactions that were rolled back came, with the row locked.
+    pub fn floor(&self, row: &Row) -> Option<Reached> {
+        let noted = self.slot.floor.get();
+        let floor = row.floor(noted);
+        if floor.is_none() && noted.is_some() {
+            // Of another life, that a prepared transaction ended: nobody could tell of its commit.
+            self.slot.floor.clear();
+        }
+        floor
     }
 
     /// Answers those who asked.

@@ -15,7 +15,7 @@ use crate::worker::say;
 use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::request::Answer;
-use snowflake_ids_core::reservation::Outcome;
+use snowflake_ids_core::reservation::{Outcome, Row};
 use std::time::Duration;
 
 /// What came of it.
@@ -68,6 +68,14 @@ fn serve_together(
     let Some(outcomes) = reserved.map_err(|error| Failed::of_spi(&error))? else {
         return Ok(Served::Elsewhere);
     };
+    let reserved = jobs.iter().zip(&outcomes).filter_map(|(job, outcome)| match outcome {
+        Some(Outcome::Reserved(reserved)) => Some((job.source, &job.tag, reserved)),
+        _ => None,
+    });
+    if !leftovers.take_up(reserved) {
+        // What was reserved is a gap.
+        return Ok(Served::Here(Some(RETRY_AFTER_FAILURE)));
+    }
     let took = uptime().saturating_sub(started);
     let both = jobs.iter().zip(outcomes);
     let pauses = both.map(|(job, outcome)| take_up(segments, job, outcome, took));
@@ -83,7 +91,10 @@ fn reserve(leftovers: &Leftovers, jobs: &[&Job]) -> Result<Option<Outcomes>, Spi
     }
     let one = |job: &&Job| match source {
         Some(source) if source.number() == job.source => source
-            .as_owner(|| store::reserve(&job.tag, create(job), patience(job), |_| Ok(job.wish(leftovers))))
+            .as_owner(|| {
+                let wish = |row: &Row| Ok(job.wish(leftovers, job.floor(row)));
+                store::reserve(&job.tag, create(job), patience(job), wish)
+            })
             .map(Some),
         _ => Ok(None),
     };

@@ -228,13 +228,19 @@ impl Remote {
             // What was written holds up whoever wants to use other registries: what is found now stays so.
             store::is_used(&site.seen.identity)
         })?;
-        if noted { Ok(outcomes) } else { Ok(outcomes.iter().map(|_| Outcome::Locked).collect()) }
+        let reserved = errands.iter().zip(&outcomes).filter_map(|(errand, outcome)| match outcome {
+            Outcome::Reserved(reserved) => Some((errand.job.source, &errand.job.tag, reserved)),
+            _ => None,
+        });
+        let good = noted && round.leftovers.take_up(reserved);
+        if good { Ok(outcomes) } else { Ok(outcomes.iter().map(|_| Outcome::Locked).collect()) }
     }
 }
 
 impl Errand<'_> {
     fn want(&self, round: Round<'_>, site: &Site) -> Result<Want, SpiError> {
-        let mut wish = self.job.wish(round.leftovers);
+        // Floors are of rows here.
+        let mut wish = self.job.wish(round.leftovers, None);
         let received = store::received(&site.seen.identity, &self.job.tag)?;
         wish.received = received.map(|(reached, _)| reached);
         // Once only, even if the registry is set back to where it was.

@@ -1,0 +1,60 @@
+//! Data directories whose parts are of different moments: what was left over at a stop is handed out once, whatever was put
+//! back beside its note.
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_ids_server_tests::segments::{create, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, programs};
+use std::fs;
+use std::process::Command;
+
+const NOTE: &str = "snowflake_ids.leftover.json";
+
+/// Puts back all files of a stopped server from a copy, but for the note of what was left over.
+fn put_back_all_but_the_note(server: &Server, copy: &Server) -> Result<()> {
+    let note = fs::read(server.data().join(NOTE))?;
+    fs::remove_dir_all(server.data())?;
+    programs::output(Command::new("cp").arg("-a").args([copy.data(), server.data()]))?;
+    fs::write(server.data().join(NOTE), note)?;
+    server.set_address()
+}
+
+fn server_with_a_tag() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    create(&mut client, "t", "step => 100, max_step => 100")?;
+    Ok((server, client))
+}
+
+/// Rows go the same way again, to the point where the note was written, if nothing tells their histories apart.
+#[test]
+fn a_note_that_is_newer_than_the_rows_is_not_taken_up() -> Result<()> {
+    let (mut server, mut client) = server_with_a_tag()?;
+    take(&mut client, "t", 1)?;
+    let backup = server.base_backup()?;
+    take(&mut client, "t", 1_000)?;
+    drop(client);
+    server.stop(Shutdown::Fast)?;
+    put_back_all_but_the_note(&server, &backup)?;
+    server.start_again()?;
+    ids::unique(take(&mut server.connect("postgres")?, "t", 4_000)?)
+}
+
+/// The rows are those that the note was written with, each time.
+#[test]
+fn a_note_that_was_taken_up_never_serves_again() -> Result<()> {
+    let (mut server, mut client) = server_with_a_tag()?;
+    let mut taken = take(&mut client, "t", 10)?;
+    drop(client);
+    server.stop(Shutdown::Fast)?;
+    let backup = server.copy()?;
+    for _ in 0..3 {
+        server.start_again()?;
+        taken.extend(take(&mut server.connect("postgres")?, "t", 20)?);
+        server.stop(Shutdown::Immediate)?;
+        put_back_all_but_the_note(&server, &backup)?;
+    }
+    // The first time it did serve, the others began above it.
+    assert_eq!(taken[..30], (1..=30).collect::<Vec<i64>>());
+    ids::unique(taken[..50].to_vec())
+}

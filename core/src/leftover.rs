@@ -9,8 +9,9 @@ use crate::form::{self, Head, Newer};
 use crate::reservation::{self, Floor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fmt;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 /// The form of the file that this version writes and reads.
 const VERSION: u32 = 1;
@@ -108,9 +109,9 @@ fn unless<T>(former: Vec<Note<T>>, tags: &FxHashSet<Name>) -> impl Iterator<Item
 }
 
 /// What has none of these keys, each looked up once.
-pub fn except<T, K: Eq + Hash>(
+pub fn except<T, K: Eq + Hash, S: BuildHasher>(
     all: Vec<T>,
-    keys: &FxHashSet<K>,
+    keys: &HashSet<K, S>,
     key: impl Fn(&T) -> &K,
 ) -> impl Iterator<Item = T> {
     all.into_iter().filter(move |one| !keys.contains(key(one)))

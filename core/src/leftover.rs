@@ -30,7 +30,24 @@ pub struct Name {
     /// the table of tags that it is in,
     pub source: u32,
     /// and what it is called.
+    #[serde(with = "letters")]
     pub tag: Vec<u8>,
+}
+
+/// Bytes in whatever encoding as a text, short and fast to read: each is the letter of its number.
+mod letters {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::borrow::Cow;
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&bytes.iter().map(|byte| char::from(*byte)).collect::<String>())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        text.chars().map(u8::try_from).collect::<Result<_, _>>().map_err(D::Error::custom)
+    }
 }
 
 /// A note of a tag.
@@ -191,22 +208,9 @@ pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
 /// # Errors
 /// [`Unreadable`].
 pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
-    let damaged = |reason: &str| Unreadable::Damaged(excerpt(reason));
-    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
-    let first = lines.next().unwrap_or_default();
-    if let Some(newer) = form::newer(first, VERSION).or_else(|| form::newer(text, VERSION)) {
-        return Err(Unreadable::Newer(newer));
-    }
-    let head: Head = serde_json::from_slice(first).map_err(|error| damaged(&error.to_string()))?;
-    if head.version != VERSION {
-        return Err(damaged(&format!("form {} was never written", head.version)));
-    }
-    if !first.ends_with(b"\n") {
-        return Err(damaged("its first line is broken off"));
-    }
     let mut notes = Notes::default();
     let mut taken = FxHashSet::default();
-    for line in lines.filter(|line| line.ends_with(b"\n") && line.len() > 1) {
+    for line in lines_of(text)? {
         match serde_json::from_slice(line) {
             Ok(Line::Floor(floor)) => notes.floors.push(floor),
             Ok(Line::Left(left)) => notes.left.push(left),
@@ -227,4 +231,32 @@ pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     };
     notes.left.retain(|left| !is_taken(left));
     Ok(notes)
+}
+
+/// What a file says of transactions that were rolled back, which comes first: the rest of it is not read.
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn floors_of(text: &[u8]) -> Result<Vec<Note<Floor>>, Unreadable> {
+    let lines = lines_of(text)?.map(serde_json::from_slice::<Line>);
+    let floors = lines.take_while(|line| matches!(line, Ok(Line::Floor(_)) | Err(_)));
+    Ok(floors.filter_map(|line| if let Ok(Line::Floor(floor)) = line { Some(floor) } else { None }).collect())
+}
+
+/// The whole lines behind the first one, which says that this is such a file.
+fn lines_of(text: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Unreadable> {
+    let damaged = |reason: &str| Unreadable::Damaged(excerpt(reason));
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    if let Some(newer) = form::newer(first, VERSION).or_else(|| form::newer(text, VERSION)) {
+        return Err(Unreadable::Newer(newer));
+    }
+    let head: Head = serde_json::from_slice(first).map_err(|error| damaged(&error.to_string()))?;
+    if head.version != VERSION {
+        return Err(damaged(&format!("form {} was never written", head.version)));
+    }
+    if !first.ends_with(b"\n") {
+        return Err(damaged("its first line is broken off"));
+    }
+    Ok(lines.filter(|line| line.ends_with(b"\n") && line.len() > 1))
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rustc_hash::FxHashSet;
 use snowflake_ids_core::form::RELEASE;
 use snowflake_ids_core::leftover::{
-    InUse, Leftover, MOST_STOPS, Name, Note, Notes, Unreadable, except, from_text, taken, to_text,
+    InUse, Leftover, MOST_STOPS, Name, Note, Notes, Unreadable, except, floors_of, from_text, taken, to_text,
 };
 use snowflake_ids_core::reservation::{self, Floor};
 use snowflake_ids_core::terms::Range;
@@ -42,7 +42,9 @@ fn notes() -> impl Strategy<Value = Notes> {
 proptest! {
     #[test]
     fn notes_read_back(notes in notes()) {
-        prop_assert_eq!(from_text(&to_text(notes.clone()).unwrap()), Ok(notes));
+        let text = to_text(notes.clone()).unwrap();
+        prop_assert_eq!(floors_of(&text), Ok(notes.floors.clone()));
+        prop_assert_eq!(from_text(&text), Ok(notes));
     }
 
     /// However much of the last line reached the disk: what is said to be taken up before is, and all others are left.

@@ -215,7 +215,7 @@ impl World {
             // To be compared with what was handed out, the buffers are taken away.
             self.memory.buffer = None;
         }
-        for _ in 0..1 + self.chance.below(5) {
+        for _ in 0..=self.chance.below(5) {
             let id = row.one_after(issued).unwrap().first;
             issued = Some((0, id));
             if forced.is_none() {

@@ -87,8 +87,11 @@ fn rest(shelves: &Shelves) -> Option<(Range, Period)> {
 
 /// Brings back how far transactions came that were rolled back, before anybody can look.
 pub fn restore_floors() {
-    let notes = read_or_say();
-    let floors = notes.floors.into_iter().filter_map(|note| {
+    let text = fs::read(FILE).unwrap_or_default();
+    // Whoever looks for what is left over says what is wrong with the file.
+    let noted = leftover::floors_of(&text).unwrap_or_default();
+    drop(text);
+    let floors = noted.into_iter().filter_map(|note| {
         let Name { database, source, tag } = note.of;
         Some((Key { database, source, tag: Tag::new(&tag)? }, note.what))
     });

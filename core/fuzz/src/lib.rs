@@ -112,11 +112,11 @@ const LEFTOVERS: &[&str] = &[
     "{\"version\":1,\"release\":\"0.1.0\"}\n",
     concat!(
         "{\"version\":1,\"release\":\"0.1.0\"}\n",
-        r#"{"floor":{"of":{"database":5,"source":16400,"tag":[116]},"stops":1,"what":{"life":-7,"day":0,"id":700}}}"#,
+        r#"{"floor":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":1,"what":{"life":-7,"day":0,"id":700}}}"#,
         "\n",
-        r#"{"left":{"of":{"database":5,"source":16400,"tag":[116]},"stops":0,"what":{"version":4,"day":null,"first":91,"count":10,"increment":1}}}"#,
+        r#"{"left":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":0,"what":{"version":4,"day":null,"first":91,"count":10,"increment":1}}}"#,
         "\n\n",
-        r#"{"taken":{"of":{"database":5,"source":16400,"tag":[116]},"version":4}}"#,
+        r#"{"taken":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"version":4}}"#,
         "\n"
     ),
 ];

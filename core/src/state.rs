@@ -215,14 +215,14 @@ impl State {
     /// [`Distrust`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, Distrust> {
         self.check_origin(here)?;
-        let put_back = self.is_put_back(here);
+        let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {
             self.promote(here);
         } else if !self.home.is(&here.home) {
             self.settle_in_copy(here)?;
         }
-        if put_back {
-            self.rise_above_unknown(here);
+        if let Some(stored) = stored {
+            self.rise_above_lost(&stored, here);
         }
         self.refuse_twin(here)?;
         self.home = here.home.clone();
@@ -251,13 +251,12 @@ impl State {
         self.succeed(here);
     }
 
-    /// Begins above all that the former primary issued up to now, or before the last commit that came here. Under another worker id
+    /// Begins above all that the former primary issued before the last commit that came here. Under another worker id
     /// only for the sake of order: so not where the clock is so far behind that there would be no ids.
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
-        // It may have gone on after what came here, up to now.
-        self.rise_above(last.max(now), here);
+        self.rise_above(last, here);
         if matches!(here.identity, Identity::Leased { .. })
             && last.0.saturating_sub_unsigned(here.max_drift) <= now.0
         {
@@ -284,11 +283,15 @@ impl State {
         }
     }
 
-    /// Has every node begin above what any may have issued here up to now, those included that this state does not know of.
-    fn rise_above_unknown(&mut self, here: &Here) {
+    /// Has every node begin above what any may have issued here up to now, those included that the state which was put back
+    /// does not know of. Not where worker ids come from a registry that many share: what was leased there since still is,
+    /// and ids ahead of the clock would keep other servers from leasing.
+    fn rise_above_lost(&mut self, stored: &Self, here: &Here) {
         let now = self.believed(here);
         self.rise_above(now, here);
-        self.floor = self.floor.max(here.layout.position_after(now.plus(here.max_drift)));
+        if stored.lease.as_ref().is_none_or(|lease| lease.origin.is_none()) {
+            self.floor = self.floor.max(here.layout.position_after(now.plus(here.max_drift)));
+        }
     }
 
     /// Whether this is an earlier state of this very directory that somebody put back.

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 use snowflake_ids_core::anchor::Reading;
 use snowflake_ids_core::form::RELEASE;
-use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::lease::{Lease, Origin};
 use snowflake_ids_core::state::{Birth, Distrust, Here, Home, Identity, Mark, State};
 use snowflake_ids_core::{Explain, Kind, Layout, Node, UnixMicros};
 
@@ -157,6 +157,15 @@ fn a_state_that_was_put_back_under_a_lease_forgets_it_and_begins_above_all_worke
     assert!(settled.mark(node(9, 0)) >= after(60), "one that it leased since");
     let rewritten = settled.in_file(birth(3, "12.5"));
     assert_eq!(rewritten.clone().open(&found_in(LEASED, &birth(3, "12.5"))), Ok(rewritten), "and that once");
+}
+
+#[test]
+fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_present() {
+    let origin = Some(Origin { identity: "r".into(), server: "central".into() });
+    let shared = State { lease: Some(Lease { origin, ..lease(3) }), ..leased() }.in_file(birth(1, "10.5"));
+    let settled = shared.open(&found_in(LEASED, &birth(2, "11.5"))).unwrap();
+    assert_eq!((settled.node, &settled.lease, settled.mark(node(9, 0))), (None, &None, 0));
+    assert_eq!(settled.blocked_workers(&layout(), 0, NOW), [3]);
 }
 
 /// A file system may keep no births, and begin to; inodes are compared in any case.

@@ -14,11 +14,10 @@ use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// Few ids a tick, so that some thousand run ahead of the clock: those come again if only the clock is gone by. Many worker
-/// ids, as each copy that leases one takes another.
+/// Many worker ids, as each copy that leases one takes another.
 const LAYOUT: &str = "41/0/20/2 epoch=2020-01-01";
-/// Half a second's worth, all at once.
-const AHEAD: usize = 2_000;
+/// The clock after the first ids: so all others follow from what is in the state file, and come again if that is an old one.
+const CLOCK: &str = "-1h";
 
 #[derive(Clone, Copy, Debug)]
 struct Mix {
@@ -76,19 +75,23 @@ struct Lives {
 
 impl Lives {
     fn begin(builder: Builder) -> Result<Self> {
-        let server =
-            builder.set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "10s").start()?;
+        let builder =
+            builder.faketime().set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "2h");
+        let server = builder.start()?;
         let mut client = server.session()?;
         create(&mut client, "orders", "")?;
         client.batch_execute("create table orders (id bigint primary key)")?;
-        Ok(Self { server, snowflakes: HashSet::new() })
+        let mut lives = Self { server, snowflakes: HashSet::new() };
+        lives.live()?;
+        lives.server.set_clock(CLOCK)?;
+        Ok(lives)
     }
 
     /// Ids of both kinds.
     fn live(&mut self) -> Result<()> {
         let mut client = self.server.connect("postgres")?;
         follow_errors(&mut client)?;
-        for id in take(&mut client, AHEAD)? {
+        for id in take(&mut client, 500)? {
             ensure!(self.snowflakes.insert(id), "snowflake id {id} came again");
         }
         // As many as no segment has, so that what is left over and what is reserved anew both come.
@@ -109,6 +112,7 @@ impl Lives {
         self.server.stop(Shutdown::Fast)?;
         if mix.elsewhere {
             self.server = self.server.copy()?;
+            self.server.set_clock(CLOCK)?;
         }
         self.server.put_back(&kept, mix.postgres, |part| match part {
             Part::State => mix.state,

@@ -1,7 +1,7 @@
 //! Nodes and the registries that they share: the core's own rows, questions and answers, with the protocol around them.
 //!
 //! Questions and answers get lost, come late or twice; registries hang, end, fail over, come back as former primaries, and are
-//! restored; nodes crash, stop, join, leave, and go from one registry to several. Deterministic: what happens follows from
+//! restored; nodes crash, stop, join, leave, attach columns that have ids, and go from one registry to several. Deterministic: what happens follows from
 //! the seed. Every id is compared with all others, and when all faults are over, every node has to issue ids again.
 //!
 //! One case is not covered, and counted apart: a registry that was restored to an earlier snapshot of itself does not know what

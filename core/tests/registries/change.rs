@@ -17,7 +17,12 @@ pub struct Join {
     done: Vec<wire::Registry>,
     /// The highest ids that it knows of.
     highest: Vec<(Tag, i64)>,
+    /// It uses them already, and attaches a column that has ids up to the highest.
+    attaches: bool,
 }
+
+/// How many ids an attached column has.
+const ATTACHED: i64 = 40;
 
 impl World {
     pub fn start(&mut self, node: usize) {
@@ -53,13 +58,46 @@ impl World {
         let disk = &self.nodes[node].disk;
         let tags = (0..TAGS.len()).filter(|tag| disk.highest(*tag) > 0);
         let highest = tags.map(|tag| (tag, disk.highest(tag))).collect();
-        self.hand_over(node, Join { registries, done: Vec::new(), highest });
+        self.hand_over(node, Join { registries, done: Vec::new(), highest, attaches: false });
+    }
+
+    /// Attaches a column to a tag, which then goes on above its ids: some of them below what is in the buffers, some above.
+    pub fn attach(&mut self, node: usize) -> bool {
+        let tag = self.chance.below(TAGS.len());
+        let above = self.chance.between(0, ATTACHED);
+        let Node { disk, live: Some(live), .. } = &mut self.nodes[node] else { return false };
+        if live.asking.is_some() {
+            return false;
+        }
+        let highest = disk.highest(tag) + above;
+        let registries: Vec<usize> = disk.sources.iter().map(|source| source.registry).collect();
+        let join = Join { registries, done: Vec::new(), highest: vec![(tag, highest)], attaches: true };
+        if join.registries.is_empty() {
+            disk.rows.entry(tag).or_insert(Line::new(1)).raise(highest);
+        }
+        self.hand_over(node, join);
+        true
+    }
+
+    fn attached(&mut self, node: usize, join: &Join) {
+        for (tag, highest) in join.highest.iter().copied() {
+            let Node { disk, live, .. } = &mut self.nodes[node];
+            for registry in &join.done {
+                disk.receive((registry.identity.clone(), tag), Received { max_id: highest, version: 0 });
+            }
+            if self.guards.keep(Guard::AttachDiscards) {
+                live.iter().for_each(|live| _ = live.stocks[tag].segment.clear());
+            }
+            self.ledger.attach(node, tag, highest - ATTACHED + 1..=highest);
+        }
     }
 
     fn hand_over(&mut self, node: usize, join: Join) {
         let Some(registry) = join.registries.get(join.done.len()).copied() else {
-            return self.switch(node, join);
+            return if join.attaches { self.attached(node, &join) } else { self.switch(node, join) };
         };
+        let sources = &self.nodes[node].disk.sources;
+        let seen = join.attaches.then(|| sources[join.done.len()].seen.clone());
         let raise = self.guards.keep(Guard::HandOverRaises);
         let json = |(tag, highest): &(Tag, i64)| {
             let row = Handed { tag: *tag, max_id: if raise { *highest } else { 0 } };
@@ -69,7 +107,7 @@ impl World {
         let [index, of] =
             [join.done.len(), join.registries.len()].map(|number| u32::try_from(number).unwrap());
         let share = (of > 1).then_some(Share { index, of });
-        self.ask(node, registry, None, Ask::HandOver { rows, share }, About::HandOver(join), 5 * SECOND);
+        self.ask(node, registry, seen, Ask::HandOver { rows, share }, About::HandOver(join), 5 * SECOND);
     }
 
     /// Anything but a plain yes leaves the node where it was.

@@ -9,6 +9,7 @@ pub enum Fault {
     Crash,
     Stop,
     Leave,
+    Attach,
     Hang,
     Down,
     Failover,
@@ -18,10 +19,11 @@ pub enum Fault {
     Alter,
 }
 
-pub const FAULTS: [Fault; 10] = [
+pub const FAULTS: [Fault; 11] = [
     Fault::Crash,
     Fault::Stop,
     Fault::Leave,
+    Fault::Attach,
     Fault::Hang,
     Fault::Down,
     Fault::Failover,
@@ -59,6 +61,7 @@ impl World {
                 self.nodes[node].alone_until = until;
                 self.leave(node)
             }
+            Fault::Attach => self.attach(node),
             Fault::Hang => {
                 self.registries[registry].hung_until = until;
                 true

@@ -21,6 +21,8 @@ pub enum Guard {
     HandOverNoted,
     /// and reserves nothing elsewhere meanwhile.
     HandOverLocks,
+    /// Who attaches a column that has ids empties its buffers when the registry is raised above them.
+    AttachDiscards,
     /// Who leaves its registry goes on above all that it received.
     LeaveRaises,
     /// An answer counts once, and only while it is waited for.

@@ -8,6 +8,8 @@ use snowflake_ids_core::terms::Range;
 pub struct Ledger {
     /// What each node issued: nothing twice, wherever it came from.
     own: FxHashSet<(usize, usize, i64)>,
+    /// Ids of columns that a node attached: it has to give none of them from then on.
+    attached: FxHashSet<(usize, usize, i64)>,
     /// How often ids of registries were issued,
     shared: FxHashMap<(usize, i64), u32>,
     /// and how often they were reserved by one that had been set back.
@@ -27,10 +29,16 @@ impl Ledger {
         }
     }
 
+    /// A column of a node has these ids, up to the highest of them. What was issued there before is another column's.
+    pub fn attach(&mut self, node: usize, tag: usize, ids: std::ops::RangeInclusive<i64>) {
+        let ids = ids.map(|id| (node, tag, id)).filter(|id| !self.own.contains(id));
+        self.attached.extend(ids);
+    }
+
     /// Notes an id; `what` describes it if it was issued before. Ids of a node's own rows are compared with its own only.
     pub fn issue(&mut self, node: usize, tag: usize, id: i64, shared: bool, what: impl FnOnce() -> String) {
         self.issued += 1;
-        let mut good = self.own.insert((node, tag, id));
+        let mut good = self.own.insert((node, tag, id)) && !self.attached.contains(&(node, tag, id));
         if shared {
             let count = self.shared.entry((tag, id)).or_default();
             *count += 1;

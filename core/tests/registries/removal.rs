@@ -29,6 +29,7 @@ without! {
     a_node_whose_ids_were_not_handed_over_gets_none: HandOverRaises leaves_silent;
     a_registry_set_back_to_before_it_was_raised_repeats_ids: HandOverNoted issues_twice;
     a_node_that_goes_on_while_it_hands_over_repeats_ids: HandOverLocks issues_twice;
+    a_node_that_attaches_gives_ids_that_the_column_has: AttachDiscards issues_twice;
     a_node_that_leaves_repeats_what_it_received: LeaveRaises issues_twice;
     an_answer_that_counts_twice_repeats_ids: AnswerOnce issues_twice;
     shares_that_were_not_raised_repeat_ids: SharesRaised issues_twice;

@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Databases that always have work.
-const BUSY: usize = 4;
 const LONG: Duration = Duration::from_mins(1);
 
 /// A database with a tag each of whose ids is reserved by itself.
@@ -44,17 +42,18 @@ fn is_served_meanwhile(server: &Server, client: &mut Client) -> Result<Vec<i64>>
     Ok(taken)
 }
 
-fn check_turns(max_worker_processes: &str) -> Result<()> {
+/// With so many databases that always have work.
+fn check_turns(max_worker_processes: &str, busy: usize, segment_wait_timeout: &str) -> Result<()> {
     let server = auto()
         .set("max_worker_processes", max_worker_processes)
-        .set("snowflake_ids.segment_wait_timeout", "20s")
+        .set("snowflake_ids.segment_wait_timeout", segment_wait_timeout)
         .start()?;
     next_snowflake(&mut server.session()?)?;
     let mut clients =
-        (0..=BUSY).map(|number| database(&server, &format!("d{number}"))).collect::<Result<Vec<_>>>()?;
-    let busy = clients.pop().into_iter().chain(clients).collect();
+        (0..=busy).map(|number| database(&server, &format!("d{number}"))).collect::<Result<Vec<_>>>()?;
+    let clients = clients.pop().into_iter().chain(clients).collect();
     let stop = AtomicBool::new(false);
-    let taken = at_once(busy, |number, mut client| {
+    let taken = at_once(clients, |number, mut client| {
         if number > 0 {
             return trickle(&stop, &mut client);
         }
@@ -72,11 +71,17 @@ fn check_turns(max_worker_processes: &str) -> Result<()> {
 #[test]
 fn databases_take_turns_and_the_lease_is_renewed() -> Result<()> {
     // The supervisor, the launcher of logical replication, the registrar, and one refiller.
-    check_turns("4")
+    check_turns("4", 4, "20s")
 }
 
 #[test]
 fn a_refiller_makes_room_for_the_registrar() -> Result<()> {
     // One of them at a time.
-    check_turns("3")
+    check_turns("3", 4, "20s")
+}
+
+#[test]
+fn more_busy_databases_than_workers_keep_no_other_waiting() -> Result<()> {
+    // Five refillers, and the time limit that calls have by default.
+    check_turns("8", 8, "5s")
 }

@@ -225,7 +225,7 @@ proptest! {
             prop_assert!(pause >= RENEWAL_PAUSE, "{pause:?}");
             prop_assert!(pause >= granted / 4, "renewed after {pause:?} of {granted:?}");
             // And never so late that there is less than three quarters left, unless it is for a few seconds only.
-            prop_assert!(pause <= (granted - granted / 4 * 3).max(RENEWAL_PAUSE), "{pause:?} of {granted:?}");
+            prop_assert!(pause <= granted.saturating_sub(granted / 4 * 3).max(RENEWAL_PAUSE), "{pause:?} of {granted:?}");
         }
     }
 }

@@ -185,10 +185,16 @@ fn find_place(
     Ok(())
 }
 
+/// Asks for a refill; `creates`: of a tag that is to be made if there is none, for this call and not for those that come
+/// after. Gives the ticket.
+fn ask(slot: &Slot, creates: bool) -> u64 {
+    segments().map_or(0, |segments| segments.ask(slot, creates))
+}
+
 /// Asks for the next range while this one lasts.
 #[cold]
 fn ask_ahead(slot: &Slot) {
-    slot.request.ask();
+    ask(slot, false);
     worker::call(server::database());
 }
 
@@ -203,8 +209,7 @@ fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static 
     // Buffers that were never filled, or were taken away, say nothing of its appetite.
     slot.waits.begin(slot.segment.shelves().current.is_some());
     let creates = settings::segment_auto_create();
-    // For this call, and not for those that come after.
-    let ask = || if creates { slot.request.ask_to_create() } else { slot.request.ask() };
+    let ask = || ask(slot, creates);
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, patience.left(), || {
         match take_at_once(held) {

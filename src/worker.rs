@@ -65,8 +65,16 @@ pub fn trouble() -> Option<Trouble> {
 }
 
 /// The slots with requests that nobody has answered.
-fn pending(segments: &Segments) -> impl Iterator<Item = usize> + '_ {
-    let asked =
-        |place: &usize| segments.slots.get(*place).is_some_and(|slot| slot.request.pending().is_some());
-    (0..segments.slots.len()).filter(asked)
+fn pending(segments: &Segments) -> Vec<usize> {
+    segments.asked.places(|place| is_asked(segments, place))
+}
+
+fn is_asked(segments: &Segments, place: usize) -> bool {
+    segments.slots.get(place).is_some_and(|slot| slot.request.pending().is_some())
+}
+
+/// Notes the slots with requests whose callers ended before they could note them.
+fn note_pending(segments: &Segments) {
+    let asked = (0..segments.slots.len()).filter(|place| is_asked(segments, *place));
+    asked.for_each(|place| segments.asked.note(place));
 }

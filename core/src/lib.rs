@@ -26,6 +26,7 @@
 //! | [`segment`] | the two buffers of a tag |
 //! | [`step`] | how many ids to reserve next, and when |
 //! | [`request`] | asking for a refill, and being told |
+//! | [`asked`] | which places have requests |
 //! | [`directory`] | which buffers are which tag's |
 //! | [`places`] | who may have buffers, and who gives them up |
 //! | [`turns`] | who of those that serve makes room |
@@ -40,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anchor;
+pub mod asked;
 pub mod block;
 pub mod clock;
 pub mod directory;

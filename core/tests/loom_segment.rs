@@ -5,8 +5,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use loom::sync::Arc;
+use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::asked::Asked;
 use snowflake_ids_core::request::{Answer, Request};
 use snowflake_ids_core::segment::{Miss, Period, Segment, Supply};
 use snowflake_ids_core::terms::Range;
@@ -182,5 +184,27 @@ fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
         worker.join().unwrap();
         other.join().unwrap();
         assert_ne!(request.answer_to(ticket), Some(Answer::Unknown));
+    });
+}
+
+/// Whoever asks while another looks, and finds that the request before was answered, is found by the next who looks.
+#[test]
+fn a_request_is_found_whenever_it_comes() {
+    model(|| {
+        let shared = Arc::new(([AtomicU64::new(0)], Request::default()));
+        let ticket = shared.1.ask();
+        Asked::new(&shared.0).note(0);
+        shared.1.answer(ticket, Answer::Supplied);
+        let caller = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                shared.1.ask();
+                Asked::new(&shared.0).note(0);
+            })
+        };
+        let look = || Asked::new(&shared.0).places(|_| shared.1.pending().is_some());
+        look();
+        caller.join().unwrap();
+        assert_eq!(look(), [0]);
     });
 }

@@ -137,7 +137,7 @@ fn go() {
 /// The unanswered requests of this database.
 fn jobs(segments: &'static Segments) -> Vec<Job> {
     let database = server::database();
-    pending(segments).filter_map(|place| Job::at(segments, place, database)).collect()
+    pending(segments).into_iter().filter_map(|place| Job::at(segments, place, database)).collect()
 }
 
 /// Reserves for all of them, and publishes. Gives a pause to be made where some could not be served.

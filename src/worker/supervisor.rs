@@ -4,6 +4,7 @@ mod leases;
 mod marks;
 mod pool;
 
+use super::note_pending;
 use crate::pg::shmem::registries;
 use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
@@ -70,6 +71,7 @@ impl Supervisor {
         let pool_due = self.pool.round(usize::from(self.leases.is_short()));
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_TAGS) {
             self.looked = Some(Instant::now());
+            note_pending(self.segments);
             self.look_at_tags();
         }
         let due = [self.marks.round(), lease_due, pool_due].into_iter().flatten().min();

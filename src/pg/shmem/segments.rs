@@ -9,6 +9,7 @@ use crate::segment::slot::Slot;
 use crate::settings::Config;
 use crate::worker::desk::Desk;
 use lock_api::RwLock;
+use snowflake_ids_core::asked::{self, Asked};
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
 use snowflake_ids_core::sayings::Sayings;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -19,6 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 pub struct Segments {
     /// The buffers.
     pub slots: &'static [Slot],
+    /// Which of them have requests.
+    pub asked: Asked<'static>,
     /// Which tag has which of them. Held for writing by whoever publishes ids or takes them away, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
     /// A place for each worker that refills.
@@ -39,6 +42,16 @@ pub struct Segments {
 
 static SEGMENTS: AtomicPtr<Segments> = AtomicPtr::new(std::ptr::null_mut());
 
+impl Segments {
+    /// Asks for a refill of one of the slots, by a call that may have its tag made or not; gives the ticket.
+    pub fn ask(&self, slot: &Slot, creates: bool) -> u64 {
+        let ticket = if creates { slot.request.ask_to_create() } else { slot.request.ask() };
+        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
+        self.asked.note(offset / size_of::<Slot>());
+        ticket
+    }
+}
+
 /// The server's tags; None where the library was not preloaded.
 #[inline]
 pub fn segments() -> Option<&'static Segments> {
@@ -55,6 +68,7 @@ struct Plan {
     desks: usize,
     entries: usize,
     index: usize,
+    asked: usize,
     end: usize,
 }
 
@@ -65,7 +79,15 @@ impl Plan {
         let entries =
             (desks + server::max_workers() * size_of::<Desk>()).next_multiple_of(align_of::<Entry>());
         let index = (entries + places * size_of::<Entry>()).next_multiple_of(align_of::<u32>());
-        Self { slots, desks, entries, index, end: index + index_len(places) * size_of::<u32>() }
+        let asked = (index + index_len(places) * size_of::<u32>()).next_multiple_of(align_of::<AtomicU64>());
+        Self {
+            slots,
+            desks,
+            entries,
+            index,
+            asked,
+            end: asked + asked::words(places) * size_of::<AtomicU64>(),
+        }
     }
 }
 
@@ -85,7 +107,9 @@ unsafe fn fill(block: *mut u8, config: &Config) {
     unsafe {
         let entries = array(block.add(plan.entries), places, || Entry::EMPTY);
         let index = array(block.add(plan.index), index_len(places), || 0);
+        let asked = array(block.add(plan.asked), asked::words(places), || AtomicU64::new(0));
         let segments = Segments {
+            asked: Asked::new(asked),
             slots: array(block.add(plan.slots), places, Slot::new),
             directory: RwLock::from_raw(LwLock::requested(For::Directory), Directory::new(entries, index)),
             desks: array(block.add(plan.desks), server::max_workers(), Desk::default),

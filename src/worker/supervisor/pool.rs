@@ -114,7 +114,7 @@ impl Pool {
     fn asked(&self) -> Vec<(u32, &'static Slot)> {
         let directory = self.segments.directory.read();
         let one = |place| Some((directory.get(place)?.database, self.segments.slots.get(place)?));
-        pending(self.segments).filter_map(one).collect()
+        pending(self.segments).into_iter().filter_map(one).collect()
     }
 
     /// The databases with requests and without a refiller, and what for.

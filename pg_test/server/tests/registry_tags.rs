@@ -76,6 +76,28 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> 
     ids::unique(first)
 }
 
+/// What another server holds is its own until somebody says so there.
+#[test]
+fn what_another_node_holds_is_taken_away_where_that_is_asked_for() -> Result<()> {
+    let (server, mut registry) = registry()?;
+    create(&mut registry, "orders", "")?;
+    let [mut client, mut other] = [node(&server, "node")?, node(&server, "other")?];
+    next(&mut other, "orders")?;
+    client.batch_execute("create table a (id bigint, note int); insert into a values (5000)")?;
+    attach(&mut client, "a")?;
+    other.batch_execute("select snowflake_ids.segment_discard('orders')")?;
+    let mut taken = take(&mut other, "orders", 10)?;
+    assert!(taken[0] > 5000, "{} after 5000", taken[0]);
+    // A tag of its own leaves a gap, and nothing comes twice.
+    registry.batch_execute("select snowflake_ids.segment_create('own')")?;
+    let mut own = take(&mut registry, "own", 10)?;
+    registry.batch_execute("select snowflake_ids.segment_discard('own')")?;
+    own.extend(take(&mut registry, "own", 10)?);
+    ids::growing(&own)?;
+    taken.extend(insert(&mut client, "a", 10)?);
+    ids::unique(taken)
+}
+
 /// The same before it is committed: the registry has been raised by then, whatever becomes of the transaction.
 #[test]
 fn a_transaction_that_attaches_takes_ids_above_the_columns() -> Result<()> {

@@ -27,6 +27,8 @@ mod processes;
 mod story;
 #[path = "chaos/tags.rs"]
 mod tags;
+#[path = "chaos/watch.rs"]
+mod watch;
 #[path = "chaos/world.rs"]
 mod world;
 

@@ -6,14 +6,14 @@ use crate::judge::{describe, is_expected};
 use crate::lives::Given;
 use crate::load::{Load, Orders};
 use crate::story::Story;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use postgres::{Client, Config, Error, NoTls};
+use snowflake_ids_server_tests::Server;
 use snowflake_ids_server_tests::random::Random;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, wait};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ pub struct World {
     /// Gives names to what needs one.
     pub counter: u64,
     pub stop: Arc<AtomicBool>,
-    faults: Receiver<String>,
+    pub faults: Receiver<String>,
 }
 
 impl World {
@@ -238,59 +238,6 @@ impl World {
             self.release_all(None)?;
         }
         Ok(())
-    }
-
-    /// Whatever the sessions and the server have to complain of by now.
-    pub fn check(&self) -> Result<()> {
-        if let Ok(fault) = self.faults.try_recv() {
-            bail!("an error that must not come: {fault}");
-        }
-        let now = self.story.start.elapsed().as_millis();
-        for (number, load) in self.loads.iter().enumerate() {
-            let since = load.shown.since.load(Ordering::SeqCst);
-            if since > 0 && now > u128::from(since) + HANGS.as_millis() {
-                let process = load.shown.process.load(Ordering::SeqCst);
-                bail!("session {number}, process {process}, hangs since {since} ms\n{}", self.activity());
-            }
-        }
-        Ok(())
-    }
-
-    /// What all processes of the server do.
-    pub fn activity(&self) -> String {
-        let query = "select pid || ' ' || coalesce(datname, '-') || ' ' || backend_type || ' ' || coalesce(state, '-')
-            || ' waits for ' || coalesce(wait_event_type || ' ' || wait_event, '-') || ': '
-            || left(regexp_replace(query, '\\s+', ' ', 'g'), 120)
-            from pg_stat_activity order by datname, pid";
-        let lines = self.client("postgres").and_then(|mut client| {
-            client.query(query, &[])?.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()
-        });
-        lines.map_or_else(|error| describe(&error), |lines| lines.join("\n"))
-    }
-
-    /// Waits until the server takes sessions, after it has crashed.
-    pub fn wait_for_server(&mut self) -> Result<()> {
-        self.held.retain(|held| !held.is_lost_by_a_crash());
-        self.own.clear();
-        wait::until(PATIENCE, "the server to take sessions after a crash", || {
-            let client = self.client("postgres");
-            Ok(client.and_then(|mut client| client.batch_execute("select 1")).ok())
-        })
-    }
-
-    /// Waits until a database gives ids of all kinds.
-    pub fn wait_for_ids(&self, database: usize) -> Result<()> {
-        let mut said = String::new();
-        let ids = wait::until(PATIENCE, "ids to come again", || {
-            let took = self.databases[database].connect().and_then(|mut client: Client| {
-                client.batch_execute(
-                    "insert into t default values; insert into s default values;
-                    insert into a default values; select segment_nextval('u')",
-                )
-            });
-            Ok(took.map_err(|error| said = describe(&error)).ok())
-        });
-        ids.with_context(|| format!("of d{database}: {said}\n{}", self.activity()))
     }
 
     /// An id that a session of the test itself was given.

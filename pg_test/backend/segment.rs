@@ -7,8 +7,9 @@ mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::pg::shmem::segments::segments;
     use crate::segment;
-    use crate::segment::slot::Floor;
+    use crate::segment::slot::FloorCell;
     use pgrx::prelude::*;
+    use snowflake_ids_core::reservation::Floor;
 
     fn run(sql: &str) {
         Spi::run(sql).unwrap();
@@ -68,17 +69,21 @@ mod tests {
     /// Fails when ids that were reserved before the floor was raised take it away.
     #[pg_test]
     fn a_floor_stays_until_ids_above_it_are_known() {
-        let floor = Floor::default();
-        assert_eq!(floor.get(), None);
-        floor.raise(10, 50);
-        floor.raise(10, 40);
-        floor.raise(9, 900);
-        assert_eq!(floor.get(), Some((10, 50)));
-        floor.pass(10, 49);
-        floor.pass(9, 1_000);
-        assert_eq!(floor.get(), Some((10, 50)));
-        floor.pass(10, 50);
-        assert_eq!(floor.get(), None);
+        let cell = FloorCell::default();
+        let floor = |life, day, id| Floor { life, day, id };
+        assert_eq!(cell.get(), None);
+        cell.raise(floor(1, 10, 50));
+        cell.raise(floor(1, 10, 40));
+        cell.raise(floor(1, 9, 900));
+        assert_eq!(cell.get(), Some(floor(1, 10, 50)));
+        cell.pass(10, 49);
+        cell.pass(9, 1_000);
+        assert_eq!(cell.get(), Some(floor(1, 10, 50)));
+        // The tag was forced back since.
+        cell.raise(floor(2, 10, 7));
+        assert_eq!(cell.get(), Some(floor(2, 10, 7)));
+        cell.pass(10, 7);
+        assert_eq!(cell.get(), None);
     }
 
     #[pg_test]

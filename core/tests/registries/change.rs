@@ -86,7 +86,9 @@ impl World {
                 disk.receive((registry.identity.clone(), tag), Received { max_id: highest, version: 0 });
             }
             if self.guards.keep(Guard::AttachDiscards) {
-                live.iter().for_each(|live| _ = live.stocks[tag].segment.clear());
+                for live in live.iter() {
+                    live.stocks[tag].segment.clear();
+                }
             }
             self.ledger.attach(node, tag, highest - ATTACHED + 1..=highest);
         }

@@ -226,13 +226,13 @@ pub fn leave(source: Source, tag: &Tag) {
     let floor = segments.slots.get(place).and_then(|slot| slot.floor.get());
     vacate(segments, &mut directory, place);
     if let Some(floor) = floor {
-        put_floor(segments, &mut directory, key, floor);
+        put_floor(segments, &mut directory, &key, floor);
     }
 }
 
 /// Gives a tag that has none a place for its floor; nothing where all are taken.
-fn put_floor(segments: &Segments, directory: &mut Directory<'_>, key: Key, floor: Floor) -> bool {
-    let slot = directory.insert(key).and_then(|place| segments.slots.get(place));
+fn put_floor(segments: &Segments, directory: &mut Directory<'_>, key: &Key, floor: Floor) -> bool {
+    let slot = directory.insert(*key).and_then(|place| segments.slots.get(place));
     if let Some(slot) = slot {
         slot.hand_over(new_incarnation(segments));
         slot.floor.raise(floor);
@@ -245,7 +245,7 @@ pub fn restore_floors(floors: impl Iterator<Item = (Key, Floor)>) -> usize {
     let Some(segments) = segments() else { return 0 };
     let mut directory = segments.directory.write();
     let mut put = |(key, floor): (Key, Floor)| {
-        directory.find(&key).is_none() && put_floor(segments, &mut directory, key, floor)
+        directory.find(&key).is_none() && put_floor(segments, &mut directory, &key, floor)
     };
     let lost = floors.filter(|floor| !put(*floor)).count();
     segments.slots.iter().filter(|slot| slot.floor.get().is_some()).for_each(Slot::age);

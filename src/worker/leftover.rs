@@ -180,7 +180,7 @@ fn read() -> Result<Notes, Unread> {
 
 fn read_or_say() -> Notes {
     let said = |why: &dyn fmt::Display| {
-        pgrx::log!("snowflake_ids could not read \"{FILE}\", and does without: {why}")
+        pgrx::log!("snowflake_ids could not read \"{FILE}\", and does without: {why}");
     };
     match read() {
         Ok(notes) => {

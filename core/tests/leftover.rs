@@ -107,10 +107,10 @@ fn at_a_stop_what_is_in_use_counts_and_what_was_noted_of_all_else() {
         in_use(1, true, Some(left(100)), Some(higher)),
         in_use(2, false, None, Some(FLOOR)),
     ];
-    let notes = old.at_stop(now, |database| database == 1);
-    let said: Vec<_> = notes.left.iter().map(|note| (&note.of, note.what.version, note.stops)).collect();
+    let after = old.at_stop(now, |database| database == 1);
+    let said: Vec<_> = after.left.iter().map(|note| (&note.of, note.what.version, note.stops)).collect();
     assert_eq!(said, [(&names[1], 100, 0), (&names[2], 1, 1), (&names[3], 1, 1)]);
-    let said: Vec<_> = notes.floors.iter().map(|note| (&note.of, note.what.id, note.stops)).collect();
+    let said: Vec<_> = after.floors.iter().map(|note| (&note.of, note.what.id, note.stops)).collect();
     assert_eq!(said, [(&names[1], 60, 0), (&names[2], 50, 0), (&names[3], 50, 1)]);
 }
 
@@ -168,11 +168,11 @@ fn a_stop_looks_at_each_note_a_few_times() {
     };
     let now = |number: u32| InUse { name: tag(4 * number), had_ids: true, left: Some(left(2)), floor: None };
     let looked = Cell::new(0);
-    let notes = old.at_stop((0..50_000).map(now).collect(), |_| {
+    let after = old.at_stop((0..50_000).map(now).collect(), |_| {
         looked.set(looked.get() + 1);
         true
     });
-    assert_eq!((notes.left.len(), notes.floors.len()), (200_000, 150_000));
+    assert_eq!((after.left.len(), after.floors.len()), (200_000, 150_000));
     assert_eq!(looked.get(), 7, "each database once");
 }
 

@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql};
+use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql, wait};
 
 /// A tag's row, but for what belongs to a moment.
 const TERMS: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
@@ -178,6 +178,10 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     std::fs::write(other.data().join("recovery.signal"), "")?;
     other.start_again()?;
     let mut copy = other.connect("postgres")?;
+    wait::until(PATIENCE, "the end of recovery", || {
+        let recovers: bool = sql::one(&mut copy, "select pg_is_in_recovery()")?;
+        Ok((!recovers).then_some(()))
+    })?;
     let timeline = "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
     assert_eq!(sql::one::<String>(&mut copy, timeline)?, "00000002");
     copy.batch_execute("create database copy")?;

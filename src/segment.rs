@@ -146,12 +146,18 @@ fn take_with(
     tag: &Tag,
     patience: &Patience,
 ) -> Result<(&'static Slot, Taken), TagFailure> {
+    // From the moment on in which a place is found: what comes before the wait may fail.
+    let mut visit = None;
     loop {
         // Again each time, for while a place is looked for, the server may have told of a change.
         held.set_permit(privilege::to_take(tag, patience)?);
         match take_at_once(held) {
             Ok(found) => return Ok(found),
-            Err(Miss::Gone) => find_place(segments, held, tag, patience)?,
+            Err(Miss::Gone) => {
+                drop(visit.take());
+                find_place(segments, held, tag, patience)?;
+                visit = held.place().map(|(slot, incarnation)| Visit::begin(slot, incarnation));
+            }
             Err(Miss::Dry | Miss::Over) => {
                 if let Some(found) = wait(held, tag, patience)? {
                     return Ok(found);

@@ -93,9 +93,6 @@ fn each_row(
 ) -> Result<Option<()>, Locked> {
     let mut table = Source::look_up(name);
     while let Some(seen) = table {
-        if let Some(patience) = patience.filter(|patience| patience.is_over()) {
-            return Err(Locked(patience.limit()));
-        }
         match rows::of_tag(seen, &TagText(*tag), patience.map(Patience::left), &mut each) {
             Ok(()) => return Ok(Some(())),
             Err(Unseen::Locked) => return Err(Locked(patience.map(Patience::limit).unwrap_or_default())),
@@ -105,6 +102,9 @@ fn each_row(
         table = Source::look_up(name);
         if table == Some(seen) {
             return Ok(None);
+        }
+        if let Some(patience) = patience.filter(|patience| patience.is_over()) {
+            return Err(Locked(patience.limit()));
         }
     }
     Ok(Some(()))

@@ -13,25 +13,32 @@ use std::sync::atomic::Ordering::Relaxed;
 static HERE: PerProcess<Cell<Option<(&'static Slot, u64)>>> = PerProcess::new(Cell::new(None));
 
 /// A call that waits. Errors unwind through it; the end of the session does not, and is met by a hook.
-pub struct Visit;
+pub struct Visit {
+    /// Whether it ends with this: not if the same call waits there already.
+    ends: bool,
+}
 
 impl Visit {
     /// Begins to wait at a place. Costs nothing where the tag is known.
     pub fn begin(slot: &'static Slot, incarnation: u64) -> Self {
         static ONCE: Once = Once::new();
-        if slot.on_trial.load(Relaxed) {
+        let is_here =
+            HERE.get().is_some_and(|(here, since)| std::ptr::eq(here, slot) && since == incarnation);
+        if !is_here && slot.on_trial.load(Relaxed) {
             ONCE.call_once(|| worker::on_exit(end));
             if place::enter(slot, incarnation) {
                 HERE.set(Some((slot, incarnation)));
             }
         }
-        Self
+        Self { ends: !is_here }
     }
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        end();
+        if self.ends {
+            end();
+        }
     }
 }
 

@@ -180,15 +180,9 @@ impl Job {
         matches!(self.slot.trouble.get(), Some(Trouble::Failed(_)))
     }
 
-    fn is_same_tag(&self) -> bool {
-        self.slot.segment.incarnation() == self.stamp.get().incarnation
-    }
-
-    /// Gives ids back that were reserved and not published, so that they leave no gap. Should that fail, they do.
+    /// Gives ids back that were reserved and not published, so that they leave no gap. Should that fail, they do. Whose the
+    /// place is by now does not matter: the row's version tells whether it is as the reservation left it.
     pub fn give_back(&self, reserved: &Reserved) {
-        if !self.is_same_tag() {
-            return;
-        }
         let given = worker::transaction(|| {
             let source = Source::of_number(self.source);
             source.map(|source| source.as_owner(|| store::give_back(&self.tag, reserved)))

@@ -37,7 +37,6 @@ use patience::Patience;
 use pgrx::check_for_interrupts;
 use slot::{Slot, Trouble};
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::privilege::Action;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
@@ -88,7 +87,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFail
 /// The last id of a tag that this session got.
 pub fn last(bytes: &[u8]) -> Result<i64, TagFailure> {
     let tag = tag::checked(bytes).map_err(TagFailure::BadTag)?;
-    privilege::check(&tag, Action::Look)?;
+    privilege::to_look(&tag, &Patience::new())?;
     held::find(bytes).and_then(Held::last).ok_or(TagFailure::NoLast(TagText(tag).shown()))
 }
 

@@ -1,6 +1,6 @@
 //! Beginning to use registries, and ending it: what is checked first, and what has to change at once.
 
-use super::asking::{Checked, NOT_READY, ask, garbled, refusal};
+use super::asking::{Checked, NOT_READY, ask, garbled, here, refusal};
 use super::call::Caller;
 use crate::error::raise;
 use crate::pg::clock::SystemClock;
@@ -11,6 +11,7 @@ use crate::pg::shmem::registries;
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::place;
+use crate::store::registry::{Site, sites};
 use crate::worker::lease;
 use crate::worker::registrar::end_of;
 use crate::{settings, tenure};
@@ -19,7 +20,7 @@ use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::lease::{Lease, check_clock};
 use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::wire::{self, Ask, Said};
+use snowflake_ids_core::wire::{self, Ask, Said, Stranger};
 use snowflake_ids_core::{Clock, Explain};
 use std::cell::Cell;
 use std::sync::Once;
@@ -30,7 +31,14 @@ use std::sync::atomic::Ordering::Release;
 /// # Errors
 /// Why not. What is wrong with the foreign server itself is thrown.
 pub fn introduce(server: &str) -> Checked<wire::Registry> {
-    let answer = ask(&mut Caller::default(), server, None, Ask::Introduce)?;
+    let mut caller = Caller::default();
+    let mut answer = ask(&mut caller, server, None, Ask::Introduce)?;
+    // One that was promoted since leaves a former primary, which may be asked first.
+    let later =
+        |site: &Site| answer.registry.check(&site.seen).is_err_and(|stranger| stranger != Stranger::Another);
+    if let Some(site) = here(sites)?.into_iter().find(later) {
+        answer = ask(&mut caller, server, Some(&site.seen), Ask::Introduce)?;
+    }
     let Said::Introduced { version } = answer.said else { return Err(garbled(server)) };
     if version != env!("CARGO_PKG_VERSION") {
         return Err(refusal(

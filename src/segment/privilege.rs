@@ -23,6 +23,11 @@ pub fn to_take(tag: &Tag, patience: &Patience) -> Result<Permit, TagFailure> {
     known.map_or_else(|| check_in_time(tag, Action::Take, Some(patience)), Ok)
 }
 
+/// Fails unless the current role may see how far it came with a tag, or where that does not become known in time.
+pub fn to_look(tag: &Tag, patience: &Patience) -> Result<Permit, TagFailure> {
+    check_in_time(tag, Action::Look, Some(patience))
+}
+
 /// Fails unless the current role may do this with a tag.
 pub fn check(tag: &Tag, action: Action) -> Result<Permit, TagFailure> {
     check_in_time(tag, action, None)

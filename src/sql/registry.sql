@@ -123,6 +123,7 @@ CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     former snowflake_ids.registry[];
+    introduced jsonb[];
 BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
@@ -136,11 +137,14 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.registry_lock();
     former := ARRAY(SELECT r FROM snowflake_ids.registry AS r);
+    -- While it is known what was seen of those in use: a former primary of one of them is none.
+    FOR place IN 1 .. cardinality(servers) LOOP
+        introduced[place] := (SELECT to_jsonb(r) FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r);
+    END LOOP;
     DELETE FROM snowflake_ids.registry;
     FOR place IN 1 .. cardinality(servers) LOOP
         INSERT INTO snowflake_ids.registry (position, server, identity, timeline)
-        SELECT place - 1, servers[place], r.identity, r.timeline
-        FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r
+        SELECT place - 1, servers[place], introduced[place] ->> 'identity', (introduced[place] ->> 'timeline')::integer
         ON CONFLICT (identity) DO NOTHING;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'registry "%" is the same as another one', servers[place] USING

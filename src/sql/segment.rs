@@ -198,6 +198,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
                 let change = if former == present { change } else { Change::Forced };
                 own::note(source, &new.0, change, former);
             }
+            (Some(old), Some(new)) => own::note_renamed(source, &old.0, &new.0, former),
             (old, new) => {
                 if let Some(old) = old {
                     own::note(source, &old.0, Change::Gone, former);

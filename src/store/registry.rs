@@ -123,6 +123,10 @@ static TERMS: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
+/// As what writes to it does. Whoever changes which registries are in use has it locked against that.
+static LOCK_RECEIVED: Statement =
+    Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
+
 static IS_USED: Statement =
     Statement::new("SELECT true FROM snowflake_ids.registry WHERE identity = $1", &[TEXTOID]);
 
@@ -196,6 +200,14 @@ pub fn received(identity: &str, tag: &Tag) -> Result<Option<(Reached, i64)>, Spi
         Ok(((day, number(2)?), number(3)?))
     };
     RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
+}
+
+/// Sees to it that what is received can be noted, to the end of the transaction.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn lock_received() -> Result<(), SpiError> {
+    LOCK_RECEIVED.run(&[])
 }
 
 /// Notes that these ids of a tag were received, unless it has come further meanwhile: a column was attached. What was

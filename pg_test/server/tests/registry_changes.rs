@@ -188,3 +188,34 @@ fn a_node_is_no_registry() -> Result<()> {
     assert_eq!(next(&mut registry, "t")?, 1);
     Ok(())
 }
+
+/// Somebody changes which registries the node uses, and has not committed it: what the registry gave could not be noted.
+#[test]
+fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry() -> Result<()> {
+    let (cluster, mut registry, mut client) = pair("step => 10, max_step => 10")?;
+    next(&mut client, "t")?;
+    let max_id = "select max_id from snowflake_ids.segment where tag = 't'";
+    let before: i64 = sql::one(&mut registry, max_id)?;
+    let mut changer = cluster.nodes[0].connect("postgres")?;
+    changer.batch_execute(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
+    let error = sql::error(&mut client, "select segment_nextval('t')")?;
+    assert!(error.detail().is_some_and(|detail| detail.contains("snowflake_ids.received")), "{error:?}");
+    let lost = sql::one::<i64>(&mut registry, max_id)? - before;
+    assert!(lost <= 20, "{lost} ids");
+    changer.batch_execute("rollback")?;
+    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    assert!(next(&mut client, "t")? > before);
+    // The same where one row alone is locked, which is seen only when there is an answer: no more than some.
+    client.batch_execute("select snowflake_ids.segment_discard('t')")?;
+    changer.batch_execute("begin; select 1 from snowflake_ids.received for update")?;
+    let before: i64 = sql::one(&mut registry, max_id)?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
+    sql::error(&mut client, "select segment_nextval('t')")?;
+    let lost = sql::one::<i64>(&mut registry, max_id)? - before;
+    assert!(lost <= 60, "{lost} ids");
+    changer.batch_execute("rollback")?;
+    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    assert!(next(&mut client, "t")? > before);
+    Ok(())
+}

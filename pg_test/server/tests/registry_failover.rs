@@ -99,10 +99,14 @@ fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
         Ok(error.filter(|error| error.contains("timeline")).map(drop))
     })?;
     assert!(said(&exhaust(&mut client, "t")?.1).contains("timeline"));
+    let error = sql::error(&mut client, JOIN)?;
+    assert!(error.message().contains("former primary"), "{error:?}");
     assert_eq!(pair.primary.version("t")?, version, "the former primary was asked");
 
     pair.standby.start_again()?;
     wait_at_most(&mut client, Duration::from_secs(10))?;
+    // The former one comes first in the list.
+    client.batch_execute(JOIN)?;
     taken.extend(take(&mut client, "t", 100)?);
     becomes(&mut client, NAME, "up")?;
     assert_eq!(registry_status::<i32>(&mut client, NAME, "timeline")?, 2);

@@ -77,6 +77,8 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
     let error = sql::error(&mut client, "select segment_nextval('t')")?;
     sql::explains(&error, &SqlState::INSUFFICIENT_RESOURCES, "no ids for segment tag \"t\" within 500 ms")?;
     assert!(error.detail().is_some_and(|detail| detail.contains("rights")), "{error:?}");
+    let error = sql::error(&mut client, "select segment_currval('t')")?;
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
     // The user's own limit is shorter, and said to be so.
     client.batch_execute("set lock_timeout = '100ms'")?;
     let error = sql::error(&mut client, "select segment_nextval('t')")?;

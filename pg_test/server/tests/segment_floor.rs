@@ -132,3 +132,33 @@ fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_
     taken.extend(take(&mut client, "t", 200)?);
     ids::unique(taken)
 }
+
+/// Whatever the row is called by then.
+#[test]
+fn ids_that_were_rolled_back_do_not_come_again_under_another_name() -> Result<()> {
+    let (_server, mut client) = sessions()?;
+    let terms = "step => 5, max_step => 5";
+    let rename =
+        |old: &str, new: &str| format!("update snowflake_ids.segment set tag = '{new}' where tag = '{old}'");
+
+    create(&mut client, "a", terms)?;
+    let mut taken = vec![next(&mut client, "a")?];
+    client.batch_execute(&format!("begin; {}; {}", rename("a", "b"), rename("b", "c")))?;
+    taken.extend(take(&mut client, "c", 3)?);
+    client.batch_execute("rollback")?;
+    // The name it has after a savepoint is the former one again.
+    client.batch_execute(&format!("begin; savepoint s; {}", rename("a", "b")))?;
+    taken.extend(take(&mut client, "b", 3)?);
+    client.batch_execute("rollback to s; commit")?;
+    taken.extend(take(&mut client, "a", 40)?);
+    ids::unique(taken)?;
+
+    create(&mut client, "d", terms)?;
+    let mut taken = vec![next(&mut client, "d")?];
+    client.batch_execute("begin; select snowflake_ids.segment_raise('d', 20)")?;
+    taken.extend(take(&mut client, "d", 3)?);
+    client.batch_execute("rollback")?;
+    client.batch_execute(&rename("d", "e"))?;
+    taken.extend(take(&mut client, "e", 40)?);
+    ids::unique(taken)
+}

@@ -44,6 +44,8 @@ pub struct Remote {
     used: bool,
     /// When a row that was locked was waited for last, by uptime.
     waited: Duration,
+    /// When ids were lost last, as they could not be noted.
+    lost: Option<Duration>,
 }
 
 /// What there is to go by in one round.
@@ -68,6 +70,12 @@ struct Errand<'a> {
 const LOCKED: &str =
     "a transaction there has the row of a segment tag locked, or waits with it for a standby";
 const LOCKED_HINT: &str = "There, look at pg_stat_activity and pg_locks.";
+/// What is in the way where its ids can't be noted here.
+const LOCKED_HERE: &str = "what it gives cannot be noted here, as a transaction has the table snowflake_ids.received \
+                           locked: use_registry and use_local_registry do, until their transactions end";
+const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND relation = 'snowflake_ids.received'::regclass.";
+/// What could not be noted is lost, so that it is not asked for again at once.
+const AFTER_LOSS: Duration = Duration::from_secs(1);
 
 /// Why nothing was reserved.
 enum Failure {
@@ -153,7 +161,8 @@ impl Remote {
     }
 
     fn ask_once<'a>(&mut self, round: Round<'_>, site: &Site, errands: Vec<Errand<'a>>) -> Vec<Errand<'a>> {
-        if super::is_overdue() {
+        let lost = self.lost.is_some_and(|lost| uptime().saturating_sub(lost) < AFTER_LOSS);
+        if lost || super::is_overdue() {
             return errands;
         }
         let started = uptime();
@@ -183,6 +192,11 @@ impl Remote {
                 {
                     entry.complain(&Complaint::new(LOCKED, LOCKED_HINT));
                 }
+                if failure.is_locked_here()
+                    && let Some(entry) = entry(site)
+                {
+                    entry.complain(&Complaint::new(LOCKED_HERE, LOCKED_HERE_HINT));
+                }
                 errands
             }
         }
@@ -195,8 +209,11 @@ impl Remote {
         site: &Site,
         errands: &[Errand<'_>],
     ) -> Result<Vec<Outcome>, Failure> {
-        let wants: Vec<Want> =
-            transaction(|| errands.iter().map(|errand| errand.want(round, site)).collect())?;
+        let wants: Vec<Want> = transaction(|| {
+            // What can't be noted is not asked for.
+            store::lock_received()?;
+            errands.iter().map(|errand| errand.want(round, site)).collect()
+        })?;
         let wishes: Vec<Wish> = wants.iter().map(|want| want.wish.clone()).collect();
         let several = round.sites.len() > 1;
         let limit = settings::registry_timeout() / if several { FRACTION } else { 1 };
@@ -227,7 +244,9 @@ impl Remote {
             })?;
             // What was written holds up whoever wants to use other registries: what is found now stays so.
             store::is_used(&site.seen.identity)
-        })?;
+        });
+        self.lost = noted.is_err().then(uptime);
+        let noted = noted?;
         let reserved = errands.iter().zip(&outcomes).filter_map(|(errand, outcome)| match outcome {
             Outcome::Reserved(reserved) => Some((errand.job.source, &errand.job.tag, reserved)),
             _ => None,
@@ -315,6 +334,11 @@ impl Errand<'_> {
 }
 
 impl Failure {
+    /// Whether something is locked here.
+    fn is_locked_here(&self) -> bool {
+        matches!(self, Self::Here(failed) if failed.is_lock_timeout())
+    }
+
     /// Whether rows are locked there.
     fn is_conflict(&self) -> bool {
         matches!(self, Self::Away(no_answer) if no_answer.is_conflict())

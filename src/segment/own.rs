@@ -57,8 +57,8 @@ struct Own {
     issued: Option<Reached>,
     /// The life in which the tag was before the transaction, and is again should it be rolled back; None if there was none.
     life: Option<i64>,
-    /// What the row was called before, in this transaction.
-    former: Vec<Tag>,
+    /// What the row was called before, in this transaction, and in which life.
+    former: Vec<(Tag, i64)>,
 }
 
 /// A table of tags, and a tag in it.
@@ -95,13 +95,13 @@ pub fn note(source: Source, tag: &Tag, change: Change, former_life: Option<i64>)
 /// Takes note that a tag's row, in this life, is called otherwise from now on: it goes on where it is.
 pub fn note_renamed(source: Source, old: &Tag, new: &Tag, life: Option<i64>) {
     note(source, old, Change::Gone, life);
-    note(source, new, Change::Created, life);
+    note(source, new, Change::Created, None);
     let noted =
         place::floor(source, old).filter(|floor| Some(floor.life) == life).map(|floor| floor.reached());
     let mut all = OWN.borrow_mut();
     let Some(was) = all.get(&(source, *old)) else { return };
     let issued = was.issued.max(noted);
-    let former: Vec<Tag> = was.former.iter().copied().chain([*old]).collect();
+    let former = was.former.iter().copied().chain(life.map(|life| (*old, life))).collect();
     if let Some(own) = all.get_mut(&(source, *new)) {
         own.issued = own.issued.max(issued);
         own.former = former;
@@ -172,9 +172,9 @@ pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFa
     let day = row.period.day;
     own.issued = Some((day, range.first));
     // Should all be rolled back, nothing else tells of it.
-    if let Some(life) = own.life {
-        let floor = Floor { life, day, id: range.first };
-        own.former.iter().chain([tag]).for_each(|tag| place::raise_floor(name.0, tag, floor));
+    let names = own.former.iter().copied().chain(own.life.map(|life| (*tag, life)));
+    for (tag, life) in names {
+        place::raise_floor(name.0, &tag, Floor { life, day, id: range.first });
     }
     Ok(Some((Taken { range, day, prefetch: false }, row)))
 }

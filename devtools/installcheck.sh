@@ -23,7 +23,8 @@ done
 
 status=0
 as_server_user env HOME="$work" "$pg_regress" --bindir="$(pg bindir)" --dlpath="$(pg pkglibdir)" \
-  --inputdir="$work" --outputdir="$work" --temp-instance="$work/server" --temp-config="$work/regress.conf" \
+  --inputdir="$work" --outputdir="$work" --temp-instance="$work/server" --encoding=UTF8 --no-locale \
+  --temp-config="$work/regress.conf" \
   --dbname=regression "${tests[@]}" || status=$?
 
 keep_results "$work" "$TARGET/regress"

@@ -135,8 +135,7 @@ pub fn go(slot: &'static Slot, incarnation: u64) {
         return;
     }
     if slot.waiting.fetch_sub(1, Relaxed) == 1 {
-        let offset = std::ptr::from_ref(slot).addr() - segments.slots.as_ptr().addr();
-        vacate(segments, &mut directory, offset / size_of::<Slot>());
+        vacate(segments, &mut directory, segments.place_of(slot));
     }
 }
 

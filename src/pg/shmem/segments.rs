@@ -46,9 +46,14 @@ impl Segments {
     /// Asks for a refill of one of the slots, by a call that may have its tag made or not; gives the ticket.
     pub fn ask(&self, slot: &Slot, creates: bool) -> u64 {
         let ticket = if creates { slot.request.ask_to_create() } else { slot.request.ask() };
-        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
-        self.asked.note(offset / size_of::<Slot>());
+        self.asked.note(self.place_of(slot));
         ticket
+    }
+
+    /// The place of one of the slots.
+    pub fn place_of(&self, slot: &Slot) -> usize {
+        let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
+        offset / size_of::<Slot>()
     }
 }
 

@@ -99,10 +99,11 @@ fn ids_taken_by_the_transaction_that_joins_do_not_come_again() -> Result<()> {
     let (_registry, _node, mut client) = strangers()?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
     for call in [JOIN, LEAVE] {
         for end in ["rollback", "commit"] {
-            client.batch_execute(&format!("begin; {call}"))?;
+            // What comes after the transaction may wait: who lost an answer to its locks asks again after a second.
+            client.batch_execute("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
+            client.batch_execute(call)?;
             match take(&mut client, "t", 33) {
                 Ok(ids) => {
                     taken.extend(ids);

@@ -33,6 +33,7 @@
 //! | [`sayings`] | what the log was told |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
+//! | [`guard`] | rules that a test may leave out |
 //! | [`form`] | which release wrote a file, and in which form |
 //! | [`leftover`] | ids that are left when the server stops, as text |
 //! | [`length`] | how long a text may be |
@@ -49,6 +50,7 @@ pub mod drift;
 pub mod encode;
 pub mod error;
 pub mod form;
+pub mod guard;
 pub mod hosts;
 pub mod id;
 pub mod layout;

@@ -33,7 +33,7 @@ pub use switch::{holds, leave_out};
 
 /// Whether the rule holds.
 #[cfg(not(feature = "guards"))]
-#[inline(always)]
+#[inline]
 #[must_use]
 pub const fn holds(_: Guard) -> bool {
     true

@@ -3,15 +3,17 @@
 //! This crate is the shell around `snowflake_ids_core`. It knows Postgres and no algorithm: settings,
 //! shared memory, SQL functions and errors are here, and [`pg`] is the only place for unsafe code.
 
-mod error;
+mod entry;
+mod issuer;
+mod lease;
 mod pg;
 mod registry;
 mod segment;
 mod settings;
+mod shared;
 mod snowflake;
 mod sql;
 mod store;
-mod tenure;
 mod worker;
 
 use pgrx::prelude::*;
@@ -29,11 +31,11 @@ pub extern "C-unwind" fn _PG_init() {
     }
     // Settings first: the size and content of shared memory follow from them.
     settings::define();
-    let config = settings::checked().unwrap_or_else(|report| error::raise(*report));
-    let keep = pg::shmem::Keep { begin: worker::leftover::restore_floors, end: worker::leftover::save };
-    pg::shmem::request(config, keep);
+    settings::check().unwrap_or_else(|report| pg::report::raise(*report));
+    let keep = pg::shmem::Keep { begin: worker::carry_over::restore_floors, end: worker::carry_over::save };
+    pg::shmem::request(&shared::BLOCKS, keep);
     pg::database::watch_creation(worker::forget_database);
-    pg::worker::register_supervisor();
+    pg::worker::register_launcher();
 }
 
 #[cfg(any(test, feature = "pg_test"))]

@@ -5,7 +5,6 @@
 #![allow(unsafe_code, reason = "the one place for it")]
 
 pub mod backtrace;
-pub mod call;
 pub mod catalog;
 pub mod clock;
 pub mod cluster;
@@ -19,6 +18,7 @@ pub mod process;
 pub mod random;
 pub mod relation;
 pub mod replication;
+pub mod report;
 pub mod role;
 pub mod rows;
 pub mod server;
@@ -27,6 +27,7 @@ pub mod statement;
 pub mod station;
 pub mod tag;
 pub mod text;
+pub mod time;
 pub mod transaction;
 pub mod wait;
 pub mod worker;

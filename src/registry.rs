@@ -7,21 +7,21 @@
 //! | --- | --- |
 //! | [`serve`] | what a registry does |
 //! | [`call`] | asking one that is another server |
-//! | [`no_answer`] | why one gave no answer |
+//! | [`error`] | why one gave no answer |
 //! | [`asking`] | the same, in a session |
 //! | [`join`] | beginning to use some, and ending it |
 //! | [`handover`] | tags that go from one to another |
 //! | [`seeded`] | tags that were raised for a column |
 
-mod asking;
 pub mod call;
+mod error;
 pub mod handover;
 pub mod join;
-mod no_answer;
 pub mod seeded;
 pub mod serve;
+mod session;
 
-pub use no_answer::NoAnswer;
+pub use error::RegistryError;
 
 use crate::pg::catalog::Source;
 use crate::pg::{cluster, server};

@@ -8,40 +8,38 @@
 //! | [`place`] | who has which slot |
 //! | [`known`] | whether a tag exists, as far as a session can tell |
 //! | [`visit`] | waiting at the slot of a tag that nobody has found yet |
-//! | [`patience`] | for how long a call may wait |
+//! | [`timeout`] | for how long a call may wait |
 //! | [`own`] | tags that this transaction has changed |
 //! | [`privilege`] | who may do what with one |
 
-pub mod failure;
+pub mod error;
 pub mod held;
 mod known;
 pub mod own;
-mod patience;
 pub mod place;
 pub mod privilege;
-pub mod slot;
+mod timeout;
 mod visit;
 
-use crate::error::Unready;
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::SystemClock;
+use crate::pg::report::NotReady;
 use crate::pg::server;
-use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
 use crate::settings;
-use crate::worker;
-use failure::TagFailure;
+use crate::shared::segments::{self, Segments, segments};
+use crate::shared::slot::{Slot, Trouble};
+use error::SegmentError;
 use held::Held;
-use patience::Patience;
 use pgrx::check_for_interrupts;
-use slot::{Slot, Trouble};
+use snowflake_ids_core::definition::Exhausted;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
-use snowflake_ids_core::terms::Exhausted;
 use std::sync::atomic::Ordering::Relaxed;
+use timeout::Timeout;
 use visit::Visit;
 
 /// The next id of a tag where nothing stands in its way; None where [`next`] has more to do. Calls nothing of the
@@ -62,42 +60,42 @@ fn take_at_once(held: &Held) -> Result<(&'static Slot, Taken), Miss> {
 }
 
 /// The next id of a tag.
-pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, TagFailure> {
+pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    let patience = Patience::new();
-    privilege::to_take(&tag, &patience)?;
-    match take_own(segments, &tag, &patience)? {
+    let timeout = Timeout::new();
+    privilege::to_take(&tag, &timeout)?;
+    match take_own(segments, &tag, &timeout)? {
         Some((taken, _)) => Ok(taken.range.first),
-        None => take(segments, &tag, &patience).map(|(_, taken)| taken.range.first),
+        None => take(segments, &tag, &timeout).map(|(_, taken)| taken.range.first),
     }
 }
 
 /// The next number of a tag, in the tag's format.
-pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, TagFailure> {
+pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    let patience = Patience::new();
-    privilege::to_take(&tag, &patience)?;
-    if let Some((taken, row)) = take_own(segments, &tag, &patience)? {
+    let timeout = Timeout::new();
+    privilege::to_take(&tag, &timeout)?;
+    if let Some((taken, row)) = take_own(segments, &tag, &timeout)? {
         return Ok(held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first));
     }
-    let (slot, taken) = take(segments, &tag, &patience)?;
+    let (slot, taken) = take(segments, &tag, &timeout)?;
     Ok(held::hold(&tag).write(slot, taken.day, taken.range.first))
 }
 
 /// The last id of a tag that this session got.
-pub fn last(bytes: &[u8]) -> Result<i64, TagFailure> {
-    let tag = tag::checked(bytes).map_err(TagFailure::BadTag)?;
-    privilege::to_look(&tag, &Patience::new())?;
-    held::find(bytes).and_then(Held::last).ok_or(TagFailure::NoLast(TagText(tag).shown()))
+pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
+    let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
+    privilege::to_look(&tag, &Timeout::new())?;
+    held::find(bytes).and_then(Held::last).ok_or(SegmentError::NoLast(TagText(tag).shown()))
 }
 
 /// A tag that may be used, and the server's tags.
-fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), TagFailure> {
-    let segments = segments().ok_or(TagFailure::Unready(Unready::NotPreloaded, function))?;
+fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), SegmentError> {
+    let segments = segments().ok_or(SegmentError::NotReady(NotReady::NotPreloaded, function))?;
     if server::in_recovery() {
-        return Err(TagFailure::Unready(Unready::InRecovery, function));
+        return Err(SegmentError::NotReady(NotReady::InRecovery, function));
     }
-    Ok((tag::checked(bytes).map_err(TagFailure::BadTag)?, segments))
+    Ok((tag::checked(bytes).map_err(SegmentError::BadTag)?, segments))
 }
 
 /// Takes an id of a tag that the transaction has changed. None for other tags, and while there are ids in the buffers
@@ -105,12 +103,12 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
 fn take_own(
     segments: &'static Segments,
     tag: &Tag,
-    patience: &Patience,
-) -> Result<Option<(Taken, Row)>, TagFailure> {
+    timeout: &Timeout,
+) -> Result<Option<(Taken, Row)>, SegmentError> {
     if own::leaves_buffers(tag) {
         let held = held::hold(tag);
         if held.place().is_none() {
-            find_place(segments, held, tag, patience)?;
+            find_place(segments, held, tag, timeout)?;
         }
         if held.has_ids() {
             return Ok(None);
@@ -127,14 +125,14 @@ fn take_own(
 fn take(
     segments: &'static Segments,
     tag: &Tag,
-    patience: &Patience,
-) -> Result<(&'static Slot, Taken), TagFailure> {
+    timeout: &Timeout,
+) -> Result<(&'static Slot, Taken), SegmentError> {
     if let Some(held) = held::find(tag.as_bytes()) {
-        return take_with(segments, held, tag, patience);
+        return take_with(segments, held, tag, timeout);
     }
     // Kept only if the tag is found: else each name that somebody tries would stay in memory.
     let held = Held::new(tag);
-    let found = take_with(segments, &held, tag, patience)?;
+    let found = take_with(segments, &held, tag, timeout)?;
     held::keep(held);
     Ok(found)
 }
@@ -143,22 +141,22 @@ fn take_with(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
-    patience: &Patience,
-) -> Result<(&'static Slot, Taken), TagFailure> {
+    timeout: &Timeout,
+) -> Result<(&'static Slot, Taken), SegmentError> {
     // From the moment on in which a place is found: what comes before the wait may fail.
     let mut visit = None;
     loop {
         // Again each time, for while a place is looked for, the server may have told of a change.
-        held.set_permit(privilege::to_take(tag, patience)?);
+        held.set_permit(privilege::to_take(tag, timeout)?);
         match take_at_once(held) {
             Ok(found) => return Ok(found),
             Err(Miss::Gone) => {
                 drop(visit.take());
-                find_place(segments, held, tag, patience)?;
+                find_place(segments, held, tag, timeout)?;
                 visit = held.place().map(|(slot, incarnation)| Visit::begin(slot, incarnation));
             }
             Err(Miss::Dry | Miss::Over) => {
-                if let Some(found) = wait(held, tag, patience)? {
+                if let Some(found) = wait(held, tag, timeout)? {
                     return Ok(found);
                 }
             }
@@ -172,21 +170,21 @@ fn find_place(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
-    patience: &Patience,
-) -> Result<(), TagFailure> {
-    if patience.has_begun() {
+    timeout: &Timeout,
+) -> Result<(), SegmentError> {
+    if timeout.has_begun() {
         check_for_interrupts!();
-        if patience.is_over() {
-            return Err(no_refill(tag, patience, worker::trouble()));
+        if timeout.is_over() {
+            return Err(no_refill(tag, timeout, segments::trouble()));
         }
         // What was taken away may have been another table's: the one that this session knew was dropped. A statement
         // that began before is not told otherwise.
         catalog::take_in_changes();
     }
     catalog::on_change(held::forget_places);
-    let source = Source::find().ok_or(TagFailure::NoTable)?;
+    let source = Source::find().ok_or(SegmentError::NoTable)?;
     let creates = settings::segment_auto_create();
-    held.set_place(Some(place::look_up(segments, source, tag, creates, patience.left())?));
+    held.set_place(Some(place::look_up(segments, source, tag, creates, timeout.left())?));
     Ok(())
 }
 
@@ -200,23 +198,23 @@ fn ask(slot: &Slot, creates: bool) -> u64 {
 #[cold]
 fn ask_ahead(slot: &Slot) {
     ask(slot, false);
-    worker::call(server::database());
+    segments::wake_workers(server::database());
 }
 
 /// Waits for a refill. None where the tag's place has gone meanwhile, and has to be looked up again.
 #[cold]
-fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static Slot, Taken)>, TagFailure> {
+fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Slot, Taken)>, SegmentError> {
     let Some((slot, incarnation)) = held.place() else { return Ok(None) };
     let _visit = Visit::begin(slot, incarnation);
     if own::is_quiet() {
-        return Err(TagFailure::Within(TagText(*tag).shown()));
+        return Err(SegmentError::Within(TagText(*tag).shown()));
     }
     // Buffers that were never filled, or were taken away, say nothing of its appetite.
     slot.waits.begin(slot.segment.shelves().current.is_some());
     let creates = settings::segment_auto_create();
     let ask = || ask(slot, creates);
     let mut ticket = ask();
-    let found = slot.answered.wait(Event::Refill, patience.left(), || {
+    let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take_at_once(held) {
             Ok(found) => return Some(Ok(Some(found))),
             // Others who were told the same may have given the place back already.
@@ -226,32 +224,32 @@ fn wait(held: &Held, tag: &Tag, patience: &Patience) -> Result<Option<(&'static 
             Err(_) => {}
         }
         match slot.request.answer_to(ticket) {
-            Some(Answer::Unknown) => return Some(Err(TagFailure::unknown(tag))),
+            Some(Answer::Unknown) => return Some(Err(SegmentError::unknown(tag))),
             Some(Answer::Exhausted) => {
                 let max_value = slot.supplies.max_value.load(Relaxed);
-                return Some(Err(TagFailure::exhausted(tag, Exhausted { max_value })));
+                return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
             }
-            Some(Answer::NoTable) => return Some(Err(TagFailure::NoTable)),
+            Some(Answer::NoTable) => return Some(Err(SegmentError::NoTable)),
             // Others were faster.
             Some(Answer::Supplied) => ticket = ask(),
             None => {}
         }
         // Every time: the worker that was called last may have died.
-        worker::call(server::database());
+        segments::wake_workers(server::database());
         None
     });
     if slot.segment.incarnation() == incarnation {
-        slot.waits.end(patience.waited());
+        slot.waits.end(timeout.waited());
     }
-    let trouble = slot.trouble.get().or_else(worker::trouble);
-    let found = found.unwrap_or_else(|| Err(no_refill(tag, patience, trouble)));
-    if let (Err(TagFailure::Unknown(_)), Some(source)) = (&found, Source::find()) {
+    let trouble = slot.trouble.get().or_else(segments::trouble);
+    let found = found.unwrap_or_else(|| Err(no_refill(tag, timeout, trouble)));
+    if let (Err(SegmentError::Unknown(_)), Some(source)) = (&found, Source::find()) {
         place::leave_unused(source, tag);
     }
     found
 }
 
 #[cold]
-fn no_refill(tag: &Tag, patience: &Patience, trouble: Option<Trouble>) -> TagFailure {
-    TagFailure::NoRefill { tag: TagText(*tag).shown(), limit: patience.limit(), trouble }
+fn no_refill(tag: &Tag, timeout: &Timeout, trouble: Option<Trouble>) -> SegmentError {
+    SegmentError::NoRefill { tag: TagText(*tag).shown(), limit: timeout.limit(), trouble }
 }

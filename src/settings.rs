@@ -4,8 +4,8 @@ mod definitions;
 
 pub use definitions::define;
 
-use crate::error::explained;
 use crate::pg::guc::{self, read};
+use crate::pg::report::explained;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucSetting, PostgresGucEnum};
 use snowflake_ids_core::lease::Policy;
@@ -13,6 +13,7 @@ use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{ClockRollback, Field, Layout, Rules, SequenceStart};
 use std::ffi::{CStr, CString};
 use std::num::NonZeroU32;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// `snowflake_ids.clock_rollback`.
@@ -53,17 +54,17 @@ static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
 static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"auto"));
 static WORKER_ID_POLICY: GucSetting<PolicyChoice> = GucSetting::<PolicyChoice>::new(PolicyChoice::Reuse);
 static DATABASE: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
-static LEASE_HORIZON: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60);
+static LEASE_DURATION: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60);
 static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static REGISTRY_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(3_000);
 static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(60 * 60 * 1_000);
 static RESERVE: GucSetting<i32> = GucSetting::<i32>::new(3_000);
 static MAX_DRIFT: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static CLOCK_ROLLBACK: GucSetting<RollbackChoice> = GucSetting::<RollbackChoice>::new(RollbackChoice::Wait);
-static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static CLOCK_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
 static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
-static MAX_SEGMENTS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
+static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
 static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
 static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
@@ -83,11 +84,27 @@ pub struct Config {
     /// Who the server is to issue as.
     pub identity: Identity,
     /// How many tags can be in use at once.
-    pub max_segments: usize,
+    pub max_tags: usize,
 }
 
-/// The settings of server start, checked against each other.
-pub fn checked() -> Result<Config, Box<ErrorReport>> {
+static CONFIG: OnceLock<Config> = OnceLock::new();
+
+/// Checks the settings of server start against each other, and keeps what follows from them.
+///
+/// # Errors
+/// A setting is no good, or two do not fit each other.
+pub fn check() -> Result<(), Box<ErrorReport>> {
+    let config = checked()?;
+    CONFIG.get_or_init(|| config);
+    Ok(())
+}
+
+/// What follows from the settings of server start; None before they were checked.
+pub fn config() -> Option<&'static Config> {
+    CONFIG.get()
+}
+
+fn checked() -> Result<Config, Box<ErrorReport>> {
     let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(explained(&error)))?;
     let datacenter = read(&DATACENTER_ID);
     fits(&layout, Field::Datacenter, datacenter.into())?;
@@ -98,8 +115,8 @@ pub fn checked() -> Result<Config, Box<ErrorReport>> {
         Some(worker) => Identity::Fixed { datacenter, worker },
         None => Identity::Leased { datacenter },
     };
-    let max_segments = usize::try_from(read(&MAX_SEGMENTS)).unwrap_or(1);
-    Ok(Config { layout, identity, max_segments })
+    let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);
+    Ok(Config { layout, identity, max_tags })
 }
 
 /// The number that a worker id is set to; None for auto, and for what is no number.
@@ -160,13 +177,13 @@ pub fn worker_id_policy() -> Policy {
 }
 
 /// The database that holds the registry; empty: the first with the extension.
-pub fn database() -> String {
+pub fn registry_database() -> String {
     text(&DATABASE)
 }
 
 /// How far ahead a worker id is leased.
-pub fn lease_horizon() -> Duration {
-    Duration::from_secs(read(&LEASE_HORIZON).unsigned_abs().into())
+pub fn lease_duration() -> Duration {
+    Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
 }
 
 /// How far the clock may differ from the registry's, in microseconds.
@@ -190,8 +207,8 @@ pub fn reserve() -> u64 {
 }
 
 /// The longest a call sleeps for the clock.
-pub fn max_wait() -> Duration {
-    Duration::from_millis(read(&MAX_WAIT).unsigned_abs().into())
+pub fn clock_wait_timeout() -> Duration {
+    Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
 /// How many ids this session takes at once.

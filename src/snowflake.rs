@@ -3,21 +3,22 @@
 //! A process of the server serves one session at a time and has one thread, so plain statics hold it; they
 //! are atomics only so that this is safe code. Relaxed loads and stores cost what plain ones do.
 
-mod failure;
+mod error;
 
-pub use failure::Failure;
+pub use error::Failure;
 
-use crate::error::Unready;
+use crate::issuer::IssuerError;
+use crate::lease;
 use crate::pg::clock::SystemClock;
-use crate::pg::shmem::generator::{self, Shared};
+use crate::pg::report::NotReady;
 use crate::pg::{server, wait};
-use crate::tenure::Hindrance;
-use crate::worker::lease;
-use crate::{settings, tenure, worker};
+use crate::shared::generator::{self, Shared};
+use crate::shared::segments;
+use crate::{issuer, settings};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::drift::Cause;
 use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::{Block, Clock, ClockRollback, Drift, Refusal, Stretch, Taken};
+use snowflake_ids_core::{Block, Clock, ClockRollback, Drift, PositionRange, Refusal, Taken};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -46,7 +47,7 @@ static LAST: AtomicI64 = AtomicI64::new(-1);
 pub fn next_at_once() -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery())?;
     match BLOCK.pop(shared.generator.era()) {
-        Some(position) => Some(hand_out(shared, position, BLOCK.placed())),
+        Some(position) => Some(hand_out(shared, position, BLOCK.node_bits())),
         None => refill(shared).ok(),
     }
 }
@@ -55,14 +56,14 @@ pub fn next_at_once() -> Option<i64> {
 pub fn next(function: &'static str) -> Result<i64, Failure> {
     let shared = ready(function)?;
     match BLOCK.pop(shared.generator.era()) {
-        Some(position) => Ok(hand_out(shared, position, BLOCK.placed())),
+        Some(position) => Ok(hand_out(shared, position, BLOCK.node_bits())),
         None => refill(shared).or_else(|_| wait_and_refill(shared)),
     }
 }
 
 /// Several ids in growing order, taken a stretch at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, Failure> {
-    let none = Taken { stretch: Stretch { from: 0, to: 0 }, placed: 0 };
+    let none = Taken { stretch: PositionRange { from: 0, to: 0 }, node_bits: 0 };
     Ok(Several { shared: ready(function)?, current: none, wanted: count })
 }
 
@@ -76,8 +77,8 @@ pub fn last() -> Option<i64> {
 fn ready(function: &'static str) -> Result<&'static Shared, Failure> {
     match generator::shared() {
         Some(shared) if !server::in_recovery() => Ok(shared),
-        Some(_) => Err(Failure::Unready(Unready::InRecovery, function)),
-        None => Err(Failure::Unready(Unready::NotPreloaded, function)),
+        Some(_) => Err(Failure::NotReady(NotReady::InRecovery, function)),
+        None => Err(Failure::NotReady(NotReady::NotPreloaded, function)),
     }
 }
 
@@ -91,7 +92,7 @@ fn refill(shared: &Shared) -> Result<i64, Refusal> {
     if renew(shared, era)
         && let Some(position) = BLOCK.pop(era)
     {
-        return Ok(hand_out(shared, position, BLOCK.placed()));
+        return Ok(hand_out(shared, position, BLOCK.node_bits()));
     }
     take(shared, &SystemClock, settings::cache()).map(|taken| keep(shared, taken, era))
 }
@@ -111,14 +112,14 @@ fn wait_and_refill(shared: &Shared) -> Result<i64, Failure> {
 
 /// Keeps all of what was taken but its first position, which is handed out.
 #[inline]
-fn keep(shared: &Shared, Taken { stretch: Stretch { from, to }, placed }: Taken, era: u64) -> i64 {
-    BLOCK.fill(Taken { stretch: Stretch { from: from + 1, to }, placed }, era);
-    hand_out(shared, from, placed)
+fn keep(shared: &Shared, Taken { stretch: PositionRange { from, to }, node_bits }: Taken, era: u64) -> i64 {
+    BLOCK.fill(Taken { stretch: PositionRange { from: from + 1, to }, node_bits }, era);
+    hand_out(shared, from, node_bits)
 }
 
 #[inline]
-fn hand_out(shared: &Shared, position: u64, placed: u64) -> i64 {
-    let id = shared.layout.id(position, placed).cast_signed();
+fn hand_out(shared: &Shared, position: u64, node_bits: u64) -> i64 {
+    let id = shared.layout.id(position, node_bits).cast_signed();
     LAST.store(id, Ordering::Relaxed);
     id
 }
@@ -155,8 +156,8 @@ fn wait_and_take(shared: &Shared, want: NonZeroU32) -> Result<(Taken, u64), Fail
                 switched += 1;
             }
             Refusal::Drift(drift) => {
-                let left = settings::max_wait().saturating_sub(started.elapsed());
-                let pause = drift.patience(settings::rollback(), left);
+                let left = settings::clock_wait_timeout().saturating_sub(started.elapsed());
+                let pause = drift.timeout(settings::rollback(), left);
                 wait::sleep(pause.ok_or_else(|| refused(shared, refusal))?);
             }
             Refusal::Unreserved | Refusal::BeforeEpoch { .. } | Refusal::Exhausted { .. } => {
@@ -186,15 +187,15 @@ fn refused(shared: &Shared, refusal: Refusal) -> Failure {
 
 /// Has the mark raised, and a worker id leased where there is none.
 fn provide(shared: &Shared) -> Result<(), Failure> {
-    match tenure::provide(shared) {
-        Err(Hindrance::NoWorkerId | Hindrance::LeaseEnded { .. }) => {
+    match issuer::provide(shared) {
+        Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => {
             lease::ask(shared, false, LEASE_WAIT)?;
-            tenure::provide(shared)?;
+            issuer::provide(shared)?;
         }
         provided => provided?,
     }
-    // From now on it is the supervisor that raises the mark.
-    worker::call_supervisor();
+    // From now on it is the launcher that raises the mark.
+    segments::wake_launcher();
     Ok(())
 }
 
@@ -205,7 +206,7 @@ fn may_switch(drift: &Drift) -> bool {
 /// Has somebody else issue, whose mark the clock has passed, if there is one.
 fn switch(shared: &Shared, era: u64) -> Result<(), Failure> {
     let leased = matches!(shared.identity, Identity::Leased { .. });
-    if !tenure::switch_rollback(shared, era)? && leased {
+    if !issuer::switch_rollback(shared, era)? && leased {
         // Where none is to be had, the clock is waited for.
         drop(lease::ask(shared, true, LEASE_WAIT));
     }
@@ -232,7 +233,7 @@ impl Several {
         }
         let position = self.current.stretch.from;
         self.current.stretch.from += 1;
-        Ok(Some(hand_out(self.shared, position, self.current.placed)))
+        Ok(Some(hand_out(self.shared, position, self.current.node_bits)))
     }
 
     /// What the session holds already. It comes first: the ids of a session must keep growing.
@@ -241,7 +242,7 @@ impl Several {
         let held = BLOCK
             .pop_many(want, era)
             .or_else(|| renew(self.shared, era).then(|| BLOCK.pop_many(want, era))?);
-        Some(Taken { stretch: held?, placed: BLOCK.placed() })
+        Some(Taken { stretch: held?, node_bits: BLOCK.node_bits() })
     }
 
     fn taken(&self, want: NonZeroU32) -> Result<Taken, Failure> {

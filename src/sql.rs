@@ -17,7 +17,6 @@ mod state;
 mod status;
 mod tag;
 mod text;
-pub mod time;
 mod worker;
 
 pgrx::extension_sql!(

@@ -1,41 +1,22 @@
-//! The workers: one supervisor for the server; a refiller, which reserves segments, for each database that needs one
-//! at the moment; and a registrar while there is something to do about the lease of the worker id.
+//! The workers: one launcher for the server; a refill worker, which reserves segments, for each database that needs one
+//! at the moment; and a lease worker while there is something to do about the lease of the worker id.
 //!
 //! Nothing is passed from process to process. Requests stand in shared memory; being called only means to look
 //! there. So a worker may die at any moment, and a call may get lost, without a request being so.
 
-pub mod desk;
-pub mod lease;
-pub mod leftover;
-pub mod refiller;
-pub mod registrar;
-pub mod say;
-pub mod supervisor;
+pub mod carry_over;
+pub mod launcher;
+pub mod lease_worker;
+pub mod log;
+pub mod refill_worker;
 
 use crate::pg::clock::uptime;
-use crate::pg::shmem::registries;
-use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::wait::Event;
 use crate::pg::worker;
 use crate::segment::place;
-use crate::segment::slot::Trouble;
+use crate::shared::registries;
+use crate::shared::segments::Segments;
 use std::time::Duration;
-
-/// Has the requests of a database looked at soon.
-pub fn call(database: u32) {
-    let Some(segments) = segments() else { return };
-    let called = segments.desks.iter().any(|desk| desk.is_for(database) && desk.station.wake());
-    if !called {
-        segments.supervisor.wake();
-    }
-}
-
-/// Has the supervisor look around soon.
-pub fn call_supervisor() {
-    if let Some(segments) = segments() {
-        segments.supervisor.wake();
-    }
-}
 
 /// Forgets what is in memory of a database of this oid, which is about to be created: all of it belongs to one that was
 /// dropped. Nobody is connected to either. Where the creation fails, what was reserved for the former is a gap.
@@ -45,23 +26,17 @@ pub fn forget_database(database: u32) {
 }
 
 /// How long a worker stays in a database without work.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sleeps where there is nothing to do since `last_work`, by uptime; whether the worker is to look again, or to leave.
-fn rest(last_work: Duration) -> bool {
+fn rest(event: Event, last_work: Duration) -> bool {
     let idle = uptime().saturating_sub(last_work);
-    let stays = idle < PATIENCE;
+    let stays = idle < TIMEOUT;
     if stays {
         worker::show_activity(None);
-        worker::sleep(Event::Worker, PATIENCE.saturating_sub(idle));
+        worker::sleep(event, TIMEOUT.saturating_sub(idle));
     }
     stays
-}
-
-/// What keeps requests from being served that no slot tells of.
-pub fn trouble() -> Option<Trouble> {
-    // It starts with the server, unless there was no place for it.
-    segments().filter(|segments| !segments.supervisor.is_manned()).map(|_| Trouble::NoWorker)
 }
 
 /// The slots with requests that nobody has answered.

@@ -5,7 +5,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use snowflake_ids_core::{
-    Block, Clock, Format, Generator, Layout, Node, Rules, SequenceStart, Stretch, Taken, UnixMicros,
+    Block, Clock, Format, Generator, Layout, Node, PositionRange, Rules, SequenceStart, Taken, UnixMicros,
 };
 use std::cell::Cell;
 use std::hint::black_box;
@@ -73,8 +73,9 @@ fn takes(c: &mut Criterion) {
         let (generator, block) = (generator(&layout), Block::empty());
         b.iter(|| {
             block.pop(0).unwrap_or_else(|| {
-                let Taken { stretch: Stretch { from, to }, placed } = take(&generator, &layout, &NOW, BLOCK);
-                block.fill(Taken { stretch: Stretch { from: from + 1, to }, placed }, 0);
+                let Taken { stretch: PositionRange { from, to }, node_bits } =
+                    take(&generator, &layout, &NOW, BLOCK);
+                block.fill(Taken { stretch: PositionRange { from: from + 1, to }, node_bits }, 0);
                 from
             })
         });
@@ -103,10 +104,10 @@ fn contended(c: &mut Criterion) {
 
 fn ids(c: &mut Criterion) {
     let layout = Layout::default();
-    let placed = layout.place(NODE).expect("the node fits");
+    let node_bits = layout.place(NODE).expect("the node fits");
     let id = layout.compose(NOW, NODE, 5).expect("the parts fit").cast_signed();
     let mut group = c.benchmark_group("id");
-    group.bench_function("encode", |b| b.iter(|| layout.id(black_box(id.cast_unsigned()) >> 10, placed)));
+    group.bench_function("encode", |b| b.iter(|| layout.id(black_box(id.cast_unsigned()) >> 10, node_bits)));
     group.bench_function("decode", |b| b.iter(|| layout.decode(black_box(id))));
     group.bench_function("compose", |b| b.iter(|| layout.compose(black_box(NOW), NODE, 5)));
     group.bench_function("min_id", |b| b.iter(|| layout.min_id(black_box(NOW))));

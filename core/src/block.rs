@@ -1,9 +1,9 @@
 //! The ids that one session has taken and not yet handed out: its cache, like a sequence's CACHE.
 
-use crate::snowflake::{Stretch, Taken};
+use crate::snowflake::{PositionRange, Taken};
 use crate::sync::{AtomicU64, Ordering};
 
-/// A stretch of positions of which the first are used. One session owns it; the atomics are there so that
+/// A range of positions of which the first are used. One session owns it; the atomics are there so that
 /// it can be a plain static without unsafe code, and cost nothing.
 ///
 /// Ids taken under a clock that was far ahead by mistake must not go on coming out of a block when the mistake
@@ -18,7 +18,7 @@ pub struct Block {
     until: AtomicU64,
     end: AtomicU64,
     era: AtomicU64,
-    placed: AtomicU64,
+    node_bits: AtomicU64,
 }
 
 impl Block {
@@ -33,7 +33,7 @@ impl Block {
             until: AtomicU64::new(0),
             end: AtomicU64::new(0),
             era: AtomicU64::new(0),
-            placed: AtomicU64::new(0),
+            node_bits: AtomicU64::new(0),
         }
     }
 
@@ -49,26 +49,26 @@ impl Block {
     }
 
     /// Up to `want` positions off the front; None as for [`Block::pop`].
-    pub fn pop_many(&self, want: u64, era: u64) -> Option<Stretch> {
+    pub fn pop_many(&self, want: u64, era: u64) -> Option<PositionRange> {
         let from = self.next.load(Ordering::Relaxed);
         let to = self.until.load(Ordering::Relaxed).min(from.saturating_add(want));
         if to <= from || self.is_stale(era) {
             return None;
         }
         self.next.store(to, Ordering::Relaxed);
-        Some(Stretch { from, to })
+        Some(PositionRange { from, to })
     }
 
     /// The bits of the node that the block's positions belong to, in place.
     #[inline]
-    pub fn placed(&self) -> u64 {
-        self.placed.load(Ordering::Relaxed)
+    pub fn node_bits(&self) -> u64 {
+        self.node_bits.load(Ordering::Relaxed)
     }
 
     /// Replaces what is left with what was taken after this era had begun.
     #[inline]
-    pub fn fill(&self, Taken { stretch, placed }: Taken, era: u64) {
-        self.placed.store(placed, Ordering::Relaxed);
+    pub fn fill(&self, Taken { stretch, node_bits }: Taken, era: u64) {
+        self.node_bits.store(node_bits, Ordering::Relaxed);
         self.next.store(stretch.from, Ordering::Relaxed);
         self.until.store(stretch.to.min(stretch.from + Self::SPAN), Ordering::Relaxed);
         self.end.store(stretch.to, Ordering::Relaxed);

@@ -31,7 +31,7 @@ pub struct Drift {
 impl Drift {
     /// How long to sleep before the next try, given how much longer the call may wait; None to give up.
     /// Where there was no step back, the clock only has to tick, and is waited for under either policy.
-    pub fn patience(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
+    pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;
         }
@@ -113,10 +113,10 @@ impl Explain for Refusal {
                  another snowflake_ids.worker_id."
             }
             Self::Drift(Drift { cause: Cause::Start, .. }) => {
-                "Try again later, or raise snowflake_ids.max_wait or snowflake_ids.max_drift."
+                "Try again later, or raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift."
             }
             Self::Drift(_) => {
-                "Raise snowflake_ids.max_wait or snowflake_ids.max_drift, or use a layout with more \
+                "Raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift, or use a layout with more \
                  sequence bits."
             }
             Self::BeforeEpoch { .. } => "Set the server's clock, or use a layout with an earlier epoch.",

@@ -89,8 +89,8 @@ impl Explain for IdError {
 
 impl Layout {
     /// The node whose bits these are; None where they are no node's of this layout.
-    pub fn node_of(&self, placed: u64) -> Option<Node> {
-        let decoded = self.decode(i64::try_from(placed).ok()?).ok()?;
+    pub fn node_of(&self, node_bits: u64) -> Option<Node> {
+        let decoded = self.decode(i64::try_from(node_bits).ok()?).ok()?;
         let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;
         Some(Node { datacenter, worker, rollback })
     }
@@ -112,10 +112,10 @@ impl Layout {
 
     /// The id at a position of a placed node. Of two positions of one node the larger gives the larger id.
     #[inline]
-    pub const fn id(&self, position: u64, placed: u64) -> u64 {
+    pub const fn id(&self, position: u64, node_bits: u64) -> u64 {
         let tick = position >> self.sequence_bits();
         let sequence = position & self.max(Field::Sequence);
-        tick << self.tick_shift() | sequence << self.sequence_shift() | placed
+        tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits
     }
 
     /// Takes an id apart.
@@ -144,9 +144,9 @@ impl Layout {
     /// # Errors
     /// [`IdError`] for an instant outside the layout and for a part beyond its width.
     pub fn compose(&self, at: UnixMicros, node: Node, sequence: u32) -> Result<u64, IdError> {
-        let placed = self.place(node)?;
+        let node_bits = self.place(node)?;
         self.check(Field::Sequence, sequence.into())?;
-        Ok(self.id(self.tick(at)? << self.sequence_bits() | u64::from(sequence), placed))
+        Ok(self.id(self.tick(at)? << self.sequence_bits() | u64::from(sequence), node_bits))
     }
 
     /// The smallest id of the tick that an instant lies in: the lower bound of a search by time.

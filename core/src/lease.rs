@@ -1,6 +1,6 @@
 //! Worker ids on lease: which one to take from the registry's rows, and on what terms.
 //!
-//! A row of the registry says who holds a worker id, by a random *token*, and its *horizon*: the instant below
+//! A row of the registry says who holds a worker id, by a random *token*, and its *expiry*: the instant below
 //! whose tick the holder may issue. The next holder starts at or above it. So a holder that is paused, cut off or
 //! forgotten can't collide with the next one, whatever its clock shows: times only decide when an id is free.
 //!
@@ -24,10 +24,10 @@ pub struct Lease {
     pub worker: u32,
     /// What the row says while the lease is ours.
     pub token: i64,
-    /// Positions below this one may be another holder's: those before the horizon of the one before.
+    /// Positions below this one may be another holder's: those before the expiry of the one before.
     pub start: u64,
     /// Ids before this instant may be issued.
-    pub horizon: UnixMicros,
+    pub expiry: UnixMicros,
     /// Where it was leased from; None: the server's own registry.
     #[serde(default)]
     pub origin: Option<Origin>,
@@ -109,15 +109,15 @@ pub struct Row {
     /// The holder's token; None when it was given back.
     pub token: Option<i64>,
     /// Below which its holder may issue.
-    pub horizon: UnixMicros,
-    /// When the holder took it: the horizon of the one before had passed then.
+    pub expiry: UnixMicros,
+    /// When the holder took it: the expiry of the one before had passed then.
     pub leased: UnixMicros,
 }
 
 impl Row {
-    /// Whether another may have it: its horizon has passed, so that who takes it starts in the present.
+    /// Whether another may have it: its expiry has passed, so that who takes it starts in the present.
     pub fn is_free(&self, now: UnixMicros) -> bool {
-        self.horizon <= now
+        self.expiry <= now
     }
 }
 
@@ -194,7 +194,7 @@ impl Search<'_> {
             Policy::Disposable => stretches.find_map(new),
             Policy::Queue => stretches.clone().find_map(new).or_else(|| {
                 let free = stretches.flat_map(|(_, rows)| rows.iter().filter(is_free));
-                free.min_by_key(|row| row.horizon).copied().map(Choice::Free)
+                free.min_by_key(|row| row.expiry).copied().map(Choice::Free)
             }),
         }
     }

@@ -17,11 +17,11 @@
 //! | [`lease`] | worker ids on lease |
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`encode`] | ids as text |
-//! | [`terms`] | what a tag's row says of its ids |
+//! | [`definition`] | what a tag's row says of its ids |
 //! | [`privilege`] | what a role may do with a tag |
 //! | [`reservation`] | reserving the next ids of a tag |
 //! | [`wire`] | what servers and a registry say to each other |
-//! | [`roster`] | which of several registries to ask next |
+//! | [`failover`] | which of several registries to ask next |
 //! | [`hosts`] | lists of hosts, one host at a time |
 //! | [`segment`] | the two buffers of a tag |
 //! | [`step`] | how many ids to reserve next, and when |
@@ -30,47 +30,47 @@
 //! | [`directory`] | which buffers are which tag's |
 //! | [`places`] | who may have buffers, and who gives them up |
 //! | [`turns`] | who of those that serve makes room |
-//! | [`sayings`] | what the log was told |
+//! | [`logged`] | what the log was told |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
 //! | [`guard`] | rules that a test may leave out |
 //! | [`form`] | which release wrote a file, and in which form |
-//! | [`leftover`] | ids that are left when the server stops, as text |
+//! | [`carry_over`] | ids that are left when the server stops, as text |
 //! | [`length`] | how long a text may be |
 //! | [`error`] | what all errors can say |
 
 #![forbid(unsafe_code)]
 
 pub mod anchor;
-pub mod asked;
 pub mod block;
+pub mod carry_over;
 pub mod clock;
+pub mod definition;
 pub mod directory;
 pub mod drift;
 pub mod encode;
 pub mod error;
+pub mod failover;
 pub mod form;
 pub mod guard;
 pub mod hosts;
 pub mod id;
 pub mod layout;
 pub mod lease;
-pub mod leftover;
 pub mod length;
+pub mod log_limit;
 pub mod places;
 pub mod privilege;
 pub mod request;
+pub mod requested;
 pub mod reservation;
-pub mod roster;
 pub mod rules;
-pub mod sayings;
 pub mod segment;
 pub mod serial;
 pub mod snowflake;
 pub mod state;
 pub mod step;
 mod sync;
-pub mod terms;
 pub mod turns;
 pub mod wire;
 
@@ -82,4 +82,4 @@ pub use error::{Explain, Kind};
 pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
 pub use rules::{ClockRollback, Rules, SequenceStart};
-pub use snowflake::{Generator, Snapshot, StepBack, Stretch, Taken};
+pub use snowflake::{Generator, PositionRange, Snapshot, StepBack, Taken};

@@ -4,10 +4,10 @@
 //! ids are the server's once the row that this gives is durable.
 
 use crate::clock::UnixMicros;
+use crate::definition::{Definition, Exhausted, MAX_STEP, Range};
 use crate::segment::{Period, Supply};
 use crate::serial::{Format, Reset};
 use crate::step::Pace;
-use crate::terms::{Exhausted, MAX_STEP, Range, Terms};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// What it says of its ids, in the period that is now.
-    pub terms: Terms,
+    pub definition: Definition,
     /// That period.
     pub period: Period,
     /// How numbers are written.
@@ -31,7 +31,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wish {
     /// Ids that were left over when the server stopped: rather than new ones.
-    pub leftover: Option<Leftover>,
+    pub carry_over: Option<CarryOver>,
     /// The pace of the last reservation.
     pub pace: Pace,
     /// The time since then.
@@ -93,7 +93,7 @@ pub fn may_lag(row: Writer, cluster: i64, timeline: i32) -> bool {
 
 /// Ids of a tag that were reserved, and that nobody got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leftover {
+pub struct CarryOver {
     /// The row's version after the last reservation.
     pub version: i64,
     /// The first day of the period that they count in; None where the tag is not dated.
@@ -103,15 +103,15 @@ pub struct Leftover {
     pub range: Range,
 }
 
-impl Leftover {
+impl CarryOver {
     /// The ids, if the row still stands where it stood, on the same terms.
     fn if_current(&self, row: &Row) -> Option<Range> {
         let Range { first, count, increment } = self.range;
         let same = self.version == row.version
             && self.day == row.period.dated()
-            && self.range.last() == row.terms.max_id
-            && increment == row.terms.increment
-            && row.terms.first_after(first.saturating_sub(1)) == Some(first);
+            && self.range.last() == row.definition.max_id
+            && increment == row.definition.increment
+            && row.definition.first_after(first.saturating_sub(1)) == Some(first);
         (same && count > 0).then_some(self.range)
     }
 }
@@ -324,7 +324,7 @@ impl Reserved {
     fn repeats(&self, wish: &Wish) -> bool {
         let Supply { range, period, .. } = self.supply;
         let left =
-            wish.leftover.as_ref().is_some_and(|left| left.range == range && left.day == period.dated());
+            wish.carry_over.as_ref().is_some_and(|left| left.range == range && left.day == period.dated());
         !left && wish.received.is_some_and(|received| received >= (period.day, range.first))
     }
 }
@@ -371,13 +371,14 @@ impl Row {
         if let Some(unfit) = self.unfit_for(wish) {
             return Outcome::Unfit(unfit);
         }
-        let terms = self.above(wish.floor);
-        let bounds = terms.bounds();
+        let definition = self.above(wish.floor);
+        let bounds = definition.bounds();
         let pace = wish.pace.next(bounds, wish.lasted, wish.target, wish.hungry);
-        let leftover = wish.leftover.as_ref().and_then(|leftover| leftover.if_current(self));
+        let carry_over = wish.carry_over.as_ref().and_then(|carry_over| carry_over.if_current(self));
         // What is left may have been handed out where the row does not know all.
-        let leftover = leftover.filter(|left| terms == self.terms && !self.may_be_out(left, wish.floor));
-        let range = match leftover.map_or_else(|| terms.reserve(pace.ids(bounds)), Ok) {
+        let carry_over =
+            carry_over.filter(|left| definition == self.definition && !self.may_be_out(left, wish.floor));
+        let range = match carry_over.map_or_else(|| definition.reserve(pace.ids(bounds)), Ok) {
             Ok(range) => range,
             Err(exhausted) => return Outcome::Exhausted(exhausted),
         };
@@ -385,8 +386,8 @@ impl Row {
         Outcome::Reserved(Reserved {
             supply: Supply { range, period: self.period, prefetch_at },
             pace,
-            left: terms.left_after(range.last()),
-            max_value: terms.max_value,
+            left: definition.left_after(range.last()),
+            max_value: definition.max_value,
             version,
             format: self.format.clone(),
         })
@@ -398,7 +399,7 @@ impl Row {
     }
 
     fn unfit_for(&self, wish: &Wish) -> Option<Unfit> {
-        let Terms { max_id, increment, remainder, .. } = self.terms;
+        let Definition { max_id, increment, remainder, .. } = self.definition;
         if let Some(share) = wish.share.filter(|share| !share.holds(increment, remainder)) {
             return Some(Unfit::Share { share, increment, remainder });
         }
@@ -419,9 +420,9 @@ impl Row {
     pub fn admit(&self, wish: Wish, here: Option<Reached>) -> Result<Wish, Unfit> {
         let of_period = |floor: Option<Reached>| floor.filter(|(day, _)| *day == self.period.day);
         let (theirs, here) = (of_period(wish.floor), of_period(here));
-        let Terms { max_id, max_step, increment, .. } = self.terms;
+        let Definition { max_id, max_step, increment, .. } = self.definition;
         let reach = 2 * i128::from(max_step.clamp(1, MAX_STEP)) * i128::from(increment.clamp(1, MAX_STEP));
-        let base = max_id.max(self.terms.start.saturating_sub(1)).max(here.map_or(max_id, |(_, id)| id));
+        let base = max_id.max(self.definition.start.saturating_sub(1)).max(here.map_or(max_id, |(_, id)| id));
         match theirs {
             Some((_, floor)) if i128::from(floor) > i128::from(base) + reach => {
                 Err(Unfit::Floor { floor, max_id })
@@ -431,12 +432,12 @@ impl Row {
     }
 
     /// Its terms, with what was handed out up to this floor.
-    pub fn above(&self, floor: Option<Reached>) -> Terms {
+    pub fn above(&self, floor: Option<Reached>) -> Definition {
         match floor {
-            Some((day, id)) if day == self.period.day && id > self.terms.max_id => {
-                Terms { max_id: id, ..self.terms }
+            Some((day, id)) if day == self.period.day && id > self.definition.max_id => {
+                Definition { max_id: id, ..self.definition }
             }
-            _ => self.terms,
+            _ => self.definition,
         }
     }
 

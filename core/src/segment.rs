@@ -20,8 +20,8 @@
 //! Takers don't take part in it and are never held up by it.
 
 use crate::clock::{Clock, UnixMicros};
+use crate::definition::Range;
 use crate::sync::{AtomicU64, Ordering};
-use crate::terms::Range;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 

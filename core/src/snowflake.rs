@@ -12,9 +12,9 @@
 //! stepped back, and not that another process was faster.
 //!
 //! Positions are handed out below the `limit` only: the high-water mark, which is durable before it is raised
-//! here. Who issues may change: a *tenure* is the time in which one node does. As the node's bits are merged
-//! into an id after its position was taken, a taker proves that both belong to one tenure: it reads the
-//! tenure's number before and after, and throws the position away if it has changed.
+//! here. Who issues may change: a *term* is the time in which one node does. As the node's bits are merged
+//! into an id after its position was taken, a taker proves that both belong to one term: it reads the
+//! term's number before and after, and throws the position away if it has changed.
 
 use crate::clock::{Clock, UnixMicros};
 use crate::drift::{Cause, Drift, Refusal};
@@ -37,19 +37,19 @@ pub struct Generator {
     limit: AtomicU64,
     /// The tick of the wall clock as last observed; lower than before only after a step back.
     observed: AtomicU64,
-    /// The number of the tenure; odd while it changes or nobody issues.
-    tenure: AtomicU64,
+    /// The number of the term; odd while it changes or nobody issues.
+    term: AtomicU64,
     /// The bits of the node that issues, in place.
-    placed: AtomicU64,
+    node_bits: AtomicU64,
     /// Ticks whose sequence was used up, so that the next one followed at once.
     full_ticks: AtomicU64,
-    /// The highest position after the last one that a tenure ended with.
+    /// The highest position after the last one that a term ended with.
     furthest: AtomicU64,
     /// Keeps what is only read out of the line that is written.
     rest_of_line: AtomicU64,
-    /// Grows with each step back and each change of the tenure.
+    /// Grows with each step back and each change of the term.
     era: AtomicU64,
-    /// The position that the tenure began with: nothing was issued while `next` is still here.
+    /// The position that the term began with: nothing was issued while `next` is still here.
     first: AtomicU64,
     /// What `next` was when the generator was closed.
     closed_at: AtomicU64,
@@ -68,14 +68,14 @@ const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Gene
 
 /// Positions from `from` up to but not including `to`, all the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct PositionRange {
     /// The first position.
     pub from: u64,
     /// The position after the last; above `from`.
     pub to: u64,
 }
 
-impl Stretch {
+impl PositionRange {
     /// How many positions there are.
     pub const fn count(self) -> u64 {
         self.to - self.from
@@ -86,9 +86,9 @@ impl Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// The positions.
-    pub stretch: Stretch,
+    pub stretch: PositionRange,
     /// The node's bits, in place.
-    pub placed: u64,
+    pub node_bits: u64,
 }
 
 /// A step of the wall clock backwards, in ticks.
@@ -103,10 +103,10 @@ pub struct StepBack {
 /// A generator's counters at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last position issued in this tenure, None before the first.
+    /// The last position issued in this term, None before the first.
     pub last: Option<u64>,
     /// The bits of the node that issues, in place.
-    pub placed: u64,
+    pub node_bits: u64,
     /// The high-water mark; 0 while closed.
     pub limit: u64,
     /// Ticks whose sequence was used up.
@@ -133,8 +133,8 @@ impl Generator {
             next: AtomicU64::new(CLOSED),
             limit: zero(),
             observed: zero(),
-            tenure: AtomicU64::new(1),
-            placed: zero(),
+            term: AtomicU64::new(1),
+            node_bits: zero(),
             full_ticks: zero(),
             furthest: zero(),
             rest_of_line: zero(),
@@ -148,24 +148,24 @@ impl Generator {
         }
     }
 
-    /// Begins a tenure: the node of these bits issues from `first` on, below `limit`, which is durable. One
+    /// Begins a term: the node of these bits issues from `first` on, below `limit`, which is durable. One
     /// caller at a time.
-    pub fn begin(&self, placed: u64, first: u64, limit: u64) {
+    pub fn begin(&self, node_bits: u64, first: u64, limit: u64) {
         self.close();
-        // Release, all of them: a taker who sees one of these also sees that the tenure has changed.
-        self.placed.store(placed, Ordering::Release);
+        // Release, all of them: a taker who sees one of these also sees that the term has changed.
+        self.node_bits.store(node_bits, Ordering::Release);
         self.first.store(first, Ordering::Release);
         self.limit.store(limit, Ordering::Release);
         self.next.store(first, Ordering::Release);
-        self.tenure.fetch_add(1, Ordering::AcqRel);
+        self.term.fetch_add(1, Ordering::AcqRel);
         self.era.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Ends the tenure: from now on nobody takes anything. Gives the position after the last one issued, exactly.
+    /// Ends the term: from now on nobody takes anything. Gives the position after the last one issued, exactly.
     /// One caller at a time.
     pub fn close(&self) -> u64 {
         // Odd: before anything else changes.
-        self.tenure.fetch_or(1, Ordering::AcqRel);
+        self.term.fetch_or(1, Ordering::AcqRel);
         self.limit.store(0, Ordering::Release);
         // Whoever is about to take finds another position than the one seen, and none to go on with.
         match self.next.swap(CLOSED, Ordering::AcqRel) {
@@ -178,7 +178,7 @@ impl Generator {
         self.closed_at.load(Ordering::Acquire)
     }
 
-    /// Raises the high-water mark, which is durable. One caller at a time, with a tenure begun.
+    /// Raises the high-water mark, which is durable. One caller at a time, with a term begun.
     pub fn raise(&self, limit: u64) {
         self.limit.fetch_max(limit, Ordering::Release);
     }
@@ -197,11 +197,11 @@ impl Generator {
         want: NonZeroU32,
     ) -> Result<Taken, Refusal> {
         loop {
-            let tenure = self.tenure.load(Ordering::Acquire);
-            let placed = self.placed.load(Ordering::Acquire);
+            let term = self.term.load(Ordering::Acquire);
+            let node_bits = self.node_bits.load(Ordering::Acquire);
             let stretch = self.take_stretch(layout, rules, clock, want)?;
-            if self.tenure.load(Ordering::Acquire) == tenure && tenure & 1 == 0 {
-                return Ok(Taken { stretch, placed });
+            if self.term.load(Ordering::Acquire) == term && term & 1 == 0 {
+                return Ok(Taken { stretch, node_bits });
             }
             // Somebody else issues by now: these positions may be nobody's. A gap, and once more.
         }
@@ -215,7 +215,7 @@ impl Generator {
         rules: &Rules,
         clock: &impl Clock,
         want: NonZeroU32,
-    ) -> Result<Stretch, Refusal> {
+    ) -> Result<PositionRange, Refusal> {
         // Observe first, read the clock second: see the head of this module.
         let observed = self.observed.load(Ordering::Acquire);
         let at = clock.now();
@@ -248,7 +248,7 @@ impl Generator {
                     if full > 0 {
                         self.full_ticks.fetch_add(full, Ordering::Relaxed);
                     }
-                    return Ok(Stretch { from, to });
+                    return Ok(PositionRange { from, to });
                 }
                 Err(found) => next = found,
             }
@@ -370,14 +370,14 @@ impl Generator {
         self.highest.fetch_max(position >> layout.sequence_bits(), Ordering::AcqRel);
     }
 
-    /// A number that grows with each step back of the wall clock and each change of the tenure: what was taken
+    /// A number that grows with each step back of the wall clock and each change of the term: what was taken
     /// before is not to be handed out without a look at the clock.
     #[inline]
     pub fn era(&self) -> u64 {
         self.era.load(Ordering::Relaxed)
     }
 
-    /// The position after the last one issued in this tenure, whether it is over or not.
+    /// The position after the last one issued in this term, whether it is over or not.
     pub fn next(&self) -> u64 {
         match self.next.load(Ordering::Acquire) {
             CLOSED => self.closed_at.load(Ordering::Acquire),
@@ -385,7 +385,7 @@ impl Generator {
         }
     }
 
-    /// The position above all that was issued, in whatever tenure.
+    /// The position above all that was issued, in whatever term.
     pub fn furthest(&self) -> u64 {
         self.furthest.load(Ordering::Acquire).max(self.next())
     }
@@ -402,7 +402,7 @@ impl Generator {
         let next = self.next();
         Snapshot {
             last: Some(next).filter(|next| *next > self.first.load(Ordering::Acquire)).map(|next| next - 1),
-            placed: self.placed.load(Ordering::Acquire),
+            node_bits: self.node_bits.load(Ordering::Acquire),
             limit: self.limit(),
             full_ticks: self.full_ticks.load(Ordering::Relaxed),
             steps_back,

@@ -13,10 +13,10 @@ use crate::layout::{Field, Layout};
 use crate::lease::Lease;
 use serde::{Deserialize, Serialize};
 
-mod distrust;
+mod error;
 mod file;
 
-pub use distrust::Distrust;
+pub use error::StateError;
 
 /// The most marks that are kept one by one. What has to go of them raises the floor.
 const MAX_MARKS: usize = 256;
@@ -32,9 +32,9 @@ pub struct State {
     /// on which timeline,
     pub timeline: u32,
     /// and where.
-    pub home: Home,
+    pub home: DataDirectory,
     /// Where it was copied from, if it was.
-    pub copy_of: Option<Home>,
+    pub copy_of: Option<DataDirectory>,
     /// The layout that positions are counted in, as text.
     pub layout: String,
     /// The clocks when it was written, as far as they were believed: the anchor.
@@ -70,7 +70,7 @@ pub struct Mark {
 
 /// Where a server lives: the identity of its data directory, and of the state file in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Home {
+pub struct DataDirectory {
     /// What a copy of the directory does not share with it, and what it keeps when it is moved.
     pub identity: String,
     /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
@@ -99,7 +99,7 @@ impl Birth {
     }
 }
 
-impl Home {
+impl DataDirectory {
     /// Whether it is this one, and not that of a copy.
     fn is(&self, other: &Self) -> bool {
         let same_file = match (&self.file, &other.file) {
@@ -155,7 +155,7 @@ pub struct Here {
     /// Its timeline.
     pub timeline: u32,
     /// The data directory.
-    pub home: Home,
+    pub home: DataDirectory,
     /// The layout of its ids.
     pub layout: Layout,
     /// Who it is to issue as.
@@ -212,8 +212,8 @@ impl State {
     /// or copied meanwhile. `clock` stays what it was.
     ///
     /// # Errors
-    /// [`Distrust`], where going on could repeat ids.
-    pub fn open(mut self, here: &Here) -> Result<Self, Distrust> {
+    /// [`StateError`], where going on could repeat ids.
+    pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
         self.check_origin(here)?;
         let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {
@@ -234,11 +234,11 @@ impl State {
     }
 
     /// Whether its positions mean anything here.
-    fn check_origin(&self, here: &Here) -> Result<(), Distrust> {
+    fn check_origin(&self, here: &Here) -> Result<(), StateError> {
         if self.system_identifier != here.system_identifier {
-            Err(Distrust::Foreign { stored: self.system_identifier, ours: here.system_identifier })
+            Err(StateError::Foreign { stored: self.system_identifier, ours: here.system_identifier })
         } else if self.layout.parse().ok() != Some(here.layout) {
-            Err(Distrust::Layout { stored: self.layout.clone(), ours: here.layout })
+            Err(StateError::Layout { stored: self.layout.clone(), ours: here.layout })
         } else {
             Ok(())
         }
@@ -301,12 +301,12 @@ impl State {
 
     /// A directory that was copied without a promotion: two servers would issue as one. Or a state that was put back from a
     /// copy: what was issued since is not in it.
-    fn settle_in_copy(&mut self, here: &Here) -> Result<(), Distrust> {
+    fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
         if let Identity::Fixed { datacenter, worker } = here.identity
             && self.knows(datacenter, worker)
         {
             let homes = Box::new([self.home.clone(), here.home.clone()]);
-            return Err(Distrust::Copy { homes, datacenter, worker });
+            return Err(StateError::Copy { homes, datacenter, worker });
         }
         self.copy_of = Some(self.home.clone());
         self.forget_lease();
@@ -317,11 +317,11 @@ impl State {
     }
 
     /// In a copy, refuses a number of the server that it was copied from.
-    fn refuse_twin(&self, here: &Here) -> Result<(), Distrust> {
+    fn refuse_twin(&self, here: &Here) -> Result<(), StateError> {
         match (here.identity, &self.copy_of) {
             (Identity::Fixed { datacenter, worker }, Some(of)) if self.is_of_another(datacenter, worker) => {
                 let homes = Box::new([of.clone(), here.home.clone()]);
-                Err(Distrust::Copy { homes, datacenter, worker })
+                Err(StateError::Copy { homes, datacenter, worker })
             }
             _ => Ok(()),
         }
@@ -363,8 +363,8 @@ impl State {
     /// A copied state, when the one it was copied from is gone for good.
     ///
     /// # Errors
-    /// [`Distrust`], for other reasons than that it is a copy.
-    pub fn adopt(mut self, here: &Here) -> Result<Self, Distrust> {
+    /// [`StateError`], for other reasons than that it is a copy.
+    pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
         self.home = here.home.clone();
         self.copy_of = None;
         for mark in &mut self.marks {
@@ -386,7 +386,7 @@ impl State {
     }
 
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
-    /// lease is kept as a claim, so that the worker id need not wait for its horizon.
+    /// lease is kept as a claim, so that the worker id need not wait for its expiry.
     pub fn anew(here: &Here, above: u64, former: Option<&Self>) -> Self {
         let ours = |former: &&Self| {
             former.home.is(&here.home)
@@ -437,15 +437,15 @@ impl State {
     }
 
     /// Raises the mark of the node that issues to `ahead` microseconds beyond the clock, or beyond `next`, the position
-    /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its horizon. Gives the
+    /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its expiry. Gives the
     /// position below which it may issue once this state is durable; None where nobody issues. That is not above
-    /// `next` where the horizon or the layout's end is reached.
+    /// `next` where the expiry or the layout's end is reached.
     pub fn reserve(&mut self, layout: &Layout, at: UnixMicros, next: u64, ahead: u64) -> Option<u64> {
         let node = self.node?;
         let base = at.max(layout.instant_of(next));
         let wish = layout.position_after(base.plus(ahead));
-        let horizon = self.lease.as_ref().map_or(u64::MAX, |lease| layout.position_at(lease.horizon));
-        let limit = wish.min(horizon).min(layout.end_position());
+        let expiry = self.lease.as_ref().map_or(u64::MAX, |lease| layout.position_at(lease.expiry));
+        let limit = wish.min(expiry).min(layout.end_position());
         self.set_mark(node, limit.max(self.mark(node)));
         Some(limit)
     }

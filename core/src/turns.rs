@@ -28,7 +28,7 @@ pub const PAUSE_OUT_OF_REACH: Duration = Duration::from_secs(5);
 
 /// What somebody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum Urgency {
     /// Somebody waits for it.
     Now,
     /// Nobody waits for it yet.
@@ -62,7 +62,7 @@ pub struct Turns<W, S> {
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     since: Duration,
-    want: Want,
+    want: Urgency,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -110,11 +110,11 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
     /// Notes all who wait now, and for what, and all places where somebody is served: who, and whether it is idle there.
     pub fn note(
         &mut self,
-        waiting: impl IntoIterator<Item = (W, Want)>,
+        waiting: impl IntoIterator<Item = (W, Urgency)>,
         served: impl IntoIterator<Item = (S, W, bool)>,
         now: Duration,
     ) {
-        let wait = |(one, want): (W, Want)| {
+        let wait = |(one, want): (W, Urgency)| {
             let mut wait = self.waiting.get(&one).copied().unwrap_or(Wait { since: now, want });
             if wait.want != want {
                 // Now that somebody waits for it, it is no later than it was, and no earlier than just now.
@@ -252,8 +252,8 @@ impl Wait {
     /// The lower, the sooner it comes.
     fn rank(self) -> Duration {
         match self.want {
-            Want::Now => self.since,
-            Want::Ahead => self.since + AHEAD,
+            Urgency::Now => self.since,
+            Urgency::Ahead => self.since + AHEAD,
         }
     }
 }

@@ -5,16 +5,16 @@
 //! beforehand.
 //!
 //! Neither is trusted: a question may be written by whoever has the role of nodes ([`Request::accept`]), an answer by
-//! whoever is where the registry should be ([`Answer::accept`]).
+//! whoever is where the registry should be ([`Response::accept`]).
 
+mod bounded;
 mod check;
-mod told;
 
+pub use bounded::{cut, said};
 pub use check::{
-    BadRequest, MAX_BYTES, MAX_EXCEPT, MAX_PATIENCE, MAX_REGISTRIES, MAX_ROWS, MAX_TERM, MAX_TEXT_CHARS,
+    BadRequest, MAX_BYTES, MAX_EXCEPT, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT,
     MAX_WANTS, PAGE_BYTES, PAGE_ROWS,
 };
-pub use told::{cut, said};
 
 use crate::clock::UnixMicros;
 use crate::lease::{Choice, Holder, Policy, Preferred};
@@ -74,14 +74,14 @@ pub struct Request {
     /// Which registry is meant; None where any will do.
     pub registry: Option<Registry>,
     /// How long rows that are locked are waited for: less than the answer is.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// What is asked.
-    pub ask: Ask,
+    pub ask: RequestBody,
 }
 
 /// What is asked.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Ask {
+pub enum RequestBody {
     /// Who are you?
     Introduce,
     /// Which tags are there? As many as an answer takes.
@@ -92,16 +92,16 @@ pub enum Ask {
     /// Have these tags, and let none of them be behind.
     HandOver {
         /// Their rows.
-        #[serde(deserialize_with = "told::rows")]
+        #[serde(deserialize_with = "bounded::rows")]
         rows: Vec<Box<RawValue>>,
         /// Which one of several registries is asked.
         share: Option<Share>,
     },
     /// Reserve ids of these tags.
-    Reserve(#[serde(deserialize_with = "told::wants")] Vec<Want>),
+    Reserve(#[serde(deserialize_with = "bounded::wants")] Vec<ReserveRequest>),
     /// Give me a worker id.
-    Lease(Box<LeaseWish>),
-    /// Move the horizon of my lease on.
+    Lease(Box<LeaseRequest>),
+    /// Move the expiry of my lease on.
     Renew {
         /// The worker id,
         worker: u32,
@@ -125,7 +125,7 @@ pub enum Ask {
 
 /// What is wanted of a tag.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Want {
+pub struct ReserveRequest {
     /// The tag.
     pub tag: String,
     /// Whether it is to be made if there is none.
@@ -142,7 +142,7 @@ pub struct Entry {
     /// By what the row is known as ours from now on.
     pub token: i64,
     /// For how long from now, by the registry's clock, we may issue.
-    pub term: Duration,
+    pub duration: Duration,
     /// Our clock.
     pub now: UnixMicros,
     /// The time of our last id.
@@ -153,7 +153,7 @@ pub struct Entry {
 
 /// What there is to go by when a worker id is looked for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct LeaseWish {
+pub struct LeaseRequest {
     /// What to write.
     pub entry: Entry,
     /// By which policy.
@@ -161,7 +161,7 @@ pub struct LeaseWish {
     /// The token of the lease that there is.
     pub token: Option<i64>,
     /// Worker ids that can't be used now, whoever has them.
-    #[serde(deserialize_with = "told::exceptions")]
+    #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
     /// How many worker ids there are.
     pub capacity: u32,
@@ -179,7 +179,7 @@ pub enum Leased {
         /// How it was taken.
         choice: Choice,
         /// Below which it may be used.
-        horizon: UnixMicros,
+        expiry: UnixMicros,
     },
     /// Another was faster.
     Missed,
@@ -217,32 +217,32 @@ impl fmt::Display for NoLease {
 
 /// An answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Response {
     /// Who answers.
     pub registry: Registry,
     /// Its clock.
     pub clock: UnixMicros,
     /// What it says.
-    pub said: Said,
+    pub said: ResponseBody,
 }
 
 /// What a registry says.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Said {
+pub enum ResponseBody {
     /// It is this version of the extension.
     Introduced {
         /// As in the catalog.
         version: String,
     },
     /// It has these tags, in their order; none where there are no more.
-    Tags(#[serde(deserialize_with = "told::rows")] Vec<Box<RawValue>>),
+    Tags(#[serde(deserialize_with = "bounded::rows")] Vec<Box<RawValue>>),
     /// It has them now; the first that is not fit for this registry, if any.
     HandedOver(Option<(String, Unfit)>),
     /// What came of each.
-    Reserved(#[serde(deserialize_with = "told::outcomes")] Vec<Outcome>),
+    Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
     /// What came of it.
     Leased(Leased),
-    /// The horizon; None where the row has another token.
+    /// The expiry; None where the row has another token.
     Renewed(Option<UnixMicros>),
     /// It is done.
     Released,
@@ -252,7 +252,7 @@ pub enum Said {
     Version(u32),
 }
 
-impl Ask {
+impl RequestBody {
     /// Whether it moves tags up, or lists them all: what administrators of nodes ask, and workers never.
     pub fn takes_over(&self) -> bool {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
@@ -288,7 +288,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl Response {
     /// As text.
     ///
     /// # Errors

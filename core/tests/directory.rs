@@ -6,8 +6,8 @@
 use parking_lot::RwLock;
 use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
+use snowflake_ids_core::definition::MAX_TAG_BYTES;
 use snowflake_ids_core::directory::{Directory, Entry, Key, Tag, index_len};
-use snowflake_ids_core::terms::MAX_TAG_BYTES;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::thread;

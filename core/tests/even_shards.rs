@@ -19,15 +19,15 @@ const LIMITS: [(u32, f64); 3] = [(4, 44.84), (10, 60.66), (16, 73.63)];
 /// The ids of a generator that is asked for so many at each of these ticks.
 fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64> {
     let layout = Layout::default();
-    let placed = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
+    let node_bits = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
     let rules = Rules { max_drift: 0, start };
     let generator = Generator::new();
-    generator.begin(placed, 0, layout.end_position());
+    generator.begin(node_bits, 0, layout.end_position());
     let take = |(tick, want)| {
         let clock: UnixMicros = layout.instant(tick);
         let taken = generator.take(&layout, &rules, &clock, NonZeroU32::new(want).unwrap()).unwrap();
         assert_eq!(taken.stretch.count(), u64::from(want));
-        (taken.stretch.from..taken.stretch.to).map(|position| layout.id(position, placed))
+        (taken.stretch.from..taken.stretch.to).map(|position| layout.id(position, node_bits))
     };
     asked.flat_map(take).collect()
 }

@@ -3,11 +3,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
+use snowflake_ids_core::definition::TagError;
 use snowflake_ids_core::error::{EXCERPT_CHARS, excerpt};
 use snowflake_ids_core::length::{self, TooLong};
 use snowflake_ids_core::serial::{self, Reset};
 use snowflake_ids_core::state::State;
-use snowflake_ids_core::terms::TagError;
 use snowflake_ids_core::{Explain, Format, Kind, Layout};
 
 /// More than any message says in its own words, with two excerpts of four bytes a letter.

@@ -150,5 +150,5 @@ fn state_files() {
 
 #[test]
 fn notes_of_what_is_left_over() {
-    fuzz("leftover");
+    fuzz("carry-over");
 }

@@ -7,13 +7,13 @@
 mod mutate;
 
 use mutate::{Mutator, QUESTIONS};
+use snowflake_ids_core::definition::{Definition, MAX_STEP};
 use snowflake_ids_core::lease::{Choice, Preferred, Row as Worker, Search};
 use snowflake_ids_core::reservation::{Outcome, Row, Wish};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::terms::{MAX_STEP, Terms};
 use snowflake_ids_core::wire::{
-    Answer, Ask, LeaseWish, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Request, Said,
+    LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Request, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::{Field, Layout, UnixMicros};
 use std::time::Duration;
@@ -27,7 +27,7 @@ const NOW: UnixMicros = UnixMicros(20_000 * 86_400_000_000 + 1);
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(20_001 * 86_400_000_000) };
 
 fn rows() -> [Row; 3] {
-    let terms = Terms {
+    let definition = Definition {
         max_id: 500,
         start: 1,
         step: 100,
@@ -36,18 +36,18 @@ fn rows() -> [Row; 3] {
         remainder: 0,
         max_value: i64::MAX,
     };
-    let row = |terms, period| Row { terms, period, format: "{n}".into(), version: 7, life: 3 };
+    let row = |definition, period| Row { definition, period, format: "{n}".into(), version: 7, life: 3 };
     [
-        row(terms, Period::FOREVER),
-        row(Terms { increment: 12, remainder: 1, start: 1_000_000_000, ..terms }, Period::FOREVER),
-        row(terms, TODAY),
+        row(definition, Period::FOREVER),
+        row(Definition { increment: 12, remainder: 1, start: 1_000_000_000, ..definition }, Period::FOREVER),
+        row(definition, TODAY),
     ]
 }
 
 /// What a registry would do about it.
-fn obey(ask: &Ask) {
+fn obey(ask: &RequestBody) {
     match ask {
-        Ask::Reserve(wants) => {
+        RequestBody::Reserve(wants) => {
             assert!(wants.len() <= MAX_WANTS);
             for want in wants {
                 assert!((1..=128).contains(&want.tag.chars().count()));
@@ -56,38 +56,41 @@ fn obey(ask: &Ask) {
                 }
             }
         }
-        Ask::Lease(wish) => lease(wish),
-        Ask::Renew { worker, entry, .. } => {
+        RequestBody::Lease(wish) => lease(wish),
+        RequestBody::Renew { worker, entry, .. } => {
             let layout: Layout = entry.holder.layout.parse().unwrap();
             assert!(u64::from(*worker) <= layout.max(Field::Worker));
             assert!(
                 entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255
             );
         }
-        Ask::HandOver { .. } | Ask::Tags { .. } | Ask::Introduce | Ask::Release { .. } => {}
+        RequestBody::HandOver { .. }
+        | RequestBody::Tags { .. }
+        | RequestBody::Introduce
+        | RequestBody::Release { .. } => {}
     }
 }
 
 fn reserve(row: &Row, wish: &Wish) {
     let Ok(admitted) = row.admit(wish.clone(), Some((0, 510))) else { return };
     let Outcome::Reserved(reserved) = row.reserve(&admitted, 8) else { return };
-    let Terms { max_id, start, max_step, increment, .. } = row.terms;
+    let Definition { max_id, start, max_step, increment, .. } = row.definition;
     let (first, last) = (reserved.supply.range.first, reserved.supply.range.last());
     // A segment begins no further above the row than two of the largest segments, and ends no further than three.
     let from = max_id.max(start - 1).max(510);
-    assert!(first > max_id || admitted.leftover.is_some(), "{row:?} {wish:?}");
+    assert!(first > max_id || admitted.carry_over.is_some(), "{row:?} {wish:?}");
     assert!(last <= from + 3 * max_step * increment, "a row is moved to {last}: {row:?} {wish:?}");
 }
 
-fn lease(wish: &LeaseWish) {
-    let LeaseWish { entry, policy, capacity, .. } = wish;
+fn lease(wish: &LeaseRequest) {
+    let LeaseRequest { entry, policy, capacity, .. } = wish;
     let layout: Layout = entry.holder.layout.parse().unwrap();
     assert!(u64::from(capacity - 1) <= layout.max(Field::Worker), "{capacity} of {layout}");
     assert!(u64::from(entry.datacenter) <= layout.max(Field::Datacenter));
     assert!(wish.except.len() <= MAX_EXCEPT);
     assert!(entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255);
     let held =
-        |worker| Worker { worker, token: Some(5), horizon: UnixMicros(i64::MAX), leased: UnixMicros(0) };
+        |worker| Worker { worker, token: Some(5), expiry: UnixMicros(i64::MAX), leased: UnixMicros(0) };
     let rows: Vec<Worker> = (0..3).map(held).collect();
     let search = Search {
         policy: *policy,
@@ -107,7 +110,7 @@ fn no_question_does_harm() {
     for seed in 0..QUESTIONS_TRIED {
         let text = Mutator::new(seed).mutate(&QUESTIONS);
         if let Ok(Some(request)) = Request::accept(&text) {
-            assert!(request.patience <= Duration::from_mins(15), "seed {seed}");
+            assert!(request.timeout <= Duration::from_mins(15), "seed {seed}");
             obey(&request.ask);
             accepted += 1;
         }
@@ -135,7 +138,7 @@ fn answers() -> Vec<String> {
         .concat(),
         r#"{"Reserved":[{"Exhausted":{"max_value":7}},{"Unfit":{"SetBack":{"received":5,"max_id":1,"later":false}}}]}"#
             .to_owned(),
-        r#"{"Leased":{"Taken":{"choice":{"Own":{"worker":1,"token":5,"horizon":"2024-10-05T00:00:00Z","leased":"2024-10-04T00:00:00Z"}},"horizon":"2024-10-05T00:00:00Z"}}}"#.to_owned(),
+        r#"{"Leased":{"Taken":{"choice":{"Own":{"worker":1,"token":5,"expiry":"2024-10-05T00:00:00Z","leased":"2024-10-04T00:00:00Z"}},"expiry":"2024-10-05T00:00:00Z"}}}"#.to_owned(),
         r#"{"Leased":{"None":{"message":"no worker id is free","detail":"d","hint":"h","holders":"a"}}}"#.to_owned(),
         r#"{"Renewed":"2024-10-05T00:00:00Z"}"#.to_owned(),
         r#"{"Stranger":{"Former":{"timeline":1,"seen":2}}}"#.to_owned(),
@@ -149,10 +152,10 @@ fn answers() -> Vec<String> {
 }
 
 /// What a node would do about it: what it believes is new to it, of this day, and of a size that can be.
-fn believe(answer: &Answer, wishes: &[Wish]) -> usize {
+fn believe(answer: &Response, wishes: &[Wish]) -> usize {
     let mut believed = 0;
     match &answer.said {
-        Said::Reserved(outcomes) => {
+        ResponseBody::Reserved(outcomes) => {
             for (outcome, wish) in
                 outcomes.iter().flat_map(|outcome| wishes.iter().map(move |wish| (outcome, wish)))
             {
@@ -184,7 +187,7 @@ fn believe(answer: &Answer, wishes: &[Wish]) -> usize {
                 }
             }
         }
-        Said::Leased(Leased::None(NoLease { message, detail, hint, holders })) => {
+        ResponseBody::Leased(Leased::None(NoLease { message, detail, hint, holders })) => {
             for text in [message, detail, hint, holders] {
                 assert!(text.chars().count() <= 2_048 && !text.chars().any(char::is_control));
             }
@@ -197,7 +200,7 @@ fn believe(answer: &Answer, wishes: &[Wish]) -> usize {
 #[test]
 fn no_answer_does_harm() {
     let plain = Wish {
-        leftover: None,
+        carry_over: None,
         pace: Pace::default(),
         lasted: None,
         target: Duration::from_mins(15),
@@ -214,11 +217,11 @@ fn no_answer_does_harm() {
     let answers = answers();
     let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
     for answer in &answers {
-        Answer::accept(answer).unwrap();
+        Response::accept(answer).unwrap();
     }
     for seed in 0..ANSWERS_TRIED {
         let text = Mutator::new(seed).mutate(&answers);
-        match Answer::accept(&text) {
+        match Response::accept(&text) {
             Ok(answer) => {
                 understood += 1;
                 believed += believe(&answer, &wishes);

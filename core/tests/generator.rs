@@ -2,14 +2,14 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
-    Block, Cause, ClockRollback, Drift, Explain, Generator, Kind, Layout, Refusal, Rules, SequenceStart,
-    StepBack, Stretch, Taken, UnixMicros,
+    Block, Cause, ClockRollback, Drift, Explain, Generator, Kind, Layout, PositionRange, Refusal, Rules,
+    SequenceStart, StepBack, Taken, UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000;
-/// A generator in its first tenure, with everything reserved, whose clock is set in ticks after the epoch.
+/// A generator in its first term, with everything reserved, whose clock is set in ticks after the epoch.
 struct Bench {
     layout: Layout,
     generator: Generator,
@@ -76,8 +76,8 @@ fn a_full_tick_without_drift_waits_for_the_clock() {
     assert_eq!(bench.take(100, 5000), Ok((100, 0, 4096)), "a stretch ends where the drift does");
     let drift = bench.drift(100, 1);
     assert_eq!((drift.cause, drift.ahead), (Cause::Demand, 1_000));
-    assert_eq!(drift.patience(ClockRollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
-    assert_eq!(drift.patience(ClockRollback::Wait, Duration::ZERO), None);
+    assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
+    assert_eq!(drift.timeout(ClockRollback::Wait, Duration::ZERO), None);
     assert_eq!(Refusal::Drift(drift).kind(), Kind::WaitedTooLong);
     assert_eq!(bench.take(101, 1), Ok((101, 0, 1)));
 }
@@ -106,9 +106,9 @@ fn a_step_back_beyond_the_drift_is_refused_and_ends_when_the_clock_has_caught_up
     bench.take(20_000, 1).unwrap();
     let drift = bench.drift(15_000, 1);
     assert_eq!((drift.cause, drift.ahead, drift.max_drift), (Cause::StepBack, 5 * SECOND, SECOND));
-    assert_eq!(drift.patience(ClockRollback::Error, Duration::from_secs(9)), None);
-    assert_eq!(drift.patience(ClockRollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
-    assert_eq!(drift.patience(ClockRollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
+    assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(9)), None);
+    assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
+    assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
     assert_eq!(Refusal::Drift(drift).kind(), Kind::ClockBehind);
     assert!(bench.take(18_999, 1).is_err());
     assert_eq!(bench.take(19_000, 1), Ok((20_000, 1, 1)));
@@ -246,7 +246,7 @@ fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     bench.generator.resume(500_000, 500_000);
     let drift = bench.drift(500_000, 1);
     assert_eq!((drift.cause, drift.ahead), (Cause::Start, 3 * SECOND));
-    assert_eq!(drift.patience(ClockRollback::Error, Duration::from_secs(9)), Some(Duration::from_secs(2)));
+    assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(9)), Some(Duration::from_secs(2)));
     assert_eq!(bench.take(502_000, 1), Ok((503_000, 0, 1)));
     assert_eq!(bench.generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
 }
@@ -314,10 +314,10 @@ fn ids_carry_the_bits_of_the_tenure_they_were_taken_in() {
     let take = |tick| bench.generator.take(&bench.layout, &bench.rules, &bench.at(tick), NonZeroU32::MIN);
     let [one, other] = [1_u64, 2].map(|worker| worker << 12);
     bench.generator.begin(one, 500 << 12, 600 << 12);
-    assert_eq!(take(500).unwrap().placed, one);
+    assert_eq!(take(500).unwrap().node_bits, one);
     bench.generator.begin(other, 400 << 12, 450 << 12);
     let taken = take(400).unwrap();
-    assert_eq!((taken.placed, taken.stretch.from), (other, 400 << 12), "another node has its own mark");
+    assert_eq!((taken.node_bits, taken.stretch.from), (other, 400 << 12), "another node has its own mark");
     assert_eq!(bench.generator.snapshot().last, Some(400 << 12));
 }
 
@@ -332,20 +332,20 @@ fn nothing_is_taken_by_a_refused_call() {
 
 /// Positions of the node whose bits are 7 in place.
 fn taken(from: u64, to: u64) -> Taken {
-    Taken { stretch: Stretch { from, to }, placed: 7 << 12 }
+    Taken { stretch: PositionRange { from, to }, node_bits: 7 << 12 }
 }
 
 #[test]
 fn a_block_is_worth_nothing_in_another_era_and_keeps_its_bits() {
     let block = Block::empty();
     block.fill(taken(10, 20), 0);
-    assert_eq!(block.placed(), 7 << 12);
+    assert_eq!(block.node_bits(), 7 << 12);
     assert_eq!(block.pop(0), Some(10));
     assert_eq!(block.pop(1), None);
     assert_eq!(block.pop_many(5, 1), None);
     block.fill(taken(30, 40), 1);
     assert_eq!(block.pop(1), Some(30));
-    assert_eq!(block.pop_many(5, 1), Some(Stretch { from: 31, to: 36 }));
+    assert_eq!(block.pop_many(5, 1), Some(PositionRange { from: 31, to: 36 }));
 }
 
 #[test]

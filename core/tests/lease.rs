@@ -15,8 +15,8 @@ const NOW: UnixMicros = UnixMicros(50);
 prop_compose! {
     /// Rows of some worker ids, in their order.
     fn rows()(rows in prop::collection::btree_map(0..CAPACITY, (prop::option::of(0_i64..6), 0_i64..100), 0..12)) -> Vec<Row> {
-        let row = |(worker, (token, horizon))| {
-            Row { worker, token, horizon: UnixMicros(horizon), leased: UnixMicros(0) }
+        let row = |(worker, (token, expiry))| {
+            Row { worker, token, expiry: UnixMicros(expiry), leased: UnixMicros(0) }
         };
         rows.into_iter().map(row).collect()
     }
@@ -42,7 +42,7 @@ fn wanted(search: &Search<'_>, rows: &[Row]) -> Option<Choice> {
     });
     let choices = order.into_iter().filter_map(|worker| match rows.iter().find(|row| row.worker == worker) {
         None => Some(Choice::New { worker }),
-        Some(row) => (row.horizon <= search.now).then_some(Choice::Free(*row)),
+        Some(row) => (row.expiry <= search.now).then_some(Choice::Free(*row)),
     });
     let choices: Vec<Choice> = choices.collect();
     let fresh = choices.iter().find(|choice| matches!(choice, Choice::New { .. })).copied();
@@ -51,7 +51,7 @@ fn wanted(search: &Search<'_>, rows: &[Row]) -> Option<Choice> {
         Policy::Disposable => fresh,
         Policy::Queue => {
             let free = rows.iter().filter(|row| choices.contains(&Choice::Free(**row)));
-            fresh.or_else(|| free.min_by_key(|row| (row.horizon, row.worker)).copied().map(Choice::Free))
+            fresh.or_else(|| free.min_by_key(|row| (row.expiry, row.worker)).copied().map(Choice::Free))
         }
     }
 }
@@ -79,9 +79,9 @@ proptest! {
         let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW };
         match search.choose(&rows) {
             Some(Choice::Own(row)) => prop_assert!(row.token.is_some() && row.token == own),
-            Some(Choice::Free(row)) => prop_assert!(row.horizon <= NOW),
+            Some(Choice::Free(row)) => prop_assert!(row.expiry <= NOW),
             Some(Choice::New { worker }) => prop_assert!(rows.iter().all(|row| row.worker != worker)),
-            None => prop_assert!(rows.len() == CAPACITY as usize && rows.iter().all(|row| row.horizon > NOW)),
+            None => prop_assert!(rows.len() == CAPACITY as usize && rows.iter().all(|row| row.expiry > NOW)),
         }
     }
 
@@ -103,11 +103,11 @@ proptest! {
 
 #[test]
 fn a_row_that_was_given_back_is_nobodys_own() {
-    let row = Row { worker: 0, token: None, horizon: UnixMicros(90), leased: UnixMicros(0) };
+    let row = Row { worker: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
     let preferred = Preferred { worker: 0, share: 1, only: false };
     let search =
         Search { policy: Policy::Reuse, own: [None; 2], except: &[], preferred, capacity: 1, now: NOW };
-    assert_eq!(search.choose(&[row]), None, "its horizon has not passed");
+    assert_eq!(search.choose(&[row]), None, "its expiry has not passed");
 }
 
 /// However many exceptions and worker ids there are, each is looked at a few times: this does not end otherwise.
@@ -127,7 +127,7 @@ fn a_search_among_very_many_takes_no_longer_than_reading_them() {
         };
         assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY }), "{policy:?}");
         let rows: Vec<Row> = (0..2 * MANY)
-            .map(|worker| Row { worker, token: Some(5), horizon: UnixMicros(90), leased: UnixMicros(0) })
+            .map(|worker| Row { worker, token: Some(5), expiry: UnixMicros(90), leased: UnixMicros(0) })
             .collect();
         assert_eq!(search.choose(&rows), Some(Choice::New { worker: 2 * MANY }), "{policy:?}");
         let none = Search { capacity: MANY, ..search };
@@ -174,7 +174,7 @@ fn after_a_promotion_the_lowest_of_the_next_share_is_leased() {
         let (own, capacity) = ([None; 2], 1_024);
         Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW }.choose(rows)
     };
-    let held = |worker| Row { worker, token: Some(1), horizon: UnixMicros(90), leased: UnixMicros(0) };
+    let held = |worker| Row { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
     assert_eq!(choose(1, &[held(0), held(1)]), Some(Choice::New { worker: 2 }));
     assert_eq!(choose(2, &[held(0), held(1)]), Some(Choice::New { worker: 128 }));
     let full: Vec<Row> = (128..1_024).map(held).collect();
@@ -208,7 +208,7 @@ fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Du
     // Renewed at the instant when it is due: nothing is gone of it, and nobody knows yet that it was granted.
     let first = until_renewal(granted, asked, Some(granted), Some(Duration::ZERO));
     let next = |pause: &Duration| {
-        // Looked at half way, as the supervisor may at any time.
+        // Looked at half way, as the launcher may at any time.
         let half = *pause / 2;
         let left = until_renewal(granted.saturating_sub(half), asked, Some(granted), Some(half));
         Some(half + left)
@@ -240,7 +240,7 @@ fn what_was_granted_counts_where_it_is_known_and_no_more_than_was_asked_for() {
     assert_eq!(due(8, None), Duration::ZERO);
     assert_eq!(due(8, Some(hours(8))), hours(2));
     assert_eq!(due(6, Some(hours(8))), Duration::ZERO);
-    // A row keeps a horizon that was asked for when the setting was longer.
+    // A row keeps an expiry that was asked for when the setting was longer.
     assert_eq!(due(48, Some(hours(48))), hours(30));
     assert_eq!(
         until_renewal(hours(1), hours(24), None, Some(Duration::from_secs(4))),

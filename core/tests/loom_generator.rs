@@ -24,7 +24,7 @@ fn at(tick: u64) -> UnixMicros {
     layout().instant(tick)
 }
 
-/// A generator in its first tenure, with everything reserved.
+/// A generator in its first term, with everything reserved.
 fn begun() -> Arc<Generator> {
     let generator = Generator::new();
     generator.begin(0, 0, layout().end_position());
@@ -173,7 +173,7 @@ fn a_reading_from_before_a_step_back_does_not_hide_it() {
 const A: u64 = 1 << 2;
 const B: u64 = 2 << 2;
 
-/// One position at tick 2, which is behind every tenure below; None where nothing is reserved.
+/// One position at tick 2, which is behind every term below; None where nothing is reserved.
 fn try_one(generator: &Generator) -> Option<Taken> {
     match generator.take(&layout(), &rules(), &at(2), ONE) {
         Ok(taken) => Some(taken),
@@ -193,7 +193,7 @@ fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> 
     taker.join().unwrap().into_iter().chain(mine).collect()
 }
 
-/// All interleavings with at most three switches of thread that nobody asked for: a change of tenure, and clocks that
+/// All interleavings with at most three switches of thread that nobody asked for: a change of term, and clocks that
 /// jump, are too long for all of them.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
@@ -201,20 +201,21 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
     model.check(run);
 }
 
-/// Fails when the tenure is not read again after the take, and when it is not made odd before it changes.
+/// Fails when the term is not read again after the take, and when it is not made odd before it changes.
 #[test]
 fn a_position_is_made_with_the_bits_of_its_own_tenure() {
     model(|| {
         let generator = Arc::new(Generator::new());
         generator.begin(A, 20, 24);
-        for Taken { stretch, placed } in while_one_takes(&generator, |generator| generator.begin(B, 8, 12)) {
-            let own = if placed == A { 20..24 } else { 8..12 };
-            assert!(own.contains(&stretch.from), "{stretch:?} of {placed}");
+        for Taken { stretch, node_bits } in while_one_takes(&generator, |generator| generator.begin(B, 8, 12))
+        {
+            let own = if node_bits == A { 20..24 } else { 8..12 };
+            assert!(own.contains(&stretch.from), "{stretch:?} of {node_bits}");
         }
     });
 }
 
-/// Fails for the same reasons, and when the end of a tenure is not read and closed in one step: where the positions
+/// Fails for the same reasons, and when the end of a term is not read and closed in one step: where the positions
 /// of both overlap, a mix-up is an id twice.
 #[test]
 fn two_tenures_over_the_same_positions_share_no_id() {
@@ -225,7 +226,7 @@ fn two_tenures_over_the_same_positions_share_no_id() {
         let mut ids: Vec<_> = while_one_takes(&generator, |generator| generator.begin(B, 8, 10))
             .into_iter()
             .chain(first)
-            .map(|taken| layout().id(taken.stretch.from, taken.placed))
+            .map(|taken| layout().id(taken.stretch.from, taken.node_bits))
             .collect();
         let issued = ids.len();
         ids.sort_unstable();

@@ -8,10 +8,10 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::asked::Asked;
+use snowflake_ids_core::definition::Range;
 use snowflake_ids_core::request::{Answer, Request};
+use snowflake_ids_core::requested::Requested;
 use snowflake_ids_core::segment::{Miss, Period, Segment, Supply};
-use snowflake_ids_core::terms::Range;
 use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
@@ -193,16 +193,16 @@ fn a_request_is_found_whenever_it_comes() {
     model(|| {
         let shared = Arc::new(([AtomicU64::new(0)], Request::default()));
         let ticket = shared.1.ask();
-        Asked::new(&shared.0).note(0);
+        Requested::new(&shared.0).note(0);
         shared.1.answer(ticket, Answer::Supplied);
         let caller = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 shared.1.ask();
-                Asked::new(&shared.0).note(0);
+                Requested::new(&shared.0).note(0);
             })
         };
-        let look = || Asked::new(&shared.0).places(|_| shared.1.pending().is_some());
+        let look = || Requested::new(&shared.0).places(|_| shared.1.pending().is_some());
         look();
         caller.join().unwrap();
         assert_eq!(look(), [0]);

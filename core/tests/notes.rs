@@ -13,11 +13,11 @@ mod chance;
 mod leave_out;
 
 use chance::Chance;
-use snowflake_ids_core::leftover::{InUse, Name, Notes, from_text, taken, to_text};
-use snowflake_ids_core::reservation::{Floor, Leftover, Outcome, Row, Wish};
+use snowflake_ids_core::carry_over::{InUse, Name, Notes, from_text, taken, to_text};
+use snowflake_ids_core::definition::{Definition, Range};
+use snowflake_ids_core::reservation::{CarryOver, Floor, Outcome, Row, Wish};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::terms::{Range, Terms};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ struct Memory {
     of_note: Option<i64>,
     unnoted: Option<i64>,
     had_ids: bool,
-    leftover: Option<Leftover>,
+    carry_over: Option<CarryOver>,
     floor: Option<Floor>,
 }
 
@@ -81,7 +81,7 @@ fn name() -> Name {
 
 impl World {
     fn new(seed: u64, guards: Guards) -> Self {
-        let terms = Terms {
+        let definition = Definition {
             max_id: 0,
             start: 1,
             step: 4,
@@ -90,7 +90,7 @@ impl World {
             remainder: 0,
             max_value: i64::MAX,
         };
-        let row = Row { terms, period: Period::FOREVER, format: String::new(), version: 0, life: 0 };
+        let row = Row { definition, period: Period::FOREVER, format: String::new(), version: 0, life: 0 };
         Self {
             chance: Chance::new(seed),
             guards,
@@ -162,7 +162,7 @@ impl World {
             if self.guards.keep(Guard::FloorOfLife) { floor } else { Floor { life: row.life, ..floor } }
         });
         let wish = Wish {
-            leftover: self.memory.leftover.clone(),
+            carry_over: self.memory.carry_over.clone(),
             pace: Pace::default(),
             lasted: None,
             target: Duration::from_secs(1),
@@ -178,8 +178,8 @@ impl World {
         };
         let range = reserved.supply.range;
         self.tables.row.version = version;
-        self.tables.row.terms.max_id = range.last();
-        let left = self.memory.leftover.take().filter(|left| left.range == range);
+        self.tables.row.definition.max_id = range.last();
+        let left = self.memory.carry_over.take().filter(|left| left.range == range);
         self.memory.of_note = left.as_ref().map(|left| left.version);
         self.memory.unnoted = self.memory.of_note;
         if self.chance.once_in(20) {
@@ -210,7 +210,7 @@ impl World {
         self.forced = None;
         let mut issued = row.floor(self.memory.floor);
         if let Some(target) = forced {
-            row.terms.max_id = target;
+            row.definition.max_id = target;
             issued = None;
             // To be compared with what was handed out, the buffers are taken away.
             self.memory.buffer = None;
@@ -233,7 +233,7 @@ impl World {
         let target = self.chance.one_of(&[0, 3, 10, 20, 39]);
         let (version, life) = (self.number(), self.number());
         let row = &mut self.tables.row;
-        (row.terms.max_id, row.life) = (target, life);
+        (row.definition.max_id, row.life) = (target, life);
         row.version = if self.guards.keep(Guard::NewVersion) { version } else { row.version + 1 };
         self.memory.buffer = None;
         self.tables.given.retain(|id| *id <= target);
@@ -247,7 +247,7 @@ impl World {
         let in_use = InUse {
             name: name(),
             had_ids: *had_ids,
-            left: left.map(|(range, version)| Leftover { version, day: None, range }),
+            left: left.map(|(range, version)| CarryOver { version, day: None, range }),
             floor: floor.filter(|_| self.guards.keep(Guard::FloorNoted)),
         };
         let in_use = (*had_ids || floor.is_some()).then_some(in_use);
@@ -259,7 +259,7 @@ impl World {
     fn start(&mut self) {
         let notes = from_text(&self.file).unwrap();
         self.memory = Memory {
-            leftover: notes.left.into_iter().next().map(|note| note.what),
+            carry_over: notes.left.into_iter().next().map(|note| note.what),
             floor: notes.floors.into_iter().next().map(|note| note.what),
             ..Memory::default()
         };
@@ -270,9 +270,9 @@ impl World {
         self.start();
         let noted = self.tables.row.floor(self.memory.floor).map_or(0, |(_, id)| id);
         // Forced back into what is left over, and rolled back.
-        let left = self.memory.leftover.as_ref().map(|left| left.range);
+        let left = self.memory.carry_over.as_ref().map(|left| left.range);
         let is_left = |id: i64| left.is_some_and(|left| (left.first..=left.last()).contains(&id));
-        let max_id = self.tables.row.terms.max_id;
+        let max_id = self.tables.row.definition.max_id;
         self.forced = None;
         self.rolled_back.retain(|id| *id <= noted || *id <= max_id && !is_left(*id));
     }

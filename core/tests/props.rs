@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::{
-    Block, Field, Format, Generator, Layout, Node, Order, Rules, SequenceStart, Stretch, Taken, TickError,
-    UnixMicros, Widths,
+    Block, Field, Format, Generator, Layout, Node, Order, PositionRange, Rules, SequenceStart, Taken,
+    TickError, UnixMicros, Widths,
 };
 use std::num::NonZeroU32;
 
@@ -132,7 +132,7 @@ proptest! {
         let mut end = 0;
         for (clock, want) in calls {
             let at = UnixMicros(layout.epoch().0 + (clock % (span + 1)).cast_signed());
-            let Ok(Taken { stretch: Stretch { from, to }, .. }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
+            let Ok(Taken { stretch: PositionRange { from, to }, .. }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
             prop_assert!(from >= end, "{from} was issued before {end}");
             prop_assert!(from < to && to - from <= u64::from(want));
             prop_assert!(to <= layout.end_position());
@@ -148,11 +148,11 @@ proptest! {
     fn a_block_gives_each_position_once(from in 0_u64..1 << 60, count in 1_u64..1000, asks in prop::collection::vec(0_u64..50, 1..100)) {
         let block = Block::empty();
         prop_assert_eq!(block.pop(0), None);
-        block.fill(Taken { stretch: Stretch { from, to: from + count }, placed: 0 }, 0);
+        block.fill(Taken { stretch: PositionRange { from, to: from + count }, node_bits: 0 }, 0);
         let mut expected = from;
         for ask in asks {
             let pop = || match ask {
-                0 => block.pop(0).map(|at| Stretch { from: at, to: at + 1 }),
+                0 => block.pop(0).map(|at| PositionRange { from: at, to: at + 1 }),
                 _ => block.pop_many(ask, 0),
             };
             let got = pop().or_else(|| if block.renew(0, |_| true) { pop() } else { None });

@@ -4,15 +4,15 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::definition::{Definition, Exhausted, Range};
 use snowflake_ids_core::reservation::{
-    Floor, Leftover, Outcome, Reserved, Row, Share, Unfit, Wish, Writer, may_lag,
+    CarryOver, Floor, Outcome, Reserved, Row, Share, Unfit, Wish, Writer, may_lag,
 };
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::terms::{Exhausted, Range, Terms};
 use std::time::Duration;
 
-const TERMS: Terms = Terms {
+const DEFINITION: Definition = Definition {
     max_id: 500,
     start: 1,
     step: 100,
@@ -25,17 +25,17 @@ const TERMS: Terms = Terms {
 const NEXT: i64 = -90;
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(1_728_086_400_000_000) };
 
-fn row(terms: Terms) -> Row {
-    Row { terms, period: Period::FOREVER, format: "{id}".into(), version: 7, life: 3 }
+fn row(definition: Definition) -> Row {
+    Row { definition, period: Period::FOREVER, format: "{id}".into(), version: 7, life: 3 }
 }
 
-fn of_today(terms: Terms) -> Row {
-    Row { period: TODAY, ..row(terms) }
+fn of_today(definition: Definition) -> Row {
+    Row { period: TODAY, ..row(definition) }
 }
 
 fn wish() -> Wish {
     Wish {
-        leftover: None,
+        carry_over: None,
         pace: Pace::default(),
         lasted: None,
         target: Duration::from_mins(15),
@@ -59,13 +59,13 @@ fn range(first: i64, count: u32) -> Range {
 }
 
 /// The last hundred ids of the row, as they were left over.
-fn leftover() -> Leftover {
-    Leftover { version: 7, day: None, range: range(401, 100) }
+fn carry_over() -> CarryOver {
+    CarryOver { version: 7, day: None, range: range(401, 100) }
 }
 
 #[test]
 fn the_ids_after_the_rows_highest_are_reserved() {
-    let reserved = reserved(&row(TERMS), &wish());
+    let reserved = reserved(&row(DEFINITION), &wish());
     assert_eq!(reserved.supply.range, range(501, 100));
     assert_eq!(reserved.supply.period, Period::FOREVER);
     assert_eq!(reserved.supply.prefetch_at, 50);
@@ -79,15 +79,16 @@ fn the_ids_after_the_rows_highest_are_reserved() {
 fn their_number_follows_from_the_pace() {
     let pace = Pace { step: 100, depth: 1 };
     let quick = Wish { pace, lasted: Some(Duration::from_secs(1)), ..wish() };
-    assert_eq!(reserved(&row(TERMS), &quick).pace, Pace { step: 200, depth: 1 });
-    assert_eq!(reserved(&row(TERMS), &quick).supply.range, range(501, 200));
-    let hungry = reserved(&row(TERMS), &Wish { hungry: true, ..quick });
+    assert_eq!(reserved(&row(DEFINITION), &quick).pace, Pace { step: 200, depth: 1 });
+    assert_eq!(reserved(&row(DEFINITION), &quick).supply.range, range(501, 200));
+    let hungry = reserved(&row(DEFINITION), &Wish { hungry: true, ..quick });
     assert_eq!((hungry.supply.range, hungry.supply.prefetch_at), (range(501, 400), 0));
 }
 
 #[test]
 fn ids_begin_above_the_floor_of_the_same_period() {
-    let floor = |floor| reserved(&of_today(TERMS), &Wish { floor: Some(floor), ..wish() }).supply.range.first;
+    let floor =
+        |floor| reserved(&of_today(DEFINITION), &Wish { floor: Some(floor), ..wish() }).supply.range.first;
     assert_eq!(floor((20_000, 507)), 508);
     assert_eq!(floor((20_000, 499)), 501, "the row is further");
     assert_eq!(floor((19_999, 507)), 501, "that was yesterday");
@@ -96,10 +97,10 @@ fn ids_begin_above_the_floor_of_the_same_period() {
 /// One that was noted before the tag was dropped and created again, or forced back, is of another life.
 #[test]
 fn a_floor_counts_in_one_life_of_the_tag() {
-    let noted = |life| row(TERMS).floor(Some(Floor { life, day: 0, id: 900 }));
+    let noted = |life| row(DEFINITION).floor(Some(Floor { life, day: 0, id: 900 }));
     assert_eq!(noted(3), Some((0, 900)));
     assert_eq!(noted(4), None);
-    assert_eq!(row(TERMS).floor(None), None);
+    assert_eq!(row(DEFINITION).floor(None), None);
 }
 
 #[test]
@@ -117,11 +118,11 @@ fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
 
 #[test]
 fn a_row_without_ids_says_so() {
-    let used_up = Terms { max_value: 500, ..TERMS };
+    let used_up = Definition { max_value: 500, ..DEFINITION };
     assert_eq!(row(used_up).reserve(&wish(), NEXT), Outcome::Exhausted(Exhausted { max_value: 500 }));
     let by_the_floor = Wish { floor: Some((0, 600)), ..wish() };
     assert_eq!(
-        row(Terms { max_value: 600, ..TERMS }).reserve(&by_the_floor, NEXT),
+        row(Definition { max_value: 600, ..DEFINITION }).reserve(&by_the_floor, NEXT),
         Outcome::Exhausted(Exhausted { max_value: 600 })
     );
 }
@@ -133,9 +134,9 @@ fn set_back(received: i64, max_id: i64, later: bool) -> Outcome {
 #[test]
 fn a_row_that_was_set_back_is_refused() {
     let received = |id| Wish { received: Some((0, id)), ..wish() };
-    assert_eq!(row(TERMS).reserve(&received(501), NEXT), set_back(501, 500, false));
-    assert_eq!(reserved(&row(TERMS), &received(500)).supply.range.first, 501);
-    let anew = row(Terms { max_id: 0, ..TERMS });
+    assert_eq!(row(DEFINITION).reserve(&received(501), NEXT), set_back(501, 500, false));
+    assert_eq!(reserved(&row(DEFINITION), &received(500)).supply.range.first, 501);
+    let anew = row(Definition { max_id: 0, ..DEFINITION });
     assert_eq!(
         anew.reserve(&received(1), NEXT),
         set_back(1, 0, false),
@@ -155,7 +156,8 @@ fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
 
 #[test]
 fn a_new_day_is_not_behind_what_was_received_the_day_before() {
-    let received = |day, id| of_today(TERMS).reserve(&Wish { received: Some((day, id)), ..wish() }, NEXT);
+    let received =
+        |day, id| of_today(DEFINITION).reserve(&Wish { received: Some((day, id)), ..wish() }, NEXT);
     assert!(matches!(received(19_999, 9_000), Outcome::Reserved(_)));
     assert_eq!(received(20_000, 9_000), set_back(9_000, 500, false));
     assert_eq!(received(20_001, 1), set_back(1, 500, true), "it is a day behind");
@@ -167,11 +169,11 @@ fn a_tag_that_becomes_dated_or_undated_is_refused() {
     let received = |day, id| Wish { received: Some((day, id)), ..wish() };
     for id in [0, 500, 9_000] {
         assert_eq!(
-            row(TERMS).reserve(&received(20_000, id), NEXT),
+            row(DEFINITION).reserve(&received(20_000, id), NEXT),
             Outcome::Unfit(Unfit::Redated { dated: false })
         );
         assert_eq!(
-            of_today(TERMS).reserve(&received(0, id), NEXT),
+            of_today(DEFINITION).reserve(&received(0, id), NEXT),
             Outcome::Unfit(Unfit::Redated { dated: true })
         );
     }
@@ -191,22 +193,23 @@ fn an_answer_that_changes_datedness_is_not_believed() {
         let reserved = reserved(&Row { format: format.into(), ..row }, &wish());
         reserved.check(&Wish { received, ..wish() }, NOW, NOW)
     };
-    assert_eq!(check(row(TERMS), None), Ok(()));
-    assert_eq!(check(row(TERMS), Some((0, 500))), Ok(()));
-    assert_eq!(check(of_today(TERMS), None), Ok(()));
-    assert_eq!(check(of_today(TERMS), Some((19_999, 9_000))), Ok(()), "another day");
-    assert!(check(of_today(TERMS), Some((20_000, 501))).is_err(), "received before");
-    assert!(check(row(TERMS), Some((0, 501))).is_err(), "received before");
+    assert_eq!(check(row(DEFINITION), None), Ok(()));
+    assert_eq!(check(row(DEFINITION), Some((0, 500))), Ok(()));
+    assert_eq!(check(of_today(DEFINITION), None), Ok(()));
+    assert_eq!(check(of_today(DEFINITION), Some((19_999, 9_000))), Ok(()), "another day");
+    assert!(check(of_today(DEFINITION), Some((20_000, 501))).is_err(), "received before");
+    assert!(check(row(DEFINITION), Some((0, 501))).is_err(), "received before");
     // Whatever came before: back from dated, numbers would begin anew.
-    assert!(check(of_today(TERMS), Some((0, 10))).is_err());
-    assert!(check(row(TERMS), Some((20_000, 10))).is_err());
+    assert!(check(of_today(DEFINITION), Some((0, 10))).is_err());
+    assert!(check(row(DEFINITION), Some((20_000, 10))).is_err());
 }
 
 #[test]
 fn an_answer_of_another_day_than_about_now_is_not_believed() {
     let check = |day: i32, length: i64, now: i64| {
         let until = UnixMicros((i64::from(day) + length).saturating_mul(DAY));
-        let dated = Row { period: Period { day, until }, format: "{YYYY}{MM}{DD}-{n}".into(), ..row(TERMS) };
+        let dated =
+            Row { period: Period { day, until }, format: "{YYYY}{MM}{DD}-{n}".into(), ..row(DEFINITION) };
         let now = UnixMicros(now * DAY + DAY / 2);
         // The registry's own clock is as it likes.
         reserved(&dated, &wish()).check(&wish(), UnixMicros(0), now).is_ok()
@@ -222,7 +225,7 @@ fn an_answer_of_another_day_than_about_now_is_not_believed() {
 #[test]
 fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
     let check = |format: &str| {
-        reserved(&Row { format: format.into(), ..row(TERMS) }, &wish()).check(&wish(), NOW, NOW).is_ok()
+        reserved(&Row { format: format.into(), ..row(DEFINITION) }, &wish()).check(&wish(), NOW, NOW).is_ok()
     };
     assert!(check("{n}") && check("INV-{n:6}") && check("gr\u{fc}n {n}"));
     for format in
@@ -236,7 +239,7 @@ fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
 #[test]
 fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
     let admit = |row: &Row, floor, here| row.admit(Wish { floor, ..wish() }, here).map(|wish| wish.floor);
-    let row = row(TERMS);
+    let row = row(DEFINITION);
     assert_eq!(admit(&row, Some((0, 2_500)), None), Ok(Some((0, 2_500))));
     let too_far = |floor| Err(Unfit::Floor { floor, max_id: 500 });
     assert_eq!(admit(&row, Some((0, 2_501)), None), too_far(2_501));
@@ -250,7 +253,7 @@ fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
         Ok(Some((0, 9_000))),
         "a later day hides nothing"
     );
-    let begins_later = Row { terms: Terms { start: 1_000_000, ..TERMS }, ..row };
+    let begins_later = Row { definition: Definition { start: 1_000_000, ..DEFINITION }, ..row };
     assert_eq!(admit(&begins_later, Some((0, 1_001_999)), None), Ok(Some((0, 1_001_999))));
     assert!(admit(&begins_later, Some((0, 1_002_000)), None).is_err());
     let hint = Unfit::Floor { floor: 9_000, max_id: 500 }.hint("t");
@@ -259,66 +262,67 @@ fn a_floor_of_another_server_is_within_two_segments_of_the_row() {
 
 #[test]
 fn what_was_left_over_comes_first() {
-    let taken_up = reserved(&row(TERMS), &Wish { leftover: Some(leftover()), ..wish() });
+    let taken_up = reserved(&row(DEFINITION), &Wish { carry_over: Some(carry_over()), ..wish() });
     assert_eq!(taken_up.supply.range, range(401, 100));
     assert_eq!(taken_up.version, NEXT, "so that they are taken up once");
     assert_eq!(taken_up.reached(), (0, 500));
-    let again = Row { version: taken_up.version, ..row(TERMS) };
-    let fresh = reserved(&again, &Wish { leftover: Some(leftover()), ..wish() });
+    let again = Row { version: taken_up.version, ..row(DEFINITION) };
+    let fresh = reserved(&again, &Wish { carry_over: Some(carry_over()), ..wish() });
     assert_eq!(fresh.supply.range, range(501, 100));
 }
 
 #[test]
 fn what_was_left_over_is_given_up_when_the_row_has_changed() {
-    let leftovers = [
-        Leftover { version: 6, ..leftover() },
-        Leftover { day: Some(20_000), ..leftover() },
-        Leftover { range: range(402, 100), ..leftover() },
-        Leftover { range: range(400, 100), ..leftover() },
-        Leftover { range: range(500, 0), ..leftover() },
-        Leftover { range: Range { first: 302, count: 100, increment: 2 }, ..leftover() },
+    let carry_overs = [
+        CarryOver { version: 6, ..carry_over() },
+        CarryOver { day: Some(20_000), ..carry_over() },
+        CarryOver { range: range(402, 100), ..carry_over() },
+        CarryOver { range: range(400, 100), ..carry_over() },
+        CarryOver { range: range(500, 0), ..carry_over() },
+        CarryOver { range: Range { first: 302, count: 100, increment: 2 }, ..carry_over() },
     ];
-    for leftover in leftovers {
-        let fresh = reserved(&row(TERMS), &Wish { leftover: Some(leftover.clone()), ..wish() });
-        assert_eq!(fresh.supply.range, range(501, 100), "{leftover:?}");
+    for carry_over in carry_overs {
+        let fresh = reserved(&row(DEFINITION), &Wish { carry_over: Some(carry_over.clone()), ..wish() });
+        assert_eq!(fresh.supply.range, range(501, 100), "{carry_over:?}");
     }
-    let other_remainder = Terms { increment: 2, remainder: 1, max_id: 500, ..TERMS };
+    let other_remainder = Definition { increment: 2, remainder: 1, max_id: 500, ..DEFINITION };
     let even = Range { first: 402, count: 50, increment: 2 };
-    let leftover = Leftover { range: even, ..leftover() };
-    let fresh = reserved(&row(other_remainder), &Wish { leftover: Some(leftover), ..wish() });
+    let carry_over = CarryOver { range: even, ..carry_over() };
+    let fresh = reserved(&row(other_remainder), &Wish { carry_over: Some(carry_over), ..wish() });
     assert_eq!(fresh.supply.range.first, 501);
 }
 
 /// Ids that a rolled back transaction handed out may be among those that were left over.
 #[test]
 fn what_was_left_over_is_given_up_where_the_floor_is_not_below_it() {
-    let floor = |id| Wish { leftover: Some(leftover()), floor: Some((0, id)), ..wish() };
-    assert_eq!(reserved(&row(TERMS), &floor(400)).supply.range.first, 401);
-    assert_eq!(reserved(&row(TERMS), &floor(401)).supply.range.first, 501, "it may be one of those");
-    assert_eq!(reserved(&row(TERMS), &floor(501)).supply.range.first, 502);
-    let of_yesterday = Wish { leftover: Some(leftover()), floor: Some((19_999, 450)), ..wish() };
-    assert_eq!(reserved(&row(TERMS), &of_yesterday).supply.range.first, 401);
-    let behind = row(Terms { max_id: 400, ..TERMS });
+    let floor = |id| Wish { carry_over: Some(carry_over()), floor: Some((0, id)), ..wish() };
+    assert_eq!(reserved(&row(DEFINITION), &floor(400)).supply.range.first, 401);
+    assert_eq!(reserved(&row(DEFINITION), &floor(401)).supply.range.first, 501, "it may be one of those");
+    assert_eq!(reserved(&row(DEFINITION), &floor(501)).supply.range.first, 502);
+    let of_yesterday = Wish { carry_over: Some(carry_over()), floor: Some((19_999, 450)), ..wish() };
+    assert_eq!(reserved(&row(DEFINITION), &of_yesterday).supply.range.first, 401);
+    let behind = row(Definition { max_id: 400, ..DEFINITION });
     assert_eq!(reserved(&behind, &floor(500)).supply.range.first, 501);
 }
 
 #[test]
 fn what_was_left_over_of_a_day_is_of_that_day() {
-    let leftover = Leftover { day: Some(20_000), ..leftover() };
-    let first = |row: &Row, leftover: &Leftover| {
-        reserved(row, &Wish { leftover: Some(leftover.clone()), ..wish() }).supply.range.first
+    let carry_over = CarryOver { day: Some(20_000), ..carry_over() };
+    let first = |row: &Row, carry_over: &CarryOver| {
+        reserved(row, &Wish { carry_over: Some(carry_over.clone()), ..wish() }).supply.range.first
     };
-    assert_eq!(first(&of_today(TERMS), &leftover), 401);
+    assert_eq!(first(&of_today(DEFINITION), &carry_over), 401);
     let tomorrow = Period { day: 20_001, ..TODAY };
-    assert_eq!(first(&Row { period: tomorrow, ..row(TERMS) }, &leftover), 501);
-    assert_eq!(first(&row(TERMS), &leftover), 501, "the tag is not dated any more");
+    assert_eq!(first(&Row { period: tomorrow, ..row(DEFINITION) }, &carry_over), 501);
+    assert_eq!(first(&row(DEFINITION), &carry_over), 501, "the tag is not dated any more");
 }
 
 #[test]
 fn a_row_of_another_share_is_refused() {
     let share = Share { index: 1, of: 2 };
     let with = |increment, remainder| {
-        row(Terms { increment, remainder, ..TERMS }).reserve(&Wish { share: Some(share), ..wish() }, NEXT)
+        row(Definition { increment, remainder, ..DEFINITION })
+            .reserve(&Wish { share: Some(share), ..wish() }, NEXT)
     };
     for (increment, remainder) in [(1, 0), (3, 1), (2, 0), (4, 2)] {
         assert_eq!(
@@ -342,25 +346,25 @@ fn no_share_holds_without_an_increment() {
 
 #[test]
 fn one_id_may_be_reserved_above_what_was_issued() {
-    let row = of_today(Terms { increment: 10, remainder: 3, ..TERMS });
+    let row = of_today(Definition { increment: 10, remainder: 3, ..DEFINITION });
     assert_eq!(row.one_after(None), Ok(Range { first: 503, count: 1, increment: 10 }));
     assert_eq!(row.one_after(Some((20_000, 523))).unwrap().first, 533);
     assert_eq!(row.one_after(Some((19_999, 523))).unwrap().first, 503);
-    let last = Row { terms: Terms { max_value: 503, ..row.terms }, ..row };
+    let last = Row { definition: Definition { max_value: 503, ..row.definition }, ..row };
     assert_eq!(last.one_after(Some((20_000, 503))), Err(Exhausted { max_value: 503 }));
 }
 
 prop_compose! {
     /// Terms that make sense, with little room, so that borders are met.
-    fn terms()(increment in 1_i64..12, any in 0_i64..12, max_id in -1_i64..200, max_step in 1_i64..40, step in 1_i64..40) -> Terms {
-        Terms { max_id, start: 0, step: step.min(max_step), max_step, increment, remainder: any % increment, max_value: 210 }
+    fn definition()(increment in 1_i64..12, any in 0_i64..12, max_id in -1_i64..200, max_step in 1_i64..40, step in 1_i64..40) -> Definition {
+        Definition { max_id, start: 0, step: step.min(max_step), max_step, increment, remainder: any % increment, max_value: 210 }
     }
 }
 
 prop_compose! {
-    fn rows()(terms in terms(), day in 0_i32..3, version in 0_i64..3) -> Row {
+    fn rows()(definition in definition(), day in 0_i32..3, version in 0_i64..3) -> Row {
         let period = if day == 0 { Period::FOREVER } else { Period { day, until: UnixMicros(1) } };
-        Row { terms, period, format: String::new(), version, life: 0 }
+        Row { definition, period, format: String::new(), version, life: 0 }
     }
 }
 
@@ -386,7 +390,7 @@ prop_compose! {
     ) -> Wish {
         let share = share.map(|(index, of)| Share { index: index % of, of });
         let lasted = lasted.map(Duration::from_secs);
-        Wish { pace, lasted, hungry, prefetch, floor, received, share, target: Duration::from_secs(10), leftover: None }
+        Wish { pace, lasted, hungry, prefetch, floor, received, share, target: Duration::from_secs(10), carry_over: None }
     }
 }
 
@@ -400,15 +404,15 @@ proptest! {
     fn what_is_reserved_was_never_reserved_before(row in rows(), wish in wishes()) {
         let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) else { return Ok(()) };
         let Reserved { supply, left, version, .. } = reserved;
-        let terms = row.terms;
-        prop_assert!(supply.range.first > terms.max_id);
+        let definition = row.definition;
+        prop_assert!(supply.range.first > definition.max_id);
         for (day, id) in [wish.floor, wish.received].into_iter().flatten() {
             prop_assert!(day != row.period.day || supply.range.first > id, "{id} is handed out");
         }
-        prop_assert!(supply.range.count >= 1 && i64::from(supply.range.count) <= terms.max_step);
+        prop_assert!(supply.range.count >= 1 && i64::from(supply.range.count) <= definition.max_step);
         prop_assert!(supply.prefetch_at <= supply.range.count);
-        prop_assert!(ids(supply.range).all(|id| id % terms.increment == terms.remainder && id <= terms.max_value));
-        prop_assert_eq!(left, terms.left_after(supply.range.last()));
+        prop_assert!(ids(supply.range).all(|id| id % definition.increment == definition.remainder && id <= definition.max_value));
+        prop_assert_eq!(left, definition.left_after(supply.range.last()));
         prop_assert_eq!((supply.period, version), (row.period, NEXT));
         if let Some(share) = wish.share {
             prop_assert!(ids(supply.range).all(|id| id % i64::from(share.of) == i64::from(share.index)));
@@ -418,7 +422,7 @@ proptest! {
     /// A row is used exactly if it is of the share and not behind what was received.
     #[test]
     fn a_row_is_unfit_for_a_reason(row in rows(), wish in wishes()) {
-        let Terms { max_id, increment, remainder, .. } = row.terms;
+        let Definition { max_id, increment, remainder, .. } = row.definition;
         let foreign = wish.share.is_some_and(|share| !share.holds(increment, remainder));
         let behind = wish.received.is_some_and(|(day, id)| match (day, row.period.dated()) {
             (0, None) => id > max_id,
@@ -437,16 +441,16 @@ proptest! {
     /// What was left over is taken up as it is, or not at all.
     #[test]
     fn what_was_left_over_comes_whole_or_never(row in rows(), wish in wishes(), version in 0_i64..3, count in 0_u32..20) {
-        let Terms { max_id, increment, .. } = row.terms;
+        let Definition { max_id, increment, .. } = row.definition;
         let first = max_id - increment * (i64::from(count) - 1);
         let range = Range { first, count, increment };
-        let leftover = Leftover { version, day: row.period.dated(), range };
-        let with = Wish { leftover: Some(leftover), ..wish.clone() };
+        let carry_over = CarryOver { version, day: row.period.dated(), range };
+        let with = Wish { carry_over: Some(carry_over), ..wish.clone() };
         match (row.reserve(&with, NEXT), row.reserve(&wish, NEXT)) {
             (Outcome::Reserved(with), _) if with.supply.range.first <= max_id => {
                 prop_assert_eq!(with.supply.range, range);
                 prop_assert_eq!(version, row.version);
-                prop_assert!(ids(range).all(|id| id >= 0 && id % increment == row.terms.remainder));
+                prop_assert!(ids(range).all(|id| id >= 0 && id % increment == row.definition.remainder));
             }
             (with, without) => prop_assert_eq!(with, without),
         }
@@ -455,12 +459,12 @@ proptest! {
     /// Reservations one after the other, by anybody: no id twice.
     #[test]
     fn one_after_the_other_no_id_comes_twice(mut row in rows(), wishes in prop::collection::vec(wishes(), 1..8)) {
-        let mut last = row.terms.max_id;
+        let mut last = row.definition.max_id;
         for wish in wishes {
             if let Outcome::Reserved(reserved) = row.reserve(&wish, NEXT) {
                 prop_assert!(reserved.supply.range.first > last);
                 last = reserved.supply.range.last();
-                row.terms.max_id = last;
+                row.definition.max_id = last;
                 row.version = reserved.version;
             }
         }
@@ -468,15 +472,15 @@ proptest! {
 
     /// Registries that are never compared serve no id twice, whatever increments their rows have.
     #[test]
-    fn two_shares_have_no_id_in_common(of in 2_u32..5, index in 0_u32..5, other in 0_u32..5, one in terms(), two in terms()) {
+    fn two_shares_have_no_id_in_common(of in 2_u32..5, index in 0_u32..5, other in 0_u32..5, one in definition(), two in definition()) {
         let (index, other) = (index % of, other % of);
         prop_assume!(index != other);
-        let all = |index, terms: Terms| {
+        let all = |index, definition: Definition| {
             let of = i64::from(of);
-            let terms = Terms { increment: terms.increment * of, remainder: terms.remainder * of + i64::from(index), ..terms };
-            let holds = Share { index, of: u32::try_from(of).unwrap() }.holds(terms.increment, terms.remainder);
-            assert!(holds, "{terms:?}");
-            terms.reserve(u32::MAX).map(|range| ids(range).collect::<Vec<_>>()).unwrap_or_default()
+            let definition = Definition { increment: definition.increment * of, remainder: definition.remainder * of + i64::from(index), ..definition };
+            let holds = Share { index, of: u32::try_from(of).unwrap() }.holds(definition.increment, definition.remainder);
+            assert!(holds, "{definition:?}");
+            definition.reserve(u32::MAX).map(|range| ids(range).collect::<Vec<_>>()).unwrap_or_default()
         };
         let two = all(other, two);
         prop_assert!(all(index, one).iter().all(|id| !two.contains(id)));
@@ -502,16 +506,16 @@ proptest! {
         left: (i64, i64, u32, i64),
     ) {
         let [max_id, start, step, max_step, increment, remainder, max_value, version] = numbers;
-        let terms = Terms { max_id, start, step, max_step, increment, remainder, max_value };
+        let definition = Definition { max_id, start, step, max_step, increment, remainder, max_value };
         let period = Period { day: days[0], until: UnixMicros(until) };
-        let row = Row { terms, period, format: String::new(), version, life: 0 };
+        let row = Row { definition, period, format: String::new(), version, life: 0 };
         let wish = Wish {
             pace: Pace { step: pace.0, depth: pace.1 },
             lasted: Some(Duration::MAX),
             floor: Some((days[1], reached[0])),
             received: Some((days[2], reached[1])),
             share: Some(Share { index: share.0, of: share.1 }),
-            leftover: Some(Leftover {
+            carry_over: Some(CarryOver {
                 version: left.0,
                 day: Some(days[3]),
                 range: Range { first: left.1, count: left.2, increment: left.3 },

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::anchor::Reading;
 use snowflake_ids_core::form::RELEASE;
 use snowflake_ids_core::lease::{Lease, Origin};
-use snowflake_ids_core::state::{Birth, Distrust, Here, Home, Identity, Mark, State};
+use snowflake_ids_core::state::{Birth, DataDirectory, Here, Identity, Mark, State, StateError};
 use snowflake_ids_core::{Explain, Kind, Layout, Node, UnixMicros};
 
 const SECOND: u64 = 1_000_000;
@@ -19,8 +19,8 @@ fn layout() -> Layout {
     "41/5/5/2r/10".parse().unwrap()
 }
 
-fn home(name: &str) -> Home {
-    Home { identity: name.into(), file: None, host: "h".into(), directory: "/data".into() }
+fn home(name: &str) -> DataDirectory {
+    DataDirectory { identity: name.into(), file: None, host: "h".into(), directory: "/data".into() }
 }
 
 fn here(identity: Identity) -> Here {
@@ -43,8 +43,8 @@ fn node(worker: u32, rollback: u32) -> Node {
 }
 
 fn lease(worker: u32) -> Lease {
-    let horizon = UnixMicros(NOW.0 + 100_000_000);
-    Lease { datacenter: 0, worker, token: 11, start: 0, horizon, origin: None }
+    let expiry = UnixMicros(NOW.0 + 100_000_000);
+    Lease { datacenter: 0, worker, token: 11, start: 0, expiry, origin: None }
 }
 
 fn after(seconds: i64) -> u64 {
@@ -76,10 +76,10 @@ fn its_own_state_is_taken_up_as_it_is() {
 #[test]
 fn states_of_others_are_refused() {
     let foreign = Here { system_identifier: 8, ..here(FIXED) };
-    assert_eq!(fixed().open(&foreign), Err(Distrust::Foreign { stored: 7, ours: 8 }));
+    assert_eq!(fixed().open(&foreign), Err(StateError::Foreign { stored: 7, ours: 8 }));
     let other = Here { layout: "41/5/5/12".parse().unwrap(), ..here(FIXED) };
     let refused = fixed().open(&other).unwrap_err();
-    assert!(matches!(refused, Distrust::Layout { .. }));
+    assert!(matches!(refused, StateError::Layout { .. }));
     assert_eq!(refused.kind(), Kind::NotReady);
     assert!(refused.detail().is_some() && refused.hint().is_some());
 }
@@ -87,12 +87,12 @@ fn states_of_others_are_refused() {
 #[test]
 fn a_copy_with_a_number_is_refused_until_it_has_another_or_is_adopted() {
     let copy = Here { home: home("copy"), ..here(FIXED) };
-    assert!(matches!(fixed().open(&copy), Err(Distrust::Copy { worker: 3, .. })));
+    assert!(matches!(fixed().open(&copy), Err(StateError::Copy { worker: 3, .. })));
     let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..copy.clone() };
     let parted = fixed().open(&renumbered).unwrap();
     assert_eq!(parted.node, Some(node(4, 0)));
     assert!(
-        matches!(parted.clone().open(&copy), Err(Distrust::Copy { .. })),
+        matches!(parted.clone().open(&copy), Err(StateError::Copy { .. })),
         "nor may it go back to it later"
     );
     for state in [fixed(), parted] {
@@ -112,7 +112,7 @@ fn a_copy_under_a_lease_forgets_it_and_never_uses_its_worker_id() {
 
 #[test]
 fn a_moved_directory_is_no_copy() {
-    let moved = Here { home: Home { directory: "/other".into(), ..home("a") }, ..here(FIXED) };
+    let moved = Here { home: DataDirectory { directory: "/other".into(), ..home("a") }, ..here(FIXED) };
     assert_eq!(fixed().open(&moved).unwrap().node, Some(node(3, 0)));
 }
 
@@ -252,12 +252,12 @@ fn a_new_state_begins_every_node_where_it_is_told() {
 }
 
 #[test]
-fn nothing_is_reserved_beyond_the_horizon_or_the_end() {
+fn nothing_is_reserved_beyond_the_expiry_or_the_end() {
     let mut state = leased();
-    let horizon = layout().position_at(lease(3).horizon);
-    assert_eq!(state.reserve(&layout(), NOW, 0, 500 * SECOND), Some(horizon));
+    let expiry = layout().position_at(lease(3).expiry);
+    assert_eq!(state.reserve(&layout(), NOW, 0, 500 * SECOND), Some(expiry));
     let late = UnixMicros(NOW.0 + 200_000_000);
-    assert_eq!(state.reserve(&layout(), late, horizon, SECOND), Some(horizon), "not a position more");
+    assert_eq!(state.reserve(&layout(), late, expiry, SECOND), Some(expiry), "not a position more");
     let mut state = fixed();
     assert_eq!(state.reserve(&layout(), layout().last_instant(), 0, SECOND), Some(layout().end_position()));
     assert_eq!(State::fresh(&here(LEASED)).reserve(&layout(), NOW, 0, SECOND), None, "nobody issues");
@@ -323,7 +323,7 @@ fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
     assert!(hint.contains("at least version 9.1.0") && !hint.contains("reset"), "{hint}");
     // Of whatever its seal and its state may look like then.
     let other = br#"{"release":"12.0","version":7,"sealed":{"by":"another rule"}}"#;
-    assert!(matches!(State::from_text(other), Err(Distrust::Newer(_))));
+    assert!(matches!(State::from_text(other), Err(StateError::Newer(_))));
 }
 
 #[test]
@@ -412,7 +412,7 @@ proptest! {
             prop_assert!(raised.mark(node) >= state.mark(node), "{node:?}");
         }
         prop_assert!(raised.mark(state.node.unwrap()) >= limit, "reserved before it is used");
-        prop_assert!(state.lease.is_none_or(|lease| limit <= layout().position_at(lease.horizon)));
+        prop_assert!(state.lease.is_none_or(|lease| limit <= layout().position_at(lease.expiry)));
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::turns::{AHEAD, End, FORCE, GIVE_WAY, PAUSE, Plan, TURN, Turns, Want};
+use snowflake_ids_core::turns::{AHEAD, End, FORCE, GIVE_WAY, PAUSE, Plan, TURN, Turns, Urgency};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ const fn at(millis: u64) -> Duration {
 }
 
 /// All of these wait for something now.
-fn now<const N: usize>(waiting: [u32; N]) -> impl Iterator<Item = (u32, Want)> {
-    waiting.into_iter().map(|one| (one, Want::Now))
+fn now<const N: usize>(waiting: [u32; N]) -> impl Iterator<Item = (u32, Urgency)> {
+    waiting.into_iter().map(|one| (one, Urgency::Now))
 }
 
 /// All of these are served and at work: each at the place of its own number.
@@ -44,13 +44,13 @@ fn the_longest_waiting_is_first_however_often_one_looks() {
 #[test]
 fn what_somebody_waits_for_is_before_what_nobody_does_yet_but_not_for_ever() {
     let mut turns = Pool::default();
-    turns.note([(1, Want::Ahead)], [], at(0));
-    turns.note([(1, Want::Ahead), (2, Want::Now)], [], at(10));
+    turns.note([(1, Urgency::Ahead)], [], at(0));
+    turns.note([(1, Urgency::Ahead), (2, Urgency::Now)], [], at(10));
     assert_eq!(turns.queue(), [2, 1]);
     let later = AHEAD + at(1);
-    turns.note([(1, Want::Ahead), (3, Want::Now)], [], later);
+    turns.note([(1, Urgency::Ahead), (3, Urgency::Now)], [], later);
     assert_eq!(turns.queue(), [1, 3]);
-    turns.note([(1, Want::Now), (3, Want::Now)], [], later + at(1));
+    turns.note([(1, Urgency::Now), (3, Urgency::Now)], [], later + at(1));
     assert_eq!(turns.queue(), [1, 3], "it does not lose its place when somebody begins to wait");
 }
 
@@ -201,7 +201,7 @@ impl World<'_> {
             .iter()
             .map(|(place, turn)| (*place, u32::try_from(turn.database).unwrap(), false))
             .collect();
-        self.turns.note(waiting.into_iter().map(|one| (one, Want::Now)), served, at(now));
+        self.turns.note(waiting.into_iter().map(|one| (one, Urgency::Now)), served, at(now));
         let plan = self.turns.plan(places, places - self.served.len(), 0, at(now));
         for (place, by) in plan.leave {
             self.served.get_mut(&place).unwrap().by = Some(u64::try_from(by.as_millis()).unwrap());
@@ -271,12 +271,12 @@ proptest! {
         for one in 0..databases {
             turns.ended(one, End::Cut, at(0));
         }
-        turns.note((0..databases).map(|one| (one, Want::Now)), [], at(1));
+        turns.note((0..databases).map(|one| (one, Urgency::Now)), [], at(1));
         let plan = turns.plan(places, places, 0, at(1_000));
         prop_assert!(!plan.begin.is_empty());
         let served: Vec<_> = plan.begin.iter().enumerate().map(|(place, one)| (place, *one, false)).collect();
-        let fresh = (databases..).take(sound).map(|one| (one, Want::Now));
-        let waiting: Vec<_> = (0..databases).filter(|one| !plan.begin.contains(one)).map(|one| (one, Want::Now)).collect();
+        let fresh = (databases..).take(sound).map(|one| (one, Urgency::Now));
+        let waiting: Vec<_> = (0..databases).filter(|one| !plan.begin.contains(one)).map(|one| (one, Urgency::Now)).collect();
         turns.note(waiting.into_iter().chain(fresh), served.iter().copied(), at(1_010));
         let begin = turns.plan(places, places - served.len(), 0, at(1_010)).begin;
         let ahead = begin.iter().filter(|one| **one >= databases).count();

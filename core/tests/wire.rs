@@ -7,14 +7,14 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::definition::{Exhausted, Range};
 use snowflake_ids_core::lease::{Choice, Holder, Policy, Preferred, Row};
-use snowflake_ids_core::reservation::{Leftover, Outcome, Reserved, Share, Unfit, Wish};
+use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Unfit, Wish};
 use snowflake_ids_core::segment::{Period, Supply};
 use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::terms::{Exhausted, Range};
 use snowflake_ids_core::wire::{
-    Answer, Ask, BadRequest, Entry, LeaseWish, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Registry, Request,
-    Said, Stranger, VERSION, Want,
+    BadRequest, Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Registry, Request, RequestBody,
+    ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -23,17 +23,17 @@ fn registry(identity: &str, timeline: u32) -> Registry {
     Registry { identity: identity.into(), timeline }
 }
 
-fn request(ask: Ask) -> Request {
+fn request(ask: RequestBody) -> Request {
     Request {
         version: VERSION,
         registry: Some(registry("7/5/16400", 2)),
-        patience: Duration::from_secs(4),
+        timeout: Duration::from_secs(4),
         ask,
     }
 }
 
-fn answer(said: Said) -> Answer {
-    Answer { registry: registry("7/5/16400", 2), clock: UnixMicros(1_770_000_000_000_001), said }
+fn answer(said: ResponseBody) -> Response {
+    Response { registry: registry("7/5/16400", 2), clock: UnixMicros(1_770_000_000_000_001), said }
 }
 
 /// Everything in it, for comparison.
@@ -47,10 +47,10 @@ fn there_and_back(request: &Request) -> Request {
     Request::from_text(&text).unwrap().expect("it is of this version")
 }
 
-fn back_and_there(answer: &Answer) -> Answer {
+fn back_and_there(answer: &Response) -> Response {
     let text = answer.to_text().unwrap();
     assert!(text.is_ascii(), "any encoding can hold it: {text}");
-    Answer::from_text(&text).unwrap()
+    Response::from_text(&text).unwrap()
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_same_registry_or_its_successor_is_known_again() {
 #[test]
 fn a_question_has_this_form() {
     let wish = Wish {
-        leftover: Some(Leftover {
+        carry_over: Some(CarryOver {
             version: 4,
             day: None,
             range: Range { first: 91, count: 10, increment: 1 },
@@ -80,13 +80,13 @@ fn a_question_has_this_form() {
         received: Some((0, 90)),
         share: Some(Share { index: 0, of: 2 }),
     };
-    let want = Want { tag: "gr\u{fc}n".into(), create: true, wish };
-    let text = request(Ask::Reserve(vec![want])).to_text().unwrap();
+    let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, wish };
+    let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();
     // Servers of another build read it: what is there must not change without another VERSION.
     assert_eq!(
         text,
         concat!(
-            r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"patience":{"secs":4,"nanos":0},"ask":{"Reserve":[{"#,
+            r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"timeout":{"secs":4,"nanos":0},"ask":{"Reserve":[{"#,
             r#""tag":"gr\u00fcn","create":true,"wish":{"leftover":{"version":4,"day":null,"#,
             r#""first":91,"count":10,"increment":1},"pace":{"step":100,"depth":1},"lasted":null,"#,
             r#""target":{"secs":900,"nanos":0},"hungry":false,"prefetch":50,"floor":null,"#,
@@ -109,7 +109,9 @@ fn an_answer_has_this_form() {
         version: 5,
         format: String::new(),
     };
-    let text = answer(Said::Reserved(vec![Outcome::Reserved(reserved), Outcome::Unknown])).to_text().unwrap();
+    let text = answer(ResponseBody::Reserved(vec![Outcome::Reserved(reserved), Outcome::Unknown]))
+        .to_text()
+        .unwrap();
     assert_eq!(
         text,
         concat!(
@@ -139,7 +141,7 @@ fn an_answer_that_says_something_unknown_is_refused() {
             r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{said}}}"#
         )
     };
-    assert!(Answer::from_text(&text(r#""Released""#)).is_ok());
+    assert!(Response::from_text(&text(r#""Released""#)).is_ok());
     let unknown = [
         r#""Foretold""#,
         r#"{"Reserved":{}}"#,
@@ -149,22 +151,22 @@ fn an_answer_that_says_something_unknown_is_refused() {
         "null",
     ];
     for said in unknown {
-        assert!(Answer::from_text(&text(said)).is_err(), "{said}");
+        assert!(Response::from_text(&text(said)).is_err(), "{said}");
     }
     for text in ["", "ERROR", "[]", &text(r#""Released""#)[1..]] {
-        assert!(Answer::from_text(text).is_err(), "{text}");
+        assert!(Response::from_text(text).is_err(), "{text}");
     }
 }
 
 /// A later release may tell more without another version.
 #[test]
 fn what_is_told_in_addition_is_passed_over() {
-    let question = r#"{"version":1,"registry":{"identity":"a","timeline":1,"port":5432},"patience":{"secs":1,"nanos":0},"ask":"Introduce","mood":"good"}"#;
+    let question = r#"{"version":1,"registry":{"identity":"a","timeline":1,"port":5432},"timeout":{"secs":1,"nanos":0},"ask":"Introduce","mood":"good"}"#;
     let question = Request::from_text(question).unwrap().unwrap();
     assert_eq!(question.registry, Some(registry("a", 1)));
-    assert!(matches!(question.ask, Ask::Introduce));
+    assert!(matches!(question.ask, RequestBody::Introduce));
     let said = r#"{"registry":{"identity":"a","timeline":1},"clock":"2026-01-01T00:00:00Z","load":3,"said":"Released"}"#;
-    assert!(matches!(Answer::from_text(said).unwrap().said, Said::Released));
+    assert!(matches!(Response::from_text(said).unwrap().said, ResponseBody::Released));
 }
 
 #[test]
@@ -172,8 +174,8 @@ fn tags_with_any_letters_pass_through_ascii() {
     for tag in ["", "a\"b\\c\n", "\u{0}", "na\u{ef}ve", "\u{65e5}\u{672c}", "\u{1f40c}\u{10ffff}"] {
         let row = serde_json::json!({ "tag": tag }).to_string();
         let rows = vec![RawValue::from_string(row).unwrap()];
-        let asked = there_and_back(&request(Ask::HandOver { rows, share: None }));
-        let Ask::HandOver { rows, .. } = asked.ask else { panic!("{asked:?}") };
+        let asked = there_and_back(&request(RequestBody::HandOver { rows, share: None }));
+        let RequestBody::HandOver { rows, .. } = asked.ask else { panic!("{asked:?}") };
         let row: serde_json::Value = serde_json::from_str(rows[0].get()).unwrap();
         assert_eq!(row["tag"], tag);
     }
@@ -195,7 +197,9 @@ fn each_outcome_of_an_answer_is_understood_by_itself() {
         let text = format!(
             r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{{"Reserved":[{good},{bad},"Unknown"]}}}}"#
         );
-        let Said::Reserved(outcomes) = Answer::accept(&text).unwrap().said else { panic!("{text}") };
+        let ResponseBody::Reserved(outcomes) = Response::accept(&text).unwrap().said else {
+            panic!("{text}")
+        };
         assert_eq!(outcomes[0], Outcome::Exhausted(Exhausted { max_value: 7 }));
         assert!(matches!(&outcomes[1], Outcome::Garbled(why) if !why.is_empty()), "{bad}: {outcomes:?}");
         assert_eq!(outcomes[2], Outcome::Unknown);
@@ -211,27 +215,32 @@ fn what_a_registry_says_can_be_shown() {
         hint: noise.clone(),
         holders: noise.clone(),
     };
-    let told = Answer::accept(&answer(Said::Leased(Leased::None(none))).to_text().unwrap()).unwrap();
-    let Said::Leased(Leased::None(NoLease { message, detail, hint, holders })) = told.said else { panic!() };
-    let tag = answer(Said::HandedOver(Some((noise.clone(), Unfit::Redated { dated: true }))));
-    let Said::HandedOver(Some((tag, _))) = Answer::accept(&tag.to_text().unwrap()).unwrap().said else {
+    let told =
+        Response::accept(&answer(ResponseBody::Leased(Leased::None(none))).to_text().unwrap()).unwrap();
+    let ResponseBody::Leased(Leased::None(NoLease { message, detail, hint, holders })) = told.said else {
         panic!()
     };
-    let who = Answer { registry: registry(&noise, 1), ..answer(Said::Released) };
-    let identity = Answer::accept(&who.to_text().unwrap()).unwrap().registry.identity;
-    let version = answer(Said::Introduced { version: noise.clone() });
-    let Said::Introduced { version } = Answer::accept(&version.to_text().unwrap()).unwrap().said else {
+    let tag = answer(ResponseBody::HandedOver(Some((noise.clone(), Unfit::Redated { dated: true }))));
+    let ResponseBody::HandedOver(Some((tag, _))) = Response::accept(&tag.to_text().unwrap()).unwrap().said
+    else {
         panic!()
     };
-    let unknown = Answer::accept(&serde_json::to_string(&serde_json::json!({ noise.clone(): 1 })).unwrap());
-    let garbled = format!("{:?}", answer(Said::Released)).replace("Released", &noise);
-    let garbled = Answer::accept(&garbled).unwrap_err();
+    let who = Response { registry: registry(&noise, 1), ..answer(ResponseBody::Released) };
+    let identity = Response::accept(&who.to_text().unwrap()).unwrap().registry.identity;
+    let version = answer(ResponseBody::Introduced { version: noise.clone() });
+    let ResponseBody::Introduced { version } = Response::accept(&version.to_text().unwrap()).unwrap().said
+    else {
+        panic!()
+    };
+    let unknown = Response::accept(&serde_json::to_string(&serde_json::json!({ noise.clone(): 1 })).unwrap());
+    let garbled = format!("{:?}", answer(ResponseBody::Released)).replace("Released", &noise);
+    let garbled = Response::accept(&garbled).unwrap_err();
     for text in [message, detail, hint, holders, tag, identity, version, unknown.unwrap_err(), garbled] {
         assert!(text.chars().count() <= 2_048 && !text.chars().any(char::is_control), "{text:?}");
     }
 }
 
-fn bounds() -> LeaseWish {
+fn bounds() -> LeaseRequest {
     let holder = Holder {
         system_identifier: 1,
         timeline: 1,
@@ -242,8 +251,8 @@ fn bounds() -> LeaseWish {
     };
     let now = UnixMicros(1_770_000_000_000_000);
     let entry =
-        Entry { datacenter: 31, token: 1, term: Duration::from_hours(24), now, last: Some(now), holder };
-    LeaseWish {
+        Entry { datacenter: 31, token: 1, duration: Duration::from_hours(24), now, last: Some(now), holder };
+    LeaseRequest {
         entry,
         policy: Policy::Reuse,
         token: None,
@@ -258,7 +267,7 @@ fn bounds() -> LeaseWish {
 #[test]
 fn a_question_out_of_bounds_is_refused_and_says_which_field() {
     let wish = Wish {
-        leftover: None,
+        carry_over: None,
         pace: Pace::default(),
         lasted: None,
         target: Duration::from_mins(15),
@@ -268,28 +277,28 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         received: None,
         share: None,
     };
-    let want = |tag: &str| Want { tag: tag.into(), create: true, wish: wish.clone() };
-    let leases = |change: &dyn Fn(&mut LeaseWish)| {
+    let want = |tag: &str| ReserveRequest { tag: tag.into(), create: true, wish: wish.clone() };
+    let leases = |change: &dyn Fn(&mut LeaseRequest)| {
         let mut wish = bounds();
         change(&mut wish);
-        Ask::Lease(Box::new(wish))
+        RequestBody::Lease(Box::new(wish))
     };
     let reserves = |change: &dyn Fn(&mut Wish)| {
         let mut want = want("t");
         change(&mut want.wish);
-        Ask::Reserve(vec![want])
+        RequestBody::Reserve(vec![want])
     };
-    let renews = |worker| Ask::Renew { worker, token: 1, entry: bounds().entry };
+    let renews = |worker| RequestBody::Renew { worker, token: 1, entry: bounds().entry };
     let long = "x".repeat(256);
     let good = [
         leases(&|_| ()),
         leases(&|wish| wish.entry.holder.host = "\u{1f40c}".repeat(255)),
         leases(&|wish| wish.except = (0..65_536).collect()),
         reserves(&|_| ()),
-        Ask::Reserve(vec![want("t"); MAX_WANTS]),
-        Ask::Reserve(vec![want(&"\u{1f40c}".repeat(128))]),
+        RequestBody::Reserve(vec![want("t"); MAX_WANTS]),
+        RequestBody::Reserve(vec![want(&"\u{1f40c}".repeat(128))]),
         renews(31),
-        Ask::Tags { after: Some("t".into()) },
+        RequestBody::Tags { after: Some("t".into()) },
     ];
     for ask in good {
         let text = request(ask).to_text().unwrap();
@@ -306,7 +315,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         ("layout", leases(&|wish| wish.entry.holder.layout = "nonsense".into())),
         ("timeline", leases(&|wish| wish.entry.holder.timeline = u32::MAX)),
         ("port", leases(&|wish| wish.entry.holder.port = Some(-1))),
-        ("term", leases(&|wish| wish.entry.term = Duration::MAX)),
+        ("duration", leases(&|wish| wish.entry.duration = Duration::MAX)),
         ("clock", leases(&|wish| wish.entry.now = UnixMicros(i64::MAX))),
         ("last id", leases(&|wish| wish.entry.last = Some(UnixMicros(i64::MIN)))),
         ("datacenter id", leases(&|wish| wish.entry.datacenter = 32)),
@@ -315,8 +324,8 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         ("number of worker ids", leases(&|wish| wish.capacity = u32::MAX)),
         ("max_clock_skew", leases(&|wish| wish.max_clock_skew = u64::MAX)),
         ("worker id", renews(32)),
-        ("tag", Ask::Reserve(vec![want("")])),
-        ("tag", Ask::Reserve(vec![want(&"x".repeat(129))])),
+        ("tag", RequestBody::Reserve(vec![want("")])),
+        ("tag", RequestBody::Reserve(vec![want(&"x".repeat(129))])),
         ("pace", reserves(&|wish| wish.pace.depth = u32::MAX)),
         ("time since the last reservation", reserves(&|wish| wish.lasted = Some(Duration::MAX))),
         ("target", reserves(&|wish| wish.target = Duration::MAX)),
@@ -324,10 +333,13 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: 1 }))),
         ("share", reserves(&|wish| wish.share = Some(Share { index: 2, of: 2 }))),
         ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: u32::MAX }))),
-        ("share", Ask::HandOver { rows: vec![], share: Some(Share { index: 0, of: 0 }) }),
-        ("tag", Ask::Tags { after: Some(long.clone()) }),
-        ("release", Ask::Release { datacenter: 0, worker: 0, token: 1, from: UnixMicros(i64::MAX) }),
-        ("worker id", Ask::Release { datacenter: 0, worker: u32::MAX, token: 1, from: UnixMicros(0) }),
+        ("share", RequestBody::HandOver { rows: vec![], share: Some(Share { index: 0, of: 0 }) }),
+        ("tag", RequestBody::Tags { after: Some(long.clone()) }),
+        ("release", RequestBody::Release { datacenter: 0, worker: 0, token: 1, from: UnixMicros(i64::MAX) }),
+        (
+            "worker id",
+            RequestBody::Release { datacenter: 0, worker: u32::MAX, token: 1, from: UnixMicros(0) },
+        ),
     ];
     for (named, ask) in bad {
         let told = format!("{ask:?}");
@@ -336,9 +348,9 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
             other => panic!("{named} is let pass: {other:?}"),
         }
     }
-    let patience = Request { patience: Duration::MAX, ..request(Ask::Introduce) };
-    assert!(Request::accept(&patience.to_text().unwrap()).is_err());
-    let identity = Request { registry: Some(registry(&long, 1)), ..request(Ask::Introduce) };
+    let timeout = Request { timeout: Duration::MAX, ..request(RequestBody::Introduce) };
+    assert!(Request::accept(&timeout.to_text().unwrap()).is_err());
+    let identity = Request { registry: Some(registry(&long, 1)), ..request(RequestBody::Introduce) };
     assert!(Request::accept(&identity.to_text().unwrap()).is_err());
 }
 
@@ -346,17 +358,17 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
 #[test]
 fn lists_that_no_server_sends_are_given_up() {
     let except = vec![0_u32; MAX_EXCEPT + 1];
-    let lease = Ask::Lease(Box::new(LeaseWish { except, ..bounds() }));
+    let lease = RequestBody::Lease(Box::new(LeaseRequest { except, ..bounds() }));
     assert!(matches!(Request::accept(&request(lease).to_text().unwrap()), Err(BadRequest::Garbled(_))));
     let rows = format!("[{}0]", "0,".repeat(100_000));
     let hand_over = format!(
-        r#"{{"version":1,"registry":null,"patience":{{"secs":1,"nanos":0}},"ask":{{"HandOver":{{"rows":{rows},"share":null}}}}}}"#
+        r#"{{"version":1,"registry":null,"timeout":{{"secs":1,"nanos":0}},"ask":{{"HandOver":{{"rows":{rows},"share":null}}}}}}"#
     );
     assert!(matches!(Request::accept(&hand_over), Err(BadRequest::Garbled(_))));
     let said = format!(
         r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{{"Reserved":{rows}}}}}"#
     );
-    assert!(Answer::accept(&said).is_err());
+    assert!(Response::accept(&said).is_err());
 }
 
 fn ranges() -> impl Strategy<Value = Range> {
@@ -382,14 +394,14 @@ fn registries() -> impl Strategy<Value = Registry> {
 }
 
 prop_compose! {
-    fn leftovers()(version: i64, day: Option<i32>, range in ranges()) -> Leftover {
-        Leftover { version, day, range }
+    fn carry_overs()(version: i64, day: Option<i32>, range in ranges()) -> CarryOver {
+        CarryOver { version, day, range }
     }
 }
 
 prop_compose! {
     fn wishes()(
-        leftover in of(leftovers()),
+        carry_over in of(carry_overs()),
         pace in paces(),
         times: (Option<Duration>, Duration),
         (hungry, prefetch) in any::<(bool, u8)>(),
@@ -397,19 +409,19 @@ prop_compose! {
         share in of(shares()),
     ) -> Wish {
         let ((lasted, target), [floor, received]) = (times, reached);
-        Wish { leftover, pace, lasted, target, hungry, prefetch, floor, received, share }
+        Wish { carry_over, pace, lasted, target, hungry, prefetch, floor, received, share }
     }
 }
 
 prop_compose! {
-    fn wants()(tag in ".{0,128}", create: bool, wish in wishes()) -> Want {
-        Want { tag, create, wish }
+    fn wants()(tag in ".{0,128}", create: bool, wish in wishes()) -> ReserveRequest {
+        ReserveRequest { tag, create, wish }
     }
 }
 
 prop_compose! {
     fn entries()(
-        (datacenter, token, term) in any::<(u32, i64, Duration)>(),
+        (datacenter, token, duration) in any::<(u32, i64, Duration)>(),
         now in instants(),
         last in of(instants()),
         texts in prop::array::uniform3(".*"),
@@ -417,7 +429,7 @@ prop_compose! {
     ) -> Entry {
         let [host, directory, layout] = texts;
         let holder = Holder { system_identifier, timeline, host, port, directory, layout };
-        Entry { datacenter, token, term, now, last, holder }
+        Entry { datacenter, token, duration, now, last, holder }
     }
 }
 
@@ -438,12 +450,12 @@ prop_compose! {
         (token, except) in any::<(Option<i64>, Vec<u32>)>(),
         (capacity, max_clock_skew) in any::<(u32, u64)>(),
         preferred in of(preferences()),
-    ) -> LeaseWish {
-        LeaseWish { entry, policy, token, except, capacity, preferred, max_clock_skew }
+    ) -> LeaseRequest {
+        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew }
     }
 }
 
-fn asks() -> impl Strategy<Value = Ask> {
+fn asks() -> impl Strategy<Value = RequestBody> {
     let rows = vec(any::<(i64, Option<bool>)>(), 0..4).prop_map(|rows| {
         let json = |(max_id, dated)| {
             format!(r#"{{"max_id": {max_id}, "dated": {}}}"#, serde_json::json!(dated as Option<bool>))
@@ -451,21 +463,18 @@ fn asks() -> impl Strategy<Value = Ask> {
         rows.into_iter().map(|row| RawValue::from_string(json(row)).unwrap()).collect()
     });
     prop_oneof![
-        Just(()).prop_map(|()| Ask::Introduce),
-        of(".{0,128}").prop_map(|after| Ask::Tags { after }),
-        (rows, of(shares())).prop_map(|(rows, share)| Ask::HandOver { rows, share }),
-        vec(wants(), 0..4).prop_map(Ask::Reserve),
-        lease_wishes().prop_map(|wish| Ask::Lease(Box::new(wish))),
-        (any::<(u32, i64)>(), entries()).prop_map(|((worker, token), entry)| Ask::Renew {
+        Just(()).prop_map(|()| RequestBody::Introduce),
+        of(".{0,128}").prop_map(|after| RequestBody::Tags { after }),
+        (rows, of(shares())).prop_map(|(rows, share)| RequestBody::HandOver { rows, share }),
+        vec(wants(), 0..4).prop_map(RequestBody::Reserve),
+        lease_wishes().prop_map(|wish| RequestBody::Lease(Box::new(wish))),
+        (any::<(u32, i64)>(), entries()).prop_map(|((worker, token), entry)| RequestBody::Renew {
             worker,
             token,
             entry
         }),
-        (any::<(u32, u32, i64)>(), instants()).prop_map(|((datacenter, worker, token), from)| Ask::Release {
-            datacenter,
-            worker,
-            token,
-            from
+        (any::<(u32, u32, i64)>(), instants()).prop_map(|((datacenter, worker, token), from)| {
+            RequestBody::Release { datacenter, worker, token, from }
         }),
     ]
 }
@@ -510,8 +519,8 @@ fn outcomes() -> impl Strategy<Value = Outcome> {
 }
 
 prop_compose! {
-    fn rows()((worker, token) in any::<(u32, Option<i64>)>(), horizon in instants(), leased in instants()) -> Row {
-        Row { worker, token, horizon, leased }
+    fn rows()((worker, token) in any::<(u32, Option<i64>)>(), expiry in instants(), leased in instants()) -> Row {
+        Row { worker, token, expiry, leased }
     }
 }
 
@@ -525,7 +534,7 @@ fn choices() -> impl Strategy<Value = Choice> {
 
 fn leased() -> impl Strategy<Value = Leased> {
     prop_oneof![
-        (choices(), instants()).prop_map(|(choice, horizon)| Leased::Taken { choice, horizon }),
+        (choices(), instants()).prop_map(|(choice, expiry)| Leased::Taken { choice, expiry }),
         Just(Leased::Missed),
         prop::array::uniform4(".*").prop_map(|[message, detail, hint, holders]| Leased::None(NoLease {
             message,
@@ -541,39 +550,39 @@ fn strangers() -> impl Strategy<Value = Stranger> {
     prop_oneof![Just(Stranger::Another), former]
 }
 
-fn saids() -> impl Strategy<Value = Said> {
+fn saids() -> impl Strategy<Value = ResponseBody> {
     let rows = vec(any::<i64>(), 0..4).prop_map(|ids| {
         ids.into_iter().map(|id| RawValue::from_string(format!(r#"{{"max_id": {id}}}"#)).unwrap()).collect()
     });
     prop_oneof![
-        ".*".prop_map(|version| Said::Introduced { version }),
-        rows.prop_map(Said::Tags),
-        of((".*", unfits())).prop_map(Said::HandedOver),
-        vec(outcomes(), 0..4).prop_map(Said::Reserved),
-        leased().prop_map(Said::Leased),
-        of(instants()).prop_map(Said::Renewed),
-        Just(()).prop_map(|()| Said::Released),
-        strangers().prop_map(Said::Stranger),
-        any::<u32>().prop_map(Said::Version),
+        ".*".prop_map(|version| ResponseBody::Introduced { version }),
+        rows.prop_map(ResponseBody::Tags),
+        of((".*", unfits())).prop_map(ResponseBody::HandedOver),
+        vec(outcomes(), 0..4).prop_map(ResponseBody::Reserved),
+        leased().prop_map(ResponseBody::Leased),
+        of(instants()).prop_map(ResponseBody::Renewed),
+        Just(()).prop_map(|()| ResponseBody::Released),
+        strangers().prop_map(ResponseBody::Stranger),
+        any::<u32>().prop_map(ResponseBody::Version),
     ]
 }
 
 proptest! {
     #[test]
-    fn every_question_arrives_as_it_was_sent(registry in of(registries()), patience: Duration, ask in asks()) {
-        let sent = Request { version: VERSION, registry, patience, ask };
+    fn every_question_arrives_as_it_was_sent(registry in of(registries()), timeout: Duration, ask in asks()) {
+        let sent = Request { version: VERSION, registry, timeout, ask };
         prop_assert_eq!(all(&there_and_back(&sent)), all(&sent));
     }
 
     #[test]
     fn every_answer_arrives_as_it_was_sent(registry in registries(), clock in instants(), said in saids()) {
-        let sent = Answer { registry, clock, said };
+        let sent = Response { registry, clock, said };
         prop_assert_eq!(all(&back_and_there(&sent)), all(&sent));
     }
 
     #[test]
     fn any_text_is_refused_or_understood(text in r#"[{}\[\]":,a-zA-Z0-9\\ ]*"#) {
-        prop_assert!(Answer::from_text(&text).is_err());
+        prop_assert!(Response::from_text(&text).is_err());
         prop_assert!(!matches!(Request::from_text(&text), Ok(Some(_))));
     }
 
@@ -581,6 +590,6 @@ proptest! {
     #[test]
     fn a_part_of_an_answer_is_none(said in saids(), cut: prop::sample::Index) {
         let text = answer(said).to_text().unwrap();
-        prop_assert!(Answer::from_text(&text[..cut.index(text.len())]).is_err());
+        prop_assert!(Response::from_text(&text[..cut.index(text.len())]).is_err());
     }
 }

@@ -5,9 +5,9 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod tests {
     use crate::backend_tests::{one, sqlstate};
-    use crate::pg::shmem::segments::segments;
     use crate::segment;
-    use crate::segment::slot::FloorCell;
+    use crate::shared::segments::segments;
+    use crate::shared::slot::FloorCell;
     use pgrx::prelude::*;
     use snowflake_ids_core::reservation::Floor;
 

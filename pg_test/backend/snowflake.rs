@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::pg::clock::SystemClock;
-    use crate::pg::shmem::generator;
+    use crate::shared::generator;
     use crate::snowflake::Failure;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
@@ -92,17 +92,17 @@ mod tests {
         assert_eq!(settings::rules().max_drift, 60_000_000);
         assert_eq!(settings::rules().start, SequenceStart::Zero);
         assert_eq!(settings::rollback(), ClockRollback::Wait);
-        assert_eq!(settings::max_wait(), Duration::from_secs(1));
+        assert_eq!(settings::clock_wait_timeout(), Duration::from_secs(1));
         assert_eq!(settings::cache().get(), 1);
         Spi::run("SET snowflake_ids.max_drift = '1500ms'").unwrap();
         Spi::run("SET snowflake_ids.sequence_start = rotate").unwrap();
         Spi::run("SET snowflake_ids.clock_rollback = error").unwrap();
-        Spi::run("SET snowflake_ids.max_wait = '2s'").unwrap();
+        Spi::run("SET snowflake_ids.clock_wait_timeout = '2s'").unwrap();
         Spi::run("SET snowflake_ids.cache = 17").unwrap();
         assert_eq!(settings::rules().max_drift, 1_500_000);
         assert_eq!(settings::rules().start, SequenceStart::Rotate);
         assert_eq!(settings::rollback(), ClockRollback::Error);
-        assert_eq!(settings::max_wait(), Duration::from_secs(2));
+        assert_eq!(settings::clock_wait_timeout(), Duration::from_secs(2));
         assert_eq!(settings::cache().get(), 17);
     }
 
@@ -121,7 +121,7 @@ mod tests {
     #[pg_test]
     fn without_drift_a_burst_takes_as_long_as_its_ticks() {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
-        Spi::run("SET snowflake_ids.max_wait = '1min'").unwrap();
+        Spi::run("SET snowflake_ids.clock_wait_timeout = '1min'").unwrap();
         // Whatever other tests borrowed is over before this starts.
         snowflake::next("test").unwrap();
         let started = Instant::now();
@@ -135,7 +135,7 @@ mod tests {
     #[pg_test]
     fn a_session_may_refuse_to_wait() {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
-        Spi::run("SET snowflake_ids.max_wait = 0").unwrap();
+        Spi::run("SET snowflake_ids.clock_wait_timeout = 0").unwrap();
         // Each call takes what is left of the present tick and throws it away.
         let failure = (0..10_000).find_map(|_| snowflake::several("test", 8192).unwrap().next().err());
         assert!(

@@ -190,7 +190,7 @@ SELECT snowflake_ids.clock_accept();
 SELECT snowflake_ids.use_registry('elsewhere');
 SELECT snowflake_ids.worker_release(1);
 SELECT snowflake_ids.administration_grant('state', 'clerk');
-SELECT count(*) FROM snowflake_ids.worker;
+SELECT count(*) FROM snowflake_ids.worker_lease;
 RESET ROLE;
 SELECT snowflake_ids.administration_revoke('tags', 'clerk');
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;

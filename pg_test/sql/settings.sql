@@ -25,7 +25,7 @@ ALTER SYSTEM SET snowflake_ids.worker_id_policy = 'lottery';
 \echo :LAST_ERROR_SQLSTATE
 ALTER SYSTEM SET snowflake_ids.reserve = '99ms';
 \echo :LAST_ERROR_SQLSTATE
-ALTER SYSTEM SET snowflake_ids.lease_horizon = '59s';
+ALTER SYSTEM SET snowflake_ids.lease_duration = '59s';
 \echo :LAST_ERROR_SQLSTATE
 ALTER SYSTEM SET snowflake_ids.max_clock_jump = '999ms';
 \echo :LAST_ERROR_SQLSTATE
@@ -41,7 +41,7 @@ SET snowflake_ids.max_drift = '1 year';
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.clock_rollback = 'panic';
 \echo :LAST_ERROR_SQLSTATE
-SET snowflake_ids.max_wait = '-1s';
+SET snowflake_ids.clock_wait_timeout = '-1s';
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.sequence_start = 'one';
 \echo :LAST_ERROR_SQLSTATE
@@ -57,7 +57,7 @@ SET snowflake_ids.max_drift = '2min';
 SHOW snowflake_ids.max_drift;
 SET snowflake_ids.clock_rollback = 'error';
 SET snowflake_ids.clock_rollback = 'switch';
-SET snowflake_ids.max_wait = 0;
+SET snowflake_ids.clock_wait_timeout = 0;
 SET snowflake_ids.sequence_start = 'rotate';
 SET snowflake_ids.cache = 1000000;
 SELECT snowflake_nextval() > 0 AS generates;

@@ -1,7 +1,7 @@
 //! Asking another Postgres, without ever waiting where cancel and shutdown can't reach.
 //!
 //! libpq is not linked: it comes into a process when the first connection is opened ([`functions`]). Its calls are
-//! the asynchronous ones; between them a process sleeps on the socket and its latch ([`patience`]), so that cancel,
+//! the asynchronous ones; between them a process sleeps on the socket and its latch ([`timeout`]), so that cancel,
 //! `statement_timeout` and SIGTERM end a wait at once. The one that would wait all the same, for the address of a host's
 //! name, is left to a thread ([`names`]).
 //!
@@ -17,15 +17,15 @@ mod functions;
 mod handle;
 mod names;
 mod options;
-mod patience;
+mod timeout;
 
 pub use options::{options_of, owner_of};
-pub use patience::bound_by;
+pub use timeout::bound_by;
 
 use handle::{Answer, Handle, Poll};
-use patience::{Need, Patience};
 use std::ffi::CString;
 use std::time::Duration;
+use timeout::{Need, Timeout};
 
 /// What is set for every connection, whatever the options: the last of a name counts.
 const OURS: [(&str, &str); 2] = [("client_encoding", "UTF8"), ("fallback_application_name", "snowflake_ids")];
@@ -71,13 +71,13 @@ impl Connection {
     /// [`Failure::Unreachable`] and [`Failure::Silent`]. Where libpq can't be loaded, and where the wait is
     /// interrupted, an error is thrown.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, Failure> {
-        let mut patience = Patience::new(limit);
-        let options = names::looked_up(options, &mut patience)?;
+        let mut timeout = Timeout::new(limit);
+        let options = names::looked_up(options, &mut timeout)?;
         let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(OURS);
         let handle = Handle::start(options).map_err(Failure::Unreachable)?;
         let mut need = Need::Write;
         loop {
-            patience.wait(handle.socket(), need)?;
+            timeout.wait(handle.socket(), need)?;
             need = match handle.poll() {
                 Poll::Reading => Need::Read,
                 Poll::Writing => Need::Write,
@@ -114,9 +114,9 @@ impl Connection {
         if !handle.send(&sql, &argument) {
             return Err(Failure::Lost(handle.error()));
         }
-        let mut patience = Patience::new(limit);
-        flush(&handle, &mut patience)?;
-        let answer = receive(&handle, &mut patience, most);
+        let mut timeout = Timeout::new(limit);
+        flush(&handle, &mut timeout)?;
+        let answer = receive(&handle, &mut timeout, most);
         if matches!(answer, Ok(_) | Err(Failure::Refused { .. })) {
             self.handle = Some(handle);
         }
@@ -134,9 +134,9 @@ impl Connection {
 }
 
 /// Sends what did not fit into the socket; a server that does not read until it was read from is read from.
-fn flush(handle: &Handle, patience: &mut Patience) -> Result<(), Failure> {
+fn flush(handle: &Handle, timeout: &mut Timeout) -> Result<(), Failure> {
     while !handle.flush().map_err(Failure::Lost)? {
-        patience.wait(handle.socket(), Need::ReadOrWrite)?;
+        timeout.wait(handle.socket(), Need::ReadOrWrite)?;
         if !handle.consume() {
             return Err(Failure::Lost(handle.error()));
         }
@@ -145,9 +145,9 @@ fn flush(handle: &Handle, patience: &mut Patience) -> Result<(), Failure> {
 }
 
 /// Reads to the end of what the server has to say to one statement.
-fn receive(handle: &Handle, patience: &mut Patience, most: usize) -> Result<String, Failure> {
+fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String, Failure> {
     let mut found = Ok(String::new());
-    while let Some(answer) = next(handle, patience)? {
+    while let Some(answer) = next(handle, timeout)? {
         match answer.value(most) {
             Ok(value) => found = found.map(|_| value),
             Err(failure @ Failure::Refused { .. }) => found = Err(failure),
@@ -158,9 +158,9 @@ fn receive(handle: &Handle, patience: &mut Patience, most: usize) -> Result<Stri
     found
 }
 
-fn next(handle: &Handle, patience: &mut Patience) -> Result<Option<Answer>, Failure> {
+fn next(handle: &Handle, timeout: &mut Timeout) -> Result<Option<Answer>, Failure> {
     while handle.is_busy() {
-        patience.wait(handle.socket(), Need::Read)?;
+        timeout.wait(handle.socket(), Need::Read)?;
         if !handle.consume() {
             return Err(Failure::Lost(handle.error()));
         }

@@ -27,7 +27,7 @@ pub enum For {
     /// The state of the server: who issues, and how far.
     State = 1,
     /// What the log was told.
-    Sayings = 2,
+    LogLimit = 2,
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.

@@ -1,29 +1,23 @@
 //! Shared memory: blocks that are laid out and filled at server start.
 
-pub mod generator;
-pub mod leases;
-pub mod registries;
-pub mod segments;
-
 use super::lock;
-use crate::settings::Config;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, c_int};
 use std::sync::OnceLock;
 
 /// A block of shared memory: what it is called, and what it takes to make it.
 pub struct Block {
-    name: &'static CStr,
-    size: fn(&Config) -> usize,
+    /// What the server calls it.
+    pub name: &'static CStr,
+    /// Its size in bytes.
+    pub size: fn() -> usize,
     /// Writes the first state into a block of that size, which begins with a cache line.
-    fill: unsafe fn(*mut u8, &Config),
+    pub fill: unsafe fn(*mut u8),
     /// Remembers where a filled block is.
-    attach: unsafe fn(*mut u8),
+    pub attach: unsafe fn(*mut u8),
 }
 
-const BLOCKS: [Block; 4] = [generator::BLOCK, segments::BLOCK, leases::BLOCK, registries::BLOCK];
-
-static CONFIG: OnceLock<Config> = OnceLock::new();
+static BLOCKS: OnceLock<&'static [Block]> = OnceLock::new();
 
 /// What is done with shared memory by the process that makes it, while no other can look at it.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +30,9 @@ pub struct Keep {
 
 static KEEP: OnceLock<Keep> = OnceLock::new();
 
-/// Asks the server for shared memory and has it filled for this configuration.
-pub fn request(config: Config, keep: Keep) {
-    CONFIG.get_or_init(|| config);
+/// Asks the server for these blocks of shared memory, and has them filled.
+pub fn request(blocks: &'static [Block], keep: Keep) {
+    BLOCKS.get_or_init(|| blocks);
     KEEP.get_or_init(|| keep);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded, while it loads libraries.
     unsafe {
@@ -59,12 +53,15 @@ static mut PREVIOUS_REQUEST: pg_sys::shmem_request_hook_type = None;
 static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
 
 fn reserve() {
-    let Some(config) = CONFIG.get() else { return };
-    for block in BLOCKS {
+    for block in blocks() {
         // SAFETY: called while the server adds up the sizes of shared memory.
-        unsafe { pg_sys::RequestAddinShmemSpace((block.size)(config) + CACHE_LINE) }
+        unsafe { pg_sys::RequestAddinShmemSpace((block.size)() + CACHE_LINE) }
     }
     lock::request();
+}
+
+fn blocks() -> &'static [Block] {
+    BLOCKS.get().copied().unwrap_or_default()
 }
 
 /// What the server aligns blocks to.
@@ -90,10 +87,9 @@ unsafe extern "C-unwind" fn on_startup() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
         }
     }
-    let Some(config) = CONFIG.get() else { return };
-    for block in BLOCKS {
+    for block in blocks() {
         // SAFETY: called by the server where shared memory is to be laid out, and only there.
-        unsafe { block.lay_out(config) };
+        unsafe { block.lay_out() };
     }
     // SAFETY: variables of this process; the callback stays for as long as this shared memory does.
     unsafe {
@@ -121,7 +117,7 @@ unsafe extern "C-unwind" fn on_exit(code: c_int, _argument: pg_sys::Datum) {
 impl Block {
     /// # Safety
     /// Only from the startup hook.
-    unsafe fn lay_out(&self, config: &Config) {
+    unsafe fn lay_out(&self) {
         /// The place of `AddinShmemInitLock` among the server's main locks, from 13 to 18.
         const ADDIN_SHMEM_INIT_LOCK: usize = 21;
         // SAFETY: the lock exists since before the hook; the block is ours alone, of the size asked for, and
@@ -131,9 +127,9 @@ impl Block {
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
             let mut found = false;
             let block: *mut u8 =
-                pg_sys::ShmemInitStruct(self.name.as_ptr(), (self.size)(config), &raw mut found).cast();
+                pg_sys::ShmemInitStruct(self.name.as_ptr(), (self.size)(), &raw mut found).cast();
             if !found {
-                (self.fill)(block, config);
+                (self.fill)(block);
             }
             (self.attach)(block);
             pg_sys::LWLockRelease(lock);

@@ -1,15 +1,15 @@
 //! Tags between SQL and the core: the bytes of a text, in whatever encoding the database has.
 
 use super::text::{bytes_of, length_of};
-use crate::error::{explained, raise};
+use crate::pg::report::{explained, raise};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
+use snowflake_ids_core::definition::{MAX_TAG_BYTES, TagError, check_tag};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::excerpt;
-use snowflake_ids_core::terms::{MAX_TAG_BYTES, TagError, check_tag};
 use std::ffi::c_int;
 
 /// A tag as text.

@@ -6,7 +6,7 @@
 //! few pages.
 
 use super::encoding::from_utf8;
-use crate::error::{explained, raise};
+use crate::pg::report::{explained, raise};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;

@@ -10,19 +10,21 @@ const SLICE: Duration = Duration::from_millis(100);
 /// What is waited for, as `pg_stat_activity` shows it where the server lets an extension name it.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// `SnowflakeClock`: a call waits for the clock.
+    /// `SnowflakeIdsClock`: a call waits for the clock.
     Clock,
-    /// `SnowflakeState`: a call waits until another has written the state.
+    /// `SnowflakeIdsState`: a call waits until another has written the state.
     State,
-    /// `SnowflakeLease`: a call waits for a worker id.
+    /// `SnowflakeIdsLease`: a call waits for a worker id.
     Lease,
-    /// `SegmentRefill`: a call waits for ids of a tag.
+    /// `SnowflakeIdsRefill`: a call waits for ids of a tag.
     Refill,
-    /// `SegmentWorkerMain`: a worker waits for work.
-    Worker,
-    /// `SegmentSupervisorMain`: the supervisor waits for requests.
-    Supervisor,
-    /// `SnowflakeRegistry`: another server is asked.
+    /// `SnowflakeIdsRefillWorkerMain`: a refill worker waits for work.
+    RefillWorker,
+    /// `SnowflakeIdsLeaseWorkerMain`: the lease worker waits for work.
+    LeaseWorker,
+    /// `SnowflakeIdsLauncherMain`: the launcher waits for requests.
+    Launcher,
+    /// `SnowflakeIdsRegistry`: another server is asked.
     Registry,
 }
 
@@ -34,13 +36,14 @@ impl Event {
         const EVENTS: usize = Event::Registry as usize + 1;
         static NUMBERS: [AtomicU32; EVENTS] = [const { AtomicU32::new(0) }; EVENTS];
         let name = match self {
-            Self::Clock => c"SnowflakeClock",
-            Self::State => c"SnowflakeState",
-            Self::Lease => c"SnowflakeLease",
-            Self::Refill => c"SegmentRefill",
-            Self::Worker => c"SegmentWorkerMain",
-            Self::Supervisor => c"SegmentSupervisorMain",
-            Self::Registry => c"SnowflakeRegistry",
+            Self::Clock => c"SnowflakeIdsClock",
+            Self::State => c"SnowflakeIdsState",
+            Self::Lease => c"SnowflakeIdsLease",
+            Self::Refill => c"SnowflakeIdsRefill",
+            Self::RefillWorker => c"SnowflakeIdsRefillWorkerMain",
+            Self::LeaseWorker => c"SnowflakeIdsLeaseWorkerMain",
+            Self::Launcher => c"SnowflakeIdsLauncherMain",
+            Self::Registry => c"SnowflakeIdsRegistry",
         };
         let number = &NUMBERS[self as usize];
         if number.load(Ordering::Relaxed) == 0 {

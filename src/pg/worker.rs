@@ -3,7 +3,7 @@
 use super::guc;
 use super::process::PerProcess;
 use super::wait::{self, Event};
-use crate::error::caught;
+use crate::pg::report::caught;
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::spi::SpiError;
@@ -13,33 +13,31 @@ use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// How long the server waits before it starts a supervisor that ended anew.
+/// How long the server waits before it starts a launcher that ended anew.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// Has the server run a supervisor from the moment on in which it accepts writes.
-pub fn register_supervisor() {
-    builder("snowflake_ids supervisor", "snowflake_ids_supervisor_main")
-        .set_restart_time(Some(RESTART))
-        .load();
+/// Has the server run a launcher from the moment on in which it accepts writes.
+pub fn register_launcher() {
+    builder("snowflake_ids launcher", "snowflake_ids_launcher_main").set_restart_time(Some(RESTART)).load();
 }
 
-/// Asks for a refiller for a database: at this desk. Only from the supervisor.
+/// Asks for a refill worker for a database: at this worker slot. Only from the launcher.
 ///
 /// # Errors
 /// All of `max_worker_processes` are in use.
-pub fn start_refiller(desk: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
-    start("snowflake_ids segments", "snowflake_ids_refiller_main", desk, database)
+pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+    start("snowflake_ids segments", "snowflake_ids_refill_worker_main", worker_slot, database)
 }
 
-/// Asks for a registrar for a database, to serve it or only to look into it. Only from the supervisor.
+/// Asks for a lease worker for a database, to serve it or only to look into it. Only from the launcher.
 ///
 /// # Errors
 /// All of `max_worker_processes` are in use.
-pub fn start_registrar(errand: Errand, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
-    start("snowflake_ids registrar", "snowflake_ids_registrar_main", errand as u32, database)
+pub fn start_lease_worker(errand: Errand, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+    start("snowflake_ids lease worker", "snowflake_ids_lease_worker_main", errand as u32, database)
 }
 
-/// What a registrar is started for.
+/// What a lease worker is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errand {
     /// To lease worker ids from this database's registry.
@@ -103,7 +101,7 @@ pub fn connect_to_no_database() {
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
 }
 
-/// What [`start`] gave a worker: its desk or errand, and its database.
+/// What [`start`] gave a worker: its worker slot or errand, and its database.
 #[allow(clippy::cast_possible_truncation, reason = "the two halves that it put together")]
 pub fn number_and_database(argument: pg_sys::Datum) -> (u32, u32) {
     let argument = argument.value() as u64;

@@ -1,17 +1,17 @@
 //! Asking a registry that is another server.
 
-use super::NoAnswer;
-use crate::error::raise;
+use super::RegistryError;
 use crate::pg::catalog::is_superuser;
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, Failure, options_of, owner_of};
-use crate::pg::shmem::registries::{self, Entry};
+use crate::pg::report::raise;
 use crate::pg::{server, worker};
+use crate::shared::registries::{self, Entry};
 use crate::store::registry::Site;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::hosts;
-use snowflake_ids_core::wire::{self, Answer, Ask, Request, Said};
+use snowflake_ids_core::wire::{self, Request, RequestBody, Response, ResponseBody};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
 const COMMIT: &str = "COMMIT";
 
 /// How long the row of a tag is waited for: as long as many servers may need that want the same tag at once.
-const TAG_PATIENCE: Duration = Duration::from_millis(100);
+const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// libpq's options for a registry.
 pub type Options = Vec<(String, String)>;
@@ -64,8 +64,8 @@ impl Caller {
     /// Asks a registry of this database, and notes how that went. For workers, outside of transactions.
     ///
     /// # Errors
-    /// [`NoAnswer`].
-    pub fn ask(&mut self, site: &Site, ask: Ask, limit: Duration) -> Result<Answer, NoAnswer> {
+    /// [`RegistryError`].
+    pub fn ask(&mut self, site: &Site, ask: RequestBody, limit: Duration) -> Result<Response, RegistryError> {
         let entry = entry(site);
         let started = uptime();
         if let Some(entry) = entry {
@@ -74,7 +74,7 @@ impl Caller {
         let options = worker::transaction(|| options(&site.server));
         let answer = match options {
             Ok(options) => self.ask_at(&site.server, &options, Some(&site.seen), ask, limit),
-            Err(failed) => Err(NoAnswer::NoServer(failed.message)),
+            Err(failed) => Err(RegistryError::NoServer(failed.message)),
         };
         note(entry, &site.server, &answer, uptime().saturating_sub(started));
         answer
@@ -83,22 +83,22 @@ impl Caller {
     /// Asks a registry with these options; `seen` says which one is meant.
     ///
     /// # Errors
-    /// [`NoAnswer`].
+    /// [`RegistryError`].
     pub fn ask_at(
         &mut self,
         server: &str,
         options: &Options,
         seen: Option<&wire::Registry>,
-        ask: Ask,
+        ask: RequestBody,
         limit: Duration,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<Response, RegistryError> {
         let question = Question::new(seen, ask, limit)?;
         let deadline = uptime() + limit;
         let hosts = hosts::each(options);
         // A host that is not the registry any more, or not its primary, is passed over.
         let mut answer = self.ask_host(server, options, &hosts, seen, &question, deadline);
         for _ in 1..hosts.len() {
-            if !answer.as_ref().err().is_some_and(NoAnswer::is_of_host) {
+            if !answer.as_ref().err().is_some_and(RegistryError::is_of_host) {
                 break;
             }
             answer = self.ask_host(server, options, &hosts, seen, &question, deadline);
@@ -109,19 +109,19 @@ impl Caller {
     /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
     ///
     /// # Errors
-    /// [`NoAnswer`].
+    /// [`RegistryError`].
     pub fn begin(
         &mut self,
         site: &Site,
         options: &Options,
         of: usize,
         limit: Duration,
-    ) -> Result<Block, NoAnswer> {
+    ) -> Result<Block, RegistryError> {
         // Comes to a host that is the registry.
-        self.ask_at(&site.server, options, Some(&site.seen), Ask::Introduce, limit)?;
-        let lost = || NoAnswer::Failed(Failure::Lost("it was closed by the registry".to_owned()));
+        self.ask_at(&site.server, options, Some(&site.seen), RequestBody::Introduce, limit)?;
+        let lost = || RegistryError::Failed(Failure::Lost("it was closed by the registry".to_owned()));
         let mut line = self.take(&site.server, options).ok_or_else(lost)?;
-        let pause = limit.saturating_mul(u32::try_from(of).unwrap_or(u32::MAX)).min(wire::MAX_PATIENCE * 4);
+        let pause = limit.saturating_mul(u32::try_from(of).unwrap_or(u32::MAX)).min(wire::MAX_TIMEOUT * 4);
         let bounds = serde_json::json!({ "statement": limit.as_millis().to_string(), "pause": pause.as_millis().to_string() });
         line.run(BEGIN, "", limit)?;
         line.run(BOUNDS, &bounds.to_string(), limit)?;
@@ -137,7 +137,7 @@ impl Caller {
         seen: Option<&wire::Registry>,
         question: &Question,
         deadline: Duration,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<Response, RegistryError> {
         let first = self.first_hosts.get(server).copied().unwrap_or(0);
         // Taken out: one that fails is not kept.
         let mut line = if let Some(line) = self.take(server, options) {
@@ -147,10 +147,10 @@ impl Caller {
             Line { server: server.to_owned(), options: options.clone(), connection, host }
         };
         let answer = line.ask(question, deadline.saturating_sub(uptime())).and_then(|answer| match seen {
-            Some(seen) => answer.registry.check(seen).map_err(NoAnswer::Stranger).map(|()| answer),
+            Some(seen) => answer.registry.check(seen).map_err(RegistryError::Stranger).map(|()| answer),
             None => Ok(answer),
         });
-        let good = answer.as_ref().err().is_none_or(|no_answer| !no_answer.is_of_host());
+        let good = answer.as_ref().err().is_none_or(|error| !error.is_of_host());
         self.first_hosts.insert(server.to_owned(), if good { line.host } else { line.host + 1 });
         if good {
             self.lines.push(line);
@@ -167,13 +167,13 @@ impl Caller {
 }
 
 impl Question {
-    fn new(seen: Option<&wire::Registry>, ask: Ask, limit: Duration) -> Result<Self, NoAnswer> {
+    fn new(seen: Option<&wire::Registry>, ask: RequestBody, limit: Duration) -> Result<Self, RegistryError> {
         // A tag whose row is locked must not hold the others up for long.
-        let patience = if matches!(ask, Ask::Reserve(_)) { TAG_PATIENCE } else { limit }.min(limit / 4);
-        let patience = patience.min(wire::MAX_PATIENCE);
+        let timeout = if matches!(ask, RequestBody::Reserve(_)) { TAG_TIMEOUT } else { limit }.min(limit / 4);
+        let timeout = timeout.min(wire::MAX_TIMEOUT);
         let statement = if ask.takes_over() { TAKE_OVER } else { SERVE };
-        let request = Request { version: wire::VERSION, registry: seen.cloned(), patience, ask };
-        let text = request.to_text().map_err(|error| NoAnswer::Garbled(error.to_string()))?;
+        let request = Request { version: wire::VERSION, registry: seen.cloned(), timeout, ask };
+        let text = request.to_text().map_err(|error| RegistryError::Garbled(error.to_string()))?;
         Ok(Self { statement, text })
     }
 }
@@ -189,41 +189,49 @@ impl Block {
     /// Asks within the transaction: what is answered is not durable yet.
     ///
     /// # Errors
-    /// [`NoAnswer`]; the transaction is of no use then.
-    pub fn ask(&mut self, ask: Ask) -> Result<Answer, NoAnswer> {
+    /// [`RegistryError`]; the transaction is of no use then.
+    pub fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         let answer = self.line.ask(&Question::new(Some(&self.seen), ask, self.limit)?, self.limit)?;
-        answer.registry.check(&self.seen).map_err(NoAnswer::Stranger).map(|()| answer)
+        answer.registry.check(&self.seen).map_err(RegistryError::Stranger).map(|()| answer)
     }
 
     /// Makes it durable.
     ///
     /// # Errors
-    /// [`NoAnswer`]; whether it is durable is not known then.
-    pub fn commit(mut self) -> Result<(), NoAnswer> {
+    /// [`RegistryError`]; whether it is durable is not known then.
+    pub fn commit(mut self) -> Result<(), RegistryError> {
         self.line.run(COMMIT, "", self.limit)
     }
 }
 
 impl Line {
     /// Has a statement run whose result is of no interest.
-    fn run(&mut self, statement: &str, argument: &str, limit: Duration) -> Result<(), NoAnswer> {
-        self.connection.ask(statement, argument, limit, wire::MAX_BYTES).map(drop).map_err(NoAnswer::Failed)
+    fn run(&mut self, statement: &str, argument: &str, limit: Duration) -> Result<(), RegistryError> {
+        self.connection
+            .ask(statement, argument, limit, wire::MAX_BYTES)
+            .map(drop)
+            .map_err(RegistryError::Failed)
     }
 
-    fn ask(&mut self, question: &Question, limit: Duration) -> Result<Answer, NoAnswer> {
+    fn ask(&mut self, question: &Question, limit: Duration) -> Result<Response, RegistryError> {
         let Question { statement, text } = question;
-        let told = self.connection.ask(statement, text, limit, wire::MAX_BYTES).map_err(NoAnswer::Failed)?;
-        let answer = Answer::accept(&told).map_err(NoAnswer::Garbled)?;
+        let told =
+            self.connection.ask(statement, text, limit, wire::MAX_BYTES).map_err(RegistryError::Failed)?;
+        let answer = Response::accept(&told).map_err(RegistryError::Garbled)?;
         match answer.said {
-            Said::Stranger(stranger) => Err(NoAnswer::Stranger(stranger)),
-            Said::Version(version) => Err(NoAnswer::Version(version)),
+            ResponseBody::Stranger(stranger) => Err(RegistryError::Stranger(stranger)),
+            ResponseBody::Version(version) => Err(RegistryError::Version(version)),
             _ => Ok(answer),
         }
     }
 }
 
 /// Connects to the first host that answers, each with its part of the time that is left.
-fn connect(hosts: &[Options], first: usize, deadline: Duration) -> Result<(Connection, usize), NoAnswer> {
+fn connect(
+    hosts: &[Options],
+    first: usize,
+    deadline: Duration,
+) -> Result<(Connection, usize), RegistryError> {
     let mut failure = Failure::Unreachable("no host is given".to_owned());
     for step in 0..hosts.len() {
         let host = (first + step) % hosts.len();
@@ -234,7 +242,7 @@ fn connect(hosts: &[Options], first: usize, deadline: Duration) -> Result<(Conne
             Err(failed) => failure = failed,
         }
     }
-    Err(NoAnswer::Failed(failure))
+    Err(RegistryError::Failed(failure))
 }
 
 /// What is known of a registry of this database; None where there is no place for it.
@@ -270,16 +278,16 @@ fn not_trusted(what: &str) -> ErrorReport {
     .set_hint("Change its owner with ALTER ... OWNER TO.")
 }
 
-fn note(entry: Option<&Entry>, server: &str, answer: &Result<Answer, NoAnswer>, took: Duration) {
-    if matches!(answer, Err(NoAnswer::Failed(Failure::GivenUp))) {
+fn note(entry: Option<&Entry>, server: &str, answer: &Result<Response, RegistryError>, took: Duration) {
+    if matches!(answer, Err(RegistryError::Failed(Failure::GivenUp))) {
         // That says nothing of it.
         if let Some(entry) = entry {
             entry.given_up();
         }
         return;
     }
-    let failure = answer.as_ref().err().filter(|no_answer| !no_answer.is_of_tag());
-    let complaint = failure.map(NoAnswer::complaint);
+    let failure = answer.as_ref().err().filter(|error| !error.is_of_tag());
+    let complaint = failure.map(RegistryError::complaint);
     // The log gets it once; the view shows the rest.
     if let Some(complaint) = &complaint
         && entry.is_none_or(|entry| entry.health().failures == 0 || entry.is_news(complaint))

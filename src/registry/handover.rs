@@ -1,7 +1,7 @@
 //! Handing tags over from one table of tags to another, so that none goes on below what the other has given.
 
-use super::asking::{Checked, ask_site, begin, garbled, here, refused, unfit_row};
 use super::call::Caller;
+use super::session::{Checked, ask_site, begin, garbled, here, refused, unfit_row};
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
 use crate::segment::place;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::reservation::{Reached, Share, Unfit};
-use snowflake_ids_core::wire::{Ask, MAX_BYTES, PAGE_BYTES, Said};
+use snowflake_ids_core::wire::{MAX_BYTES, PAGE_BYTES, RequestBody, ResponseBody};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
@@ -63,22 +63,25 @@ fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
 fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Vec<Box<RawValue>>> {
     /// What of a row says which ids it gives.
     #[derive(Deserialize)]
-    struct Terms {
+    struct Definition {
         tag: String,
         increment: i64,
         remainder: i64,
     }
     let (mut found, mut seen, mut bytes, mut after) = (Vec::new(), BTreeSet::new(), 0, None);
     loop {
-        let Said::Tags(rows) = ask_site(caller, site, Ask::Tags { after: after.clone() })?.said else {
+        let ResponseBody::Tags(rows) =
+            ask_site(caller, site, RequestBody::Tags { after: after.clone() })?.said
+        else {
             return Err(garbled(&site.server));
         };
         if rows.is_empty() {
             return Ok(found);
         }
         for row in rows {
-            let terms: Terms = serde_json::from_str(row.get()).map_err(|_| garbled(&site.server))?;
-            let Terms { tag, increment, remainder } = terms;
+            let definition: Definition =
+                serde_json::from_str(row.get()).map_err(|_| garbled(&site.server))?;
+            let Definition { tag, increment, remainder } = definition;
             if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
                 return Err(unfit_row(&site.server, &tag, Unfit::Share { share, increment, remainder }));
             }
@@ -149,17 +152,19 @@ fn give(caller: &mut Caller, sites: &[Site], rows: &[Box<RawValue>]) -> Checked<
     let mut begun = begun.collect::<Checked<Vec<_>>>()?;
     for page in pages(rows) {
         for (site, block) in &mut begun {
-            let ask = Ask::HandOver { rows: page.to_vec(), share: site.share(sites.len()) };
-            match block.ask(ask).map_err(|no_answer| refused(&site.server, &no_answer))?.said {
-                Said::HandedOver(None) => {}
-                Said::HandedOver(Some((tag, unfit))) => return Err(unfit_row(&site.server, &tag, unfit)),
+            let ask = RequestBody::HandOver { rows: page.to_vec(), share: site.share(sites.len()) };
+            match block.ask(ask).map_err(|error| refused(&site.server, &error))?.said {
+                ResponseBody::HandedOver(None) => {}
+                ResponseBody::HandedOver(Some((tag, unfit))) => {
+                    return Err(unfit_row(&site.server, &tag, unfit));
+                }
                 _ => return Err(garbled(&site.server)),
             }
         }
     }
     begun
         .into_iter()
-        .try_for_each(|(site, block)| block.commit().map_err(|no_answer| refused(&site.server, &no_answer)))
+        .try_for_each(|(site, block)| block.commit().map_err(|error| refused(&site.server, &error)))
 }
 
 /// As many rows as a statement takes, whatever letters are in them.

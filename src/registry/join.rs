@@ -1,26 +1,26 @@
 //! Beginning to use registries, and ending it: what is checked first, and what has to change at once.
 
-use super::asking::{Checked, NOT_READY, ask, garbled, here, refusal};
 use super::call::Caller;
-use crate::error::raise;
+use super::session::{Checked, NOT_READY, ask, garbled, here, refusal};
+use crate::lease;
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
-use crate::pg::shmem::generator::shared;
-use crate::pg::shmem::leases::{ANY, Leases, leases};
-use crate::pg::shmem::registries;
+use crate::pg::report::raise;
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::place;
+use crate::shared::generator::shared;
+use crate::shared::leases::{ANY, Leases, leases};
+use crate::shared::registries;
 use crate::store::registry::{Site, sites};
-use crate::worker::lease;
-use crate::worker::registrar::end_of;
-use crate::{settings, tenure};
+use crate::worker::lease_worker::end_of;
+use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::lease::{Lease, check_clock};
 use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::wire::{self, Ask, Said, Stranger};
+use snowflake_ids_core::wire::{self, RequestBody, ResponseBody, Stranger};
 use snowflake_ids_core::{Clock, Explain};
 use std::cell::Cell;
 use std::sync::Once;
@@ -32,14 +32,14 @@ use std::sync::atomic::Ordering::Release;
 /// Why not. What is wrong with the foreign server itself is thrown.
 pub fn introduce(server: &str) -> Checked<wire::Registry> {
     let mut caller = Caller::default();
-    let mut answer = ask(&mut caller, server, None, Ask::Introduce)?;
+    let mut answer = ask(&mut caller, server, None, RequestBody::Introduce)?;
     // One that was promoted since leaves a former primary, which may be asked first.
     let later =
         |site: &Site| answer.registry.check(&site.seen).is_err_and(|stranger| stranger != Stranger::Another);
     if let Some(site) = here(sites)?.into_iter().find(later) {
-        answer = ask(&mut caller, server, Some(&site.seen), Ask::Introduce)?;
+        answer = ask(&mut caller, server, Some(&site.seen), RequestBody::Introduce)?;
     }
-    let Said::Introduced { version } = answer.said else { return Err(garbled(server)) };
+    let ResponseBody::Introduced { version } = answer.said else { return Err(garbled(server)) };
     if version != env!("CARGO_PKG_VERSION") {
         return Err(refusal(
             NOT_READY,
@@ -67,7 +67,7 @@ pub fn introduce(server: &str) -> Checked<wire::Registry> {
 }
 
 /// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
-/// when its horizon has passed. Should the transaction be rolled back, one is leased again.
+/// when its expiry has passed. Should the transaction be rolled back, one is leased again.
 ///
 /// # Errors
 /// The state can't be written.
@@ -76,8 +76,8 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
         return Ok(());
     };
-    let hindered = |hindrance: tenure::Hindrance| Box::new(hindrance.into());
-    let given_up = tenure::change(shared, |state, _| {
+    let hindered = |error: issuer::IssuerError| Box::new(error.into());
+    let given_up = issuer::change(shared, |state, _| {
         let of_site =
             |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == registry.identity);
         let lease = state.lease.clone().filter(of_site)?;
@@ -92,15 +92,15 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     let Some((lease, tokens)) = given_up.map_err(hindered)? else { return Ok(()) };
     MOVING.set(Some(ANY));
     // Ended by now: its mark is exact.
-    let end = tenure::change(shared, |state, here| end_of(state, &lease, &here.layout)).map_err(hindered)?;
+    let end = issuer::change(shared, |state, here| end_of(state, &lease, &here.layout)).map_err(hindered)?;
     let Lease { datacenter, worker, .. } = lease;
     let mut caller = Caller::default();
-    let release = |token| Ask::Release { datacenter, worker, token, from: end };
+    let release = |token| RequestBody::Release { datacenter, worker, token, from: end };
     let mut tokens = tokens.into_iter().flatten();
     let released =
         tokens.try_for_each(|token| ask(&mut caller, server, Some(registry), release(token)).map(drop));
     if let Err(report) = released {
-        pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.horizon, report.message());
+        pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.expiry, report.message());
     }
     Ok(())
 }
@@ -127,25 +127,25 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
     };
     transaction::watch(&HOOKS);
     CHANGED.set(true);
-    let named = settings::database();
+    let named = settings::registry_database();
     if !moves_lease {
         return Ok(());
     }
-    if settings::lease_horizon() > wire::MAX_TERM {
+    if settings::lease_duration() > wire::MAX_LEASE {
         pgrx::notice!(
-            "worker ids are leased for {} at most, though snowflake_ids.lease_horizon is {}",
-            human(micros(wire::MAX_TERM)),
-            human(micros(settings::lease_horizon()))
+            "worker ids are leased for {} at most, though snowflake_ids.lease_duration is {}",
+            human(micros(wire::MAX_LEASE)),
+            human(micros(settings::lease_duration()))
         );
     }
     if named.is_empty() || database::of_name(&named) == Some(server::database()) {
-        // Should the server end before it is acted on, the registrar looks whether this was committed.
-        tenure::change(shared, |state, _| state.moving_to = Some(server::database()))
-            .map_err(|hindrance| Box::new(hindrance.into()))?;
+        // Should the server end before it is acted on, the lease worker looks whether this was committed.
+        issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
+            .map_err(|error| Box::new(error.into()))?;
         MOVING.set(Some(server::database()));
     } else {
         pgrx::notice!(
-            "worker ids are still leased from database \"{named}\", which snowflake_ids.database names"
+            "worker ids are still leased from database \"{named}\", which snowflake_ids.registry_database names"
         );
     }
     Ok(())
@@ -168,7 +168,7 @@ fn refuse_to_prepare() {
     }
 }
 
-/// What is in the state already does not count. Must not fail, so the supervisor puts it right.
+/// What is in the state already does not count. Must not fail, so the launcher puts it right.
 fn forget() {
     CHANGED.set(false);
     if let (Some(_), Some(leases)) = (MOVING.take(), leases()) {

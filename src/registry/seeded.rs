@@ -4,9 +4,9 @@
 //! at once, so that the transaction itself gets none of it, and again when it is committed. With the commit comes the note
 //! that ids up to there are in use, so that a registry that is set back to before is refused.
 
-use crate::error::{raise, spi};
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
+use crate::pg::report::{raise, spi};
 use crate::pg::transaction::{self, Hooks};
 use crate::segment::place;
 use crate::store::registry as store;

@@ -1,20 +1,22 @@
 //! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
 
-use crate::error::sentence;
 use crate::pg::catalog::Source;
 use crate::pg::cluster;
 use crate::pg::encoding::from_utf8;
+use crate::pg::report::sentence;
 use crate::pg::tag;
 use crate::segment::place;
 use crate::store::registry as tags;
-use crate::store::segment::{self, Create, Patience};
+use crate::store::segment::{self, Create, Timeout};
 use crate::store::worker as store;
 use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::lease::{Policy, Preferred, Search, check_clock};
 use snowflake_ids_core::reservation::Outcome;
-use snowflake_ids_core::wire::{Ask, Entry, LeaseWish, Leased, MAX_TERM, NoLease, Said, Want};
+use snowflake_ids_core::wire::{
+    Entry, LeaseRequest, Leased, MAX_LEASE, NoLease, RequestBody, ReserveRequest, ResponseBody,
+};
 use snowflake_ids_core::{Explain, UnixMicros};
 
 /// How many may come for a worker id at the same time.
@@ -26,39 +28,41 @@ const LISTED: i32 = 20;
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn answer(ask: Ask, now: UnixMicros) -> Result<Said, SpiError> {
+pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiError> {
     Ok(match ask {
-        Ask::Introduce => Said::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
-        Ask::Tags { after } => Said::Tags(tags::tags(after.as_deref())?),
-        Ask::HandOver { rows, share } => {
+        RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
+        RequestBody::Tags { after } => ResponseBody::Tags(tags::tags(after.as_deref())?),
+        RequestBody::HandOver { rows, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
-            Said::HandedOver(tags::hand_over(&rows, share)?)
+            ResponseBody::HandedOver(tags::hand_over(&rows, share)?)
         }
-        Ask::Reserve(wants) => Said::Reserved(reserve_all(wants)?),
-        Ask::Lease(wish) => Said::Leased(lease(&wish, now)?),
-        Ask::Renew { worker, token, entry } => Said::Renewed(store::renew(worker, token, &entry, now)?),
-        Ask::Release { datacenter, worker, token, from } => {
+        RequestBody::Reserve(wants) => ResponseBody::Reserved(reserve_all(wants)?),
+        RequestBody::Lease(wish) => ResponseBody::Leased(lease(&wish, now)?),
+        RequestBody::Renew { worker, token, entry } => {
+            ResponseBody::Renewed(store::renew(worker, token, &entry, now)?)
+        }
+        RequestBody::Release { datacenter, worker, token, from } => {
             store::release(datacenter, worker, token, from)?;
-            Said::Released
+            ResponseBody::Released
         }
     })
 }
 
 /// What another server asks, as far as it may decide that: it may have been written by anybody who has a role here.
-pub fn bounded(ask: Ask, now: UnixMicros) -> Ask {
+pub fn bounded(ask: RequestBody, now: UnixMicros) -> RequestBody {
     match ask {
-        Ask::Lease(mut wish) => {
+        RequestBody::Lease(mut wish) => {
             bound(&mut wish.entry, now);
             wish.preferred = None;
-            Ask::Lease(wish)
+            RequestBody::Lease(wish)
         }
-        Ask::Renew { worker, token, mut entry } => {
+        RequestBody::Renew { worker, token, mut entry } => {
             bound(&mut entry, now);
-            Ask::Renew { worker, token, entry }
+            RequestBody::Renew { worker, token, entry }
         }
         // One that has lapsed has done so, whatever its holder says.
-        Ask::Release { datacenter, worker, token, from } => {
-            Ask::Release { datacenter, worker, token, from: from.max(now) }
+        RequestBody::Release { datacenter, worker, token, from } => {
+            RequestBody::Release { datacenter, worker, token, from: from.max(now) }
         }
         other => other,
     }
@@ -67,7 +71,7 @@ pub fn bounded(ask: Ask, now: UnixMicros) -> Ask {
 /// Times beyond ours would keep others from leasing anything.
 fn bound(entry: &mut Entry, now: UnixMicros) {
     entry.last = entry.last.map(|last| last.min(now));
-    entry.term = entry.term.min(MAX_TERM);
+    entry.duration = entry.duration.min(MAX_LEASE);
 }
 
 /// How many worker ids one server has at most that are not free yet. It needs one, and another one after a failover, or
@@ -76,27 +80,27 @@ const MAX_HELD: i64 = 64;
 
 /// In the order of the tags, so that two servers that want the same ones never wait for each other. One that is alone waits
 /// for its row, as many servers may want the same tag at once; of several, none has to wait for another's.
-fn reserve_all(wants: Vec<Want>) -> Result<Vec<Outcome>, SpiError> {
-    let patience = if wants.len() > 1 { Patience::None } else { Patience::Some };
-    let mut wants: Vec<(usize, Want)> = wants.into_iter().enumerate().collect();
+fn reserve_all(wants: Vec<ReserveRequest>) -> Result<Vec<Outcome>, SpiError> {
+    let timeout = if wants.len() > 1 { Timeout::None } else { Timeout::Some };
+    let mut wants: Vec<(usize, ReserveRequest)> = wants.into_iter().enumerate().collect();
     wants.sort_by(|(_, one), (_, other)| one.tag.cmp(&other.tag));
     let outcomes = wants.into_iter().map(|(place, want)| {
         check_for_interrupts!();
-        Ok((place, reserve(want, patience)?))
+        Ok((place, reserve(want, timeout)?))
     });
     let mut outcomes = outcomes.collect::<Result<Vec<_>, SpiError>>()?;
     outcomes.sort_by_key(|(place, _)| *place);
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
+fn reserve(want: ReserveRequest, timeout: Timeout) -> Result<Outcome, SpiError> {
     let tag = from_utf8(&want.tag).and_then(|bytes| tag::checked(&bytes).ok());
     let Some(tag) = tag else { return Ok(Outcome::Unknown) };
     let unfit = if want.create { want.wish.unfit_to_create() } else { None };
     let create = if want.create && unfit.is_none() { Create::Yes(want.wish.share) } else { Create::No };
     // What a transaction here handed out and rolled back is known when the row is locked.
     let floor = || Source::find().and_then(|source| place::floor(source, &tag));
-    let outcome = segment::reserve(&tag, create, patience, |row| row.admit(want.wish, row.floor(floor())))?;
+    let outcome = segment::reserve(&tag, create, timeout, |row| row.admit(want.wish, row.floor(floor())))?;
     Ok(match (outcome, unfit) {
         (Outcome::Unknown, Some(unfit)) => Outcome::Unfit(unfit),
         (outcome, _) => outcome,
@@ -107,8 +111,8 @@ fn reserve(want: Want, patience: Patience) -> Result<Outcome, SpiError> {
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn lease(wish: &LeaseWish, now: UnixMicros) -> Result<Leased, SpiError> {
-    let LeaseWish { entry, policy, capacity, .. } = wish;
+pub fn lease(wish: &LeaseRequest, now: UnixMicros) -> Result<Leased, SpiError> {
+    let LeaseRequest { entry, policy, capacity, .. } = wish;
     let (highest, latest) = store::overview(entry, now)?;
     if let Err(skew) = check_clock(entry.now, now, latest, wish.max_clock_skew) {
         let detail = format!("{skew}. {}", skew.detail().unwrap_or_default());
@@ -136,15 +140,15 @@ pub fn lease(wish: &LeaseWish, now: UnixMicros) -> Result<Leased, SpiError> {
         let Some(choice) = search.choose(&rows) else {
             return none_free(wish, preferred, now).map(Leased::None);
         };
-        if let Some(horizon) = store::take(&choice, entry, now)? {
-            return Ok(Leased::Taken { choice, horizon });
+        if let Some(expiry) = store::take(&choice, entry, now)? {
+            return Ok(Leased::Taken { choice, expiry });
         }
     }
     Ok(Leased::Missed)
 }
 
 /// Who has them all.
-fn none_free(wish: &LeaseWish, preferred: Preferred, now: UnixMicros) -> Result<NoLease, SpiError> {
+fn none_free(wish: &LeaseRequest, preferred: Preferred, now: UnixMicros) -> Result<NoLease, SpiError> {
     let (datacenter, capacity) = (wish.entry.datacenter, wish.capacity);
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
     let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \

@@ -1,8 +1,8 @@
 //! What this session knows of tags: where their buffers are, and which ids it got.
 
-use super::slot::Slot;
 use crate::pg::process::PerProcess;
 use crate::pg::role;
+use crate::shared::slot::Slot;
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;

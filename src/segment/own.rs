@@ -5,12 +5,12 @@
 //! down how far it came. What it did to the row reaches the other sessions then: their buffers are taken away
 //! where they no longer hold, while the row's lock keeps everybody from filling them anew before the commit.
 
-use super::failure::TagFailure;
+use super::error::SegmentError;
 use super::held;
 use super::place;
-use crate::error::{raise, spi};
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
+use crate::pg::report::{raise, spi};
 use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::store::{registry, segment as store};
@@ -153,22 +153,22 @@ fn with<T>(tag: &Tag, look: impl FnOnce(&Own) -> T) -> Option<T> {
 }
 
 /// The next id of a tag that the transaction has changed, with the row it comes from; None for all other tags.
-pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, TagFailure> {
+pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(Taken, Row)>, SegmentError> {
     let Some(name) = name(tag) else { return Ok(None) };
     let mut all = OWN.borrow_mut();
     let Some(own) = all.get_mut(&name) else { return Ok(None) };
     if own.last_change() == Some(Change::Gone) {
-        return Err(TagFailure::unknown(tag));
+        return Err(SegmentError::unknown(tag));
     }
     if transaction::is_parallel() {
-        return Err(TagFailure::Parallel(TagText(*tag).shown()));
+        return Err(SegmentError::Parallel(TagText(*tag).shown()));
     }
     // From now on nothing comes out of the buffers: they may yet get ids below these.
     if let Some(held) = held::find(tag.as_bytes()) {
         held.set_place(None);
     }
     let row = own.row_now(&name, clock)?;
-    let range = row.one_after(own.issued).map_err(|exhausted| TagFailure::exhausted(tag, exhausted))?;
+    let range = row.one_after(own.issued).map_err(|exhausted| SegmentError::exhausted(tag, exhausted))?;
     let day = row.period.day;
     own.issued = Some((day, range.first));
     // Should all be rolled back, nothing else tells of it.
@@ -208,11 +208,11 @@ impl Own {
     }
 
     /// The row, read anew after a change and when its period is over.
-    fn row_now(&mut self, (source, tag): &Name, clock: &impl Clock) -> Result<Row, TagFailure> {
+    fn row_now(&mut self, (source, tag): &Name, clock: &impl Clock) -> Result<Row, SegmentError> {
         if let Some(row) = self.row.as_ref().filter(|row| !row.period.is_over(clock)) {
             return Ok(row.clone());
         }
-        let row = source.as_owner(|| store::read(tag))?.ok_or(TagFailure::unknown(tag))?;
+        let row = source.as_owner(|| store::read(tag))?.ok_or(SegmentError::unknown(tag))?;
         // What another transaction handed out and rolled back.
         self.issued = self.issued.max(row.floor(place::floor(*source, tag)));
         self.row = Some(row.clone());
@@ -231,7 +231,7 @@ impl Own {
         }
         let Some(row) = store::read(tag)? else { return Ok(()) };
         place::write_format(source, tag, &row.format);
-        let reserved = row.terms.max_id;
+        let reserved = row.definition.max_id;
         let closed =
             if worst > Change::Tuned { place::close(source, tag, reserved, row.life) } else { reserved };
         let reached = match self.issued {

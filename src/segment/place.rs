@@ -1,14 +1,14 @@
 //! Which place in shared memory a tag has, and taking places and their ids away. Everything here locks the
 //! directory, and does nothing meanwhile that could fail.
 
-use super::failure::TagFailure;
+use super::error::SegmentError;
 use super::known::{self, Known};
-use super::slot::Slot;
 use crate::pg::catalog::Source;
-use crate::pg::shmem::segments::{Segments, segments};
 use crate::pg::tag::TagText;
 use crate::pg::wait::Event;
 use crate::pg::{database, server};
+use crate::shared::segments::{Segments, segments};
+use crate::shared::slot::Slot;
 use snowflake_ids_core::directory::{Directory, Key, Tag};
 use snowflake_ids_core::places::{Claim, Occupancy, Refusal, Use, admit, most_on_trial};
 use snowflake_ids_core::reservation::{Floor, Reached};
@@ -29,17 +29,17 @@ pub fn look_up(
     tag: &Tag,
     creates: bool,
     limit: Duration,
-) -> Result<(&'static Slot, u64), TagFailure> {
+) -> Result<(&'static Slot, u64), SegmentError> {
     let key = key(source, tag);
     if let Some(slot) = find(segments, &segments.directory.read(), &key) {
         return Ok((slot, slot.segment.incarnation()));
     }
     let claim = match known::look(source, tag) {
         Known::Yes => Claim::Known,
-        Known::No if !creates => return Err(TagFailure::unknown(tag)),
+        Known::No if !creates => return Err(SegmentError::unknown(tag)),
         Known::No | Known::Unsure => Claim::Trial,
     };
-    let full = || TagFailure::NoPlace(segments.slots.len());
+    let full = || SegmentError::NoPlace(segments.slots.len());
     match find_or_move_in(segments, &key, claim) {
         Ok(place) => Ok(place),
         Err(Refusal::Full) => {
@@ -61,7 +61,7 @@ pub fn look_up(
                 }
             };
             let place = segments.trial_over.wait(Event::Refill, limit, again);
-            place.unwrap_or_else(|| Err(TagFailure::NoTrial { tag: TagText(*tag).shown(), most }))
+            place.unwrap_or_else(|| Err(SegmentError::NoTrial { tag: TagText(*tag).shown(), most }))
         }
     }
 }

@@ -3,9 +3,9 @@
 //! A session looks into the tables once for each tag and role, and keeps what it found until the server tells that the
 //! tables, a role or a membership has changed.
 
-use super::failure::TagFailure;
+use super::error::SegmentError;
 use super::held::{self, Permit};
-use super::patience::Patience;
+use super::timeout::Timeout;
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::rows::{Row, Unseen};
 use crate::pg::tag::TagText;
@@ -18,27 +18,27 @@ use std::time::Duration;
 
 /// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
 /// be asked again.
-pub fn to_take(tag: &Tag, patience: &Patience) -> Result<Permit, TagFailure> {
+pub fn to_take(tag: &Tag, timeout: &Timeout) -> Result<Permit, SegmentError> {
     let known = held::find(tag.as_bytes()).and_then(held::Held::permit);
-    known.map_or_else(|| check_in_time(tag, Action::Take, Some(patience)), Ok)
+    known.map_or_else(|| check_in_time(tag, Action::Take, Some(timeout)), Ok)
 }
 
 /// Fails unless the current role may see how far it came with a tag, or where that does not become known in time.
-pub fn to_look(tag: &Tag, patience: &Patience) -> Result<Permit, TagFailure> {
-    check_in_time(tag, Action::Look, Some(patience))
+pub fn to_look(tag: &Tag, timeout: &Timeout) -> Result<Permit, SegmentError> {
+    check_in_time(tag, Action::Look, Some(timeout))
 }
 
 /// Fails unless the current role may do this with a tag.
-pub fn check(tag: &Tag, action: Action) -> Result<Permit, TagFailure> {
+pub fn check(tag: &Tag, action: Action) -> Result<Permit, SegmentError> {
     check_in_time(tag, action, None)
 }
 
-fn check_in_time(tag: &Tag, action: Action, patience: Option<&Patience>) -> Result<Permit, TagFailure> {
+fn check_in_time(tag: &Tag, action: Action, timeout: Option<&Timeout>) -> Result<Permit, SegmentError> {
     role::on_change(held::forget_permits);
     let role = role::current();
-    match permit(tag, action, role, patience) {
-        Ok(permit) => permit.ok_or_else(|| TagFailure::denied(tag, action, role)),
-        Err(Locked(limit)) => Err(TagFailure::RightsLocked { tag: TagText(*tag).shown(), limit }),
+    match permit(tag, action, role, timeout) {
+        Ok(permit) => permit.ok_or_else(|| SegmentError::denied(tag, action, role)),
+        Err(Locked(limit)) => Err(SegmentError::RightsLocked { tag: TagText(*tag).shown(), limit }),
     }
 }
 
@@ -50,17 +50,12 @@ pub fn allows(tag: &Tag, action: Action) -> bool {
 /// A table of rights was locked all the time that a call may wait.
 struct Locked(Duration);
 
-fn permit(
-    tag: &Tag,
-    action: Action,
-    role: Oid,
-    patience: Option<&Patience>,
-) -> Result<Option<Permit>, Locked> {
-    let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, patience)?;
+fn permit(tag: &Tag, action: Action, role: Oid, timeout: Option<&Timeout>) -> Result<Option<Permit>, Locked> {
+    let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
     if open {
         return Ok(Some(Permit::Anyone));
     }
-    let allowed = administers(role) || granted(tag, role, patience)?.allow(action);
+    let allowed = administers(role) || granted(tag, role, timeout)?.allow(action);
     Ok(allowed.then_some(Permit::Role(role)))
 }
 
@@ -70,17 +65,17 @@ pub fn administers(role: Oid) -> bool {
 }
 
 /// So is what can't be looked up.
-fn is_restricted(tag: &Tag, patience: Option<&Patience>) -> Result<bool, Locked> {
+fn is_restricted(tag: &Tag, timeout: Option<&Timeout>) -> Result<bool, Locked> {
     let mut found = false;
-    let looked = each_row(c"segment_restricted", tag, patience, |_| found = true)?;
+    let looked = each_row(c"segment_restricted", tag, timeout, |_| found = true)?;
     Ok(looked.is_none() || found)
 }
 
 /// What a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
-fn granted(tag: &Tag, role: Oid, patience: Option<&Patience>) -> Result<Privileges, Locked> {
+fn granted(tag: &Tag, role: Oid, timeout: Option<&Timeout>) -> Result<Privileges, Locked> {
     let mut grants = Vec::new();
     let note = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
-    each_row(c"segment_privilege", tag, patience, note)?;
+    each_row(c"segment_privilege", tag, timeout, note)?;
     let theirs = grants.into_iter().filter_map(|(grantee, list)| {
         let grantee = grantee?;
         let has = grantee == InvalidOid || role::has_rights_of(role, grantee);
@@ -93,14 +88,14 @@ fn granted(tag: &Tag, role: Oid, patience: Option<&Patience>) -> Result<Privileg
 fn each_row(
     name: &CStr,
     tag: &Tag,
-    patience: Option<&Patience>,
+    timeout: Option<&Timeout>,
     mut each: impl FnMut(&Row<'_>),
 ) -> Result<Option<()>, Locked> {
     let mut table = Source::look_up(name);
     while let Some(seen) = table {
-        match rows::of_tag(seen, &TagText(*tag), patience.map(Patience::left), &mut each) {
+        match rows::of_tag(seen, &TagText(*tag), timeout.map(Timeout::left), &mut each) {
             Ok(()) => return Ok(Some(())),
-            Err(Unseen::Locked) => return Err(Locked(patience.map(Patience::limit).unwrap_or_default())),
+            Err(Unseen::Locked) => return Err(Locked(timeout.map(Timeout::limit).unwrap_or_default())),
             Err(Unseen::NoTable) => {}
         }
         // Whoever had it locked may have dropped it, and created another.
@@ -108,14 +103,14 @@ fn each_row(
         if table == Some(seen) {
             return Ok(None);
         }
-        if let Some(patience) = patience.filter(|patience| patience.is_over()) {
-            return Err(Locked(patience.limit()));
+        if let Some(timeout) = timeout.filter(|timeout| timeout.is_over()) {
+            return Err(Locked(timeout.limit()));
         }
     }
     Ok(Some(()))
 }
 
-impl TagFailure {
+impl SegmentError {
     #[cold]
     fn denied(tag: &Tag, action: Action, role: Oid) -> Self {
         Self::Denied { tag: TagText(*tag).shown(), action, role: role::name(role).unwrap_or_default() }

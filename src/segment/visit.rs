@@ -2,9 +2,9 @@
 //! however that is: by an answer, an error, a cancel, or the end of the session.
 
 use super::place;
-use super::slot::Slot;
 use crate::pg::process::PerProcess;
 use crate::pg::worker;
+use crate::shared::slot::Slot;
 use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;

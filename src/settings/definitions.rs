@@ -1,13 +1,13 @@
 //! What the server is told of each setting: its name, who may set it and when, its range, and what it is for.
 
 use super::{
-    CACHE, CLOCK_ROLLBACK, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_HORIZON, MAX_CACHE,
-    MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_SEGMENTS, MAX_WAIT, REGISTRY_TIMEOUT, RESERVE,
+    CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
+    MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_TAGS, REGISTRY_TIMEOUT, RESERVE,
     SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START,
     WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
-use crate::error::sentence;
 use crate::pg::guc::{self, About, Check, Problem};
+use crate::pg::report::sentence;
 use pgrx::{GucContext, GucFlags};
 use snowflake_ids_core::{Explain, Layout};
 
@@ -57,19 +57,19 @@ fn define_leases() {
     };
     guc::define_enum::<_, Any>(about, &WORKER_ID_POLICY);
     let about = About {
-        name: c"snowflake_ids.database",
+        name: c"snowflake_ids.registry_database",
         short: c"Sets the database that holds the registry of worker ids.",
         long: c"Empty: the first in which the extension was created.",
         context: GucContext::Sighup,
     };
     guc::define_text::<Any>(about, &DATABASE);
     let about = About {
-        name: c"snowflake_ids.lease_horizon",
+        name: c"snowflake_ids.lease_duration",
         short: c"Sets how far ahead a worker id is leased.",
         long: c"That is how long the registry may be away.",
         context: GucContext::Sighup,
     };
-    guc::define_int(about, &LEASE_HORIZON, 60..=i32::MAX, GucFlags::UNIT_S);
+    guc::define_int(about, &LEASE_DURATION, 60..=i32::MAX, GucFlags::UNIT_S);
     let about = About {
         name: c"snowflake_ids.max_clock_skew",
         short: c"Sets how far the clock may differ from the registry's when a worker id is leased.",
@@ -98,17 +98,17 @@ fn define_behaviour() {
     let about = About {
         name: c"snowflake_ids.clock_rollback",
         short: c"Sets what happens when the clock stepped back by more than max_drift.",
-        long: c"error fails at once; wait waits up to max_wait, then fails; switch issues as another worker.",
+        long: c"error fails at once; wait waits up to clock_wait_timeout, then fails; switch issues as another worker.",
         context: GucContext::Suset,
     };
     guc::define_enum::<_, Any>(about, &CLOCK_ROLLBACK);
     let about = About {
-        name: c"snowflake_ids.max_wait",
+        name: c"snowflake_ids.clock_wait_timeout",
         short: c"Sets the longest time that a call waits for the clock.",
         long: c"0 never waits.",
         context: GucContext::Userset,
     };
-    guc::define_int(about, &MAX_WAIT, 0..=i32::MAX, GucFlags::UNIT_MS);
+    guc::define_int(about, &CLOCK_WAIT_TIMEOUT, 0..=i32::MAX, GucFlags::UNIT_MS);
     let about = About {
         name: c"snowflake_ids.sequence_start",
         short: c"Sets the first sequence of a fresh tick.",
@@ -146,12 +146,12 @@ fn define_clock() {
 /// What concerns ids of tags.
 fn define_segments() {
     let about = About {
-        name: c"snowflake_ids.max_segments",
+        name: c"snowflake_ids.max_tags",
         short: c"Sets how many segment tags can be in use at once, in all databases together.",
         long: c"Each takes about 1.2 kB of shared memory.",
         context: GucContext::Postmaster,
     };
-    guc::define_int(about, &MAX_SEGMENTS, 1..=1_000_000, GucFlags::default());
+    guc::define_int(about, &MAX_TAGS, 1..=1_000_000, GucFlags::default());
     let about = About {
         name: c"snowflake_ids.segment_prefetch",
         short: c"Sets the share of a segment, in percent, after which the next one is fetched.",

@@ -6,9 +6,9 @@ use pgrx::prelude::*;
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::error::{bad_argument, spi};
     use crate::pg::catalog::Source;
     use crate::pg::relation::{self, Relation};
+    use crate::pg::report::{bad_argument, spi};
     use crate::pg::role;
     use crate::pg::statement;
     use crate::pg::tag::TagText;

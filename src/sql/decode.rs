@@ -1,9 +1,10 @@
 //! Functions that take ids apart and put them together. Each comes twice: with a layout argument it is
 //! IMMUTABLE, and can be indexed; without, it follows the server's layout and is STABLE.
 
-use super::{layout, time};
-use crate::error::{bad_argument, explained};
+use super::layout;
+use crate::pg::report::{bad_argument, explained};
 use crate::pg::text::Text;
+use crate::pg::time;
 use pgrx::JsonB;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

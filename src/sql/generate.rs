@@ -1,6 +1,6 @@
 //! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::pg::call`].
 
-use crate::error::{bad_argument, raise};
+use crate::pg::report::{bad_argument, raise};
 use crate::snowflake::{self, Several};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

@@ -1,9 +1,9 @@
 //! Which layout a decode function uses: the server's, or the one it is given.
 
-use crate::error::explained;
-use crate::pg::shmem::generator;
+use crate::pg::report::explained;
 use crate::pg::text::Text;
 use crate::settings;
+use crate::shared::generator;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::Layout;
 use std::cell::RefCell;

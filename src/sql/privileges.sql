@@ -46,9 +46,9 @@ BEGIN
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
-        ('registry', 'TABLE snowflake_ids.registry', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
         ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('registry', 'TABLE snowflake_ids.worker', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
         ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
         ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
@@ -113,7 +113,7 @@ DECLARE
         ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
 BEGIN
     PERFORM snowflake_ids.administration_grant('tags', owner);
-    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker, snowflake_ids.registry, snowflake_ids.received TO %I', owner);
+    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received TO %I', owner);
 END
 $$;
 

@@ -1,13 +1,13 @@
 //! Registries that are other servers: answering as one, and what using some takes. The functions for administrators are
 //! written in SQL, in the file beside this one.
 
-use crate::error::{Unready, bad_argument, explained, spi};
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
+use crate::pg::report::{NotReady, bad_argument, explained, spi};
 use crate::pg::text::Text;
 use crate::pg::{guc, server, transaction};
 use crate::registry::{self, serve};
-use crate::segment::failure::TagFailure;
+use crate::segment::error::SegmentError;
 use crate::segment::own;
 use crate::store;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -15,7 +15,7 @@ use pgrx::prelude::*;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::length;
-use snowflake_ids_core::wire::{self, Answer, Request, Said};
+use snowflake_ids_core::wire::{self, Request, Response, ResponseBody};
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -36,23 +36,23 @@ fn registry_take_over(request: Text<'_>) -> Result<String, ErrorReport> {
 fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport> {
     let function = if may_take_over { TAKE_OVER } else { SERVE };
     if server::in_recovery() {
-        return Err(Unready::InRecovery.report(function));
+        return Err(NotReady::InRecovery.report(function));
     }
-    let this = registry::this().ok_or(TagFailure::NoTable)?;
+    let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
     let request = Request::accept(&text).map_err(|bad| explained(&bad))?;
     let said = match request {
-        None => Said::Version(wire::VERSION),
+        None => ResponseBody::Version(wire::VERSION),
         Some(request) if transaction::is_block() && !request.ask.is_part() => {
             return Err(in_a_block(function));
         }
         Some(request) if request.ask.takes_over() && !may_take_over => return Err(takes_over()),
         Some(request) => match request.registry.map(|meant| this.check(&meant)) {
-            Some(Err(stranger)) => Said::Stranger(stranger),
-            _ => serve(request.ask, request.patience)?,
+            Some(Err(stranger)) => ResponseBody::Stranger(stranger),
+            _ => serve(request.ask, request.timeout)?,
         },
     };
-    let answer = Answer { registry: this, clock: SystemClock.now(), said };
+    let answer = Response { registry: this, clock: SystemClock.now(), said };
     let cannot = |error: serde_json::Error| {
         bad_argument("the answer cannot be written", format!("{}.", excerpt(&error.to_string())))
     };
@@ -78,8 +78,8 @@ fn takes_over() -> ErrorReport {
 }
 
 /// Changes of rows are not this session's: whoever has ids in buffers keeps them.
-fn serve(ask: wire::Ask, patience: Duration) -> Result<Said, ErrorReport> {
-    let source = Source::find().ok_or(TagFailure::NoTable)?;
+fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
+    let source = Source::find().ok_or(SegmentError::NoTable)?;
     let sites = source.as_owner(store::registry::sites).map_err(|error| spi(&error))?;
     if let Some(site) = sites.first() {
         return Err(is_no_registry(&site.server));
@@ -89,8 +89,8 @@ fn serve(ask: wire::Ask, patience: Duration) -> Result<Said, ErrorReport> {
         guc::set_for_transaction(c"synchronous_commit", c"on");
     }
     // 0 would be for ever.
-    let patience = CString::new(format!("{}ms", patience.as_millis().max(1))).unwrap_or_default();
-    guc::set_for_transaction(c"lock_timeout", &patience);
+    let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
+    guc::set_for_transaction(c"lock_timeout", &timeout);
     own::keep_quiet(true);
     let now = SystemClock.now();
     let ask = serve::bounded(ask, now);
@@ -123,24 +123,24 @@ fn is_no_registry(server: &str) -> ErrorReport {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::error::{bad_argument, raise};
     use crate::pg::catalog::Source;
     use crate::pg::encoding::{legible, to_utf8};
     use crate::pg::replication;
+    use crate::pg::report::{bad_argument, raise};
     use crate::pg::server;
-    use crate::pg::shmem::registries;
     use crate::pg::tag::{self, TagArg};
     use crate::pg::text::Text;
+    use crate::pg::time;
     use crate::registry::{handover, join, seeded};
-    use crate::segment::failure::TagFailure;
+    use crate::segment::error::SegmentError;
     use crate::segment::own;
-    use crate::sql::time;
+    use crate::shared::registries;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::UnixMicros;
-    use snowflake_ids_core::terms::MAX_NAME_BYTES;
+    use snowflake_ids_core::definition::MAX_NAME_BYTES;
     use snowflake_ids_core::wire::Registry;
     use std::sync::atomic::Ordering::Relaxed;
 
@@ -163,8 +163,8 @@ mod snowflake_ids_internal {
     /// Has the registries in use make a tag whose ids are above one, and takes away what is in the buffers here.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<(), ErrorReport> {
-        let tag = tag::checked(tag.0).map_err(TagFailure::BadTag)?;
-        let source = Source::find().ok_or(TagFailure::NoTable)?;
+        let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
+        let source = Source::find().ok_or(SegmentError::NoTable)?;
         let unknown = || {
             bad_argument(
                 "the tag is not in UTF-8",

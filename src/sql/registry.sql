@@ -1,16 +1,16 @@
 /* The registries on other servers that this database takes its ids from; none where it is its own. */
-CREATE TABLE snowflake_ids.registry (
+CREATE TABLE snowflake_ids.registry_server (
     position integer     PRIMARY KEY CHECK (position >= 0),
     server   name        NOT NULL UNIQUE,
     identity text        NOT NULL UNIQUE,
     timeline integer     NOT NULL,
     set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-COMMENT ON TABLE snowflake_ids.registry IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
-COMMENT ON COLUMN snowflake_ids.registry.server IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.registry.identity IS 'tells it from other registries: cluster, database and extension';
-COMMENT ON COLUMN snowflake_ids.registry.timeline IS 'the latest timeline that it was seen on';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry', '');
+COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
+COMMENT ON COLUMN snowflake_ids.registry_server.server IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'tells it from other registries: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
 /* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
 CREATE TABLE snowflake_ids.received (
@@ -62,10 +62,10 @@ BEGIN
     RETURN NULL;
 END
 $$;
-CREATE TRIGGER worker_keep_from_restore BEFORE INSERT ON snowflake_ids.worker FOR EACH ROW
-    WHEN (NOT has_table_privilege('snowflake_ids.worker', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
-CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registry FOR EACH ROW
-    WHEN (NOT has_table_privilege('snowflake_ids.registry', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+CREATE TRIGGER worker_keep_from_restore BEFORE INSERT ON snowflake_ids.worker_lease FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.worker_lease', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registry_server FOR EACH ROW
+    WHEN (NOT has_table_privilege('snowflake_ids.registry_server', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
@@ -98,7 +98,7 @@ BEGIN
             DETAIL = 'It does not see how far tags have come since it began.',
             HINT = 'Begin one of isolation level READ COMMITTED.';
     END IF;
-    LOCK TABLE snowflake_ids.registry, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
+    LOCK TABLE snowflake_ids.registry_server, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
 END
 $$;
 
@@ -114,7 +114,7 @@ ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, period date, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
-    SELECT s.identity, registry_note.tag, registry_note.period, registry_note.max_id FROM snowflake_ids.registry AS s
+    SELECT s.identity, registry_note.tag, registry_note.period, registry_note.max_id FROM snowflake_ids.registry_server AS s
     ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
     WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)
 $$;
@@ -122,7 +122,7 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    former snowflake_ids.registry[];
+    former snowflake_ids.registry_server[];
     introduced jsonb[];
 BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
@@ -136,14 +136,14 @@ BEGIN
             DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
     END IF;
     PERFORM snowflake_ids_internal.registry_lock();
-    former := ARRAY(SELECT r FROM snowflake_ids.registry AS r);
+    former := ARRAY(SELECT r FROM snowflake_ids.registry_server AS r);
     -- While it is known what was seen of those in use: a former primary of one of them is none.
     FOR place IN 1 .. cardinality(servers) LOOP
         introduced[place] := (SELECT to_jsonb(r) FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r);
     END LOOP;
-    DELETE FROM snowflake_ids.registry;
+    DELETE FROM snowflake_ids.registry_server;
     FOR place IN 1 .. cardinality(servers) LOOP
-        INSERT INTO snowflake_ids.registry (position, server, identity, timeline)
+        INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
         SELECT place - 1, servers[place], introduced[place] ->> 'identity', (introduced[place] ->> 'timeline')::integer
         ON CONFLICT (identity) DO NOTHING;
         IF NOT FOUND THEN
@@ -155,12 +155,12 @@ BEGIN
     PERFORM snowflake_ids_internal.registry_hand_over();
     INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
     SELECT s.identity, k.tag, k.period, k.max_id
-    FROM snowflake_ids.registry AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
+    FROM snowflake_ids.registry_server AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
     ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
     WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id);
     PERFORM snowflake_ids_internal.registry_give_up_lease(f.server::text, f.identity, f.timeline)
     FROM unnest(former) AS f
-    WHERE f.identity IS DISTINCT FROM (SELECT r.identity FROM snowflake_ids.registry AS r WHERE r.position = 0);
+    WHERE f.identity IS DISTINCT FROM (SELECT r.identity FROM snowflake_ids.registry_server AS r WHERE r.position = 0);
     PERFORM snowflake_ids_internal.registry_switch(moves_lease => true);
 END
 $$;
@@ -171,14 +171,14 @@ CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.registry_lock();
-    IF NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
+    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
     END IF;
     PERFORM snowflake_ids_internal.registry_take_back();
     PERFORM snowflake_ids_internal.registry_give_up_lease(r.server::text, r.identity, r.timeline)
-    FROM snowflake_ids.registry AS r;
-    DELETE FROM snowflake_ids.registry;
+    FROM snowflake_ids.registry_server AS r;
+    DELETE FROM snowflake_ids.registry_server;
     PERFORM snowflake_ids_internal.registry_switch(moves_lease => false);
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
@@ -193,7 +193,7 @@ SELECT current_database() AS database, r.position, r.server,
        r.identity, r.timeline, coalesce(h.calls, 0) AS calls, coalesce(h.failures, 0) AS failures,
        coalesce(h.failures_in_a_row, 0) AS failures_in_a_row, h.last_answer, h.last_duration, h.last_failure, h.error,
        h.retry_at
-FROM snowflake_ids.registry AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
+FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
 /* Whoever may call functions that ask where ids come from has to be able to look. */
-GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry TO PUBLIC;
+GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;

@@ -1,12 +1,12 @@
 //! Functions for ids of tags, but for `segment_nextval`, whose entry is in [`crate::pg::call`]. Those that are
 //! written in SQL are in the files beside this one.
 
-use crate::error::{bad_argument, raise};
 use crate::pg::encoding;
+use crate::pg::report::{bad_argument, raise};
 use crate::pg::tag::{TagArg, TagText};
 use crate::pg::text::TextOut;
 use crate::segment;
-use crate::segment::failure::TagFailure;
+use crate::segment::error::SegmentError;
 use crate::sql::generate::checked_count;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -19,7 +19,7 @@ fn segment_nextvals(
     tag: Option<TagArg<'_>>,
     count: Option<i32>,
 ) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
-    let tag = tag.ok_or(TagFailure::NoTag)?.0.to_vec();
+    let tag = tag.ok_or(SegmentError::NoTag)?.0.to_vec();
     let count =
         count.ok_or_else(|| bad_argument("count must not be null", "It says how many ids to give."))?;
     let count = checked_count(count)?;
@@ -31,13 +31,13 @@ fn segment_nextvals(
 /// has to run where the answer is.
 #[pg_extern(volatile, parallel_restricted)]
 fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
-    Ok(segment::last(tag.ok_or(TagFailure::NoTag)?.0)?)
+    Ok(segment::last(tag.ok_or(SegmentError::NoTag)?.0)?)
 }
 
 /// The next number of a tag in the tag's format, such as `20261120-000001`.
 #[pg_extern(volatile, parallel_safe)]
 fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<TextOut, ErrorReport> {
-    let tag = tag.ok_or(TagFailure::NoTag)?.0;
+    let tag = tag.ok_or(SegmentError::NoTag)?.0;
     let text = segment::next_text("segment_nextval_text", tag)?;
     TextOut::of(text).ok_or_else(|| cannot_be_written(tag))
 }
@@ -57,22 +57,22 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::error::{Unready, bad_argument, explained, raise, spi};
     use crate::pg::catalog::Source;
     use crate::pg::clock::SystemClock;
     use crate::pg::cluster;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::random;
+    use crate::pg::report::{NotReady, bad_argument, explained, raise, spi};
     use crate::pg::server;
-    use crate::pg::shmem::segments::segments;
     use crate::pg::tag::{self, TagArg, TagText};
     use crate::pg::text::Length;
-    use crate::segment::failure::TagFailure;
+    use crate::pg::time;
+    use crate::segment::error::SegmentError;
     use crate::segment::own::{self, Change};
     use crate::segment::place;
     use crate::segment::privilege;
-    use crate::segment::slot::{Slot, Trouble};
-    use crate::sql::time;
+    use crate::shared::segments::segments;
+    use crate::shared::slot::{Slot, Trouble};
     use crate::store::segment as store;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -80,15 +80,15 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::Clock;
     use snowflake_ids_core::clock::micros;
+    use snowflake_ids_core::definition::{
+        Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, forecast,
+    };
     use snowflake_ids_core::directory::{Key, Tag};
     use snowflake_ids_core::length;
     use snowflake_ids_core::privilege::Action;
     use snowflake_ids_core::reservation::{Writer, may_lag};
     use snowflake_ids_core::segment::Shelf;
     use snowflake_ids_core::serial::{Format, Reset};
-    use snowflake_ids_core::terms::{
-        MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, Terms, forecast,
-    };
     use std::sync::atomic::Ordering::Relaxed;
 
     type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
@@ -109,10 +109,10 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
 
     fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
         check_lengths(row)?;
-        let tag = tag_of(row).ok_or_else(|| Box::new(TagFailure::NoTag.into()))?;
+        let tag = tag_of(row).ok_or_else(|| Box::new(SegmentError::NoTag.into()))?;
         tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(explained(&error)))?;
         let number = |name: &'static str| number(row, name);
-        let terms = Terms {
+        let definition = Definition {
             max_id: number("max_id")?,
             start: number("start")?,
             step: number("step")?,
@@ -121,7 +121,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
             remainder: number("remainder")?,
             max_value: number("max_value")?,
         };
-        terms.check().map_err(|error| Box::new(explained(&error)))?;
+        definition.check().map_err(|error| Box::new(explained(&error)))?;
         let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
         let reset = reset.map_err(|error| Box::new(explained(&error)))?;
         if let Some(format) = row.get_by_name::<TagText>("format").ok().flatten() {
@@ -214,8 +214,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     /// Refuses what can be no tag, before anybody looks for it.
     #[pg_extern(immutable, parallel_safe)]
     fn segment_check_tag(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        let tag = tag.ok_or(TagFailure::NoTag)?;
-        Ok(tag::checked(tag.0).map(drop).map_err(TagFailure::BadTag)?)
+        let tag = tag.ok_or(SegmentError::NoTag)?;
+        Ok(tag::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
     }
 
     /// Takes a tag's buffered ids away from all sessions and tells the highest id that one got of it. For
@@ -238,7 +238,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
 
     fn life_now(source: Source, tag: &Tag) -> Result<i64, ErrorReport> {
         let life = source.as_owner(|| store::life(tag)).unwrap_or_else(|error| raise(spi(&error)));
-        Ok(life.ok_or(TagFailure::unknown(tag))?)
+        Ok(life.ok_or(SegmentError::unknown(tag))?)
     }
 
     /// A number that nobody draws twice.
@@ -267,9 +267,9 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         cluster::timeline().cast_signed()
     }
 
-    fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), TagFailure> {
-        let tag = tag::checked(tag.ok_or(TagFailure::NoTag)?.0).map_err(TagFailure::BadTag)?;
-        Ok((Source::find().ok_or(TagFailure::NoTable)?, tag))
+    fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), SegmentError> {
+        let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+        Ok((Source::find().ok_or(SegmentError::NoTable)?, tag))
     }
 
     fn given(reserved: Option<i64>) -> Result<i64, ErrorReport> {
@@ -305,8 +305,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         >,
         ErrorReport,
     > {
-        let segments =
-            segments().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids_internal.segment_slots"))?;
+        let segments = segments()
+            .ok_or_else(|| NotReady::NotPreloaded.report("snowflake_ids_internal.segment_slots"))?;
         // Tags of other databases are for those who may see what others do.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
@@ -372,9 +372,9 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
             Trouble::RowLocked => "row locked".into(),
             Trouble::NoWorker => "no worker".into(),
             Trouble::Registry => "registry: see registry_status".into(),
-            Trouble::Failed(code) => format!("failed: {}", crate::error::sqlstate(code)),
+            Trouble::Failed(code) => format!("failed: {}", crate::pg::report::sqlstate(code)),
             Trouble::OutOfReach(0) => "out of reach".into(),
-            Trouble::OutOfReach(code) => format!("out of reach: {}", crate::error::sqlstate(code)),
+            Trouble::OutOfReach(code) => format!("out of reach: {}", crate::pg::report::sqlstate(code)),
         }
     }
 }

@@ -161,7 +161,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    servers text := (SELECT string_agg(quote_ident(server), ', ' ORDER BY position) FROM snowflake_ids.registry);
+    servers text := (SELECT string_agg(quote_ident(server), ', ' ORDER BY position) FROM snowflake_ids.registry_server);
 BEGIN
     IF servers IS NOT NULL THEN
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
@@ -369,7 +369,7 @@ CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolea
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag FOR KEY SHARE;
-    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry) THEN
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
     -- What is left of roles that were dropped.

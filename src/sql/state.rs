@@ -5,11 +5,11 @@ use pgrx::prelude::*;
 /// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::error::Unready;
+    use crate::issuer;
+    use crate::pg::report::NotReady;
     use crate::pg::server;
-    use crate::pg::shmem::generator::{self, Shared};
-    use crate::sql::time;
-    use crate::tenure;
+    use crate::pg::time;
+    use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
 
@@ -19,7 +19,7 @@ mod snowflake_ids {
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
-        if let Some(known) = tenure::reset(shared, above)? {
+        if let Some(known) = issuer::reset(shared, above)? {
             pgrx::warning!("ids up to {known} may have been issued, and may come again");
         }
         Ok(())
@@ -28,17 +28,17 @@ mod snowflake_ids {
     /// Goes on with the worker id of the server that this data directory was copied from, and that is gone for good.
     #[pg_extern(volatile, parallel_unsafe)]
     fn state_adopt() -> Result<(), ErrorReport> {
-        Ok(tenure::adopt(ready("snowflake_ids.state_adopt")?)?)
+        Ok(issuer::adopt(ready("snowflake_ids.state_adopt")?)?)
     }
 
     /// Follows the clock although it has jumped.
     #[pg_extern(volatile, parallel_unsafe)]
     fn clock_accept() -> Result<(), ErrorReport> {
-        Ok(tenure::accept_clock(ready("snowflake_ids.clock_accept")?)?)
+        Ok(issuer::accept_clock(ready("snowflake_ids.clock_accept")?)?)
     }
 
     fn ready(function: &str) -> Result<&'static Shared, ErrorReport> {
-        let shared = generator::shared().ok_or_else(|| Unready::NotPreloaded.report(function))?;
-        if server::in_recovery() { Err(Unready::InRecovery.report(function)) } else { Ok(shared) }
+        let shared = generator::shared().ok_or_else(|| NotReady::NotPreloaded.report(function))?;
+        if server::in_recovery() { Err(NotReady::InRecovery.report(function)) } else { Ok(shared) }
     }
 }

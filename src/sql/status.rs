@@ -5,13 +5,13 @@ use pgrx::prelude::*;
 /// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::error::Unready;
+    use crate::issuer;
+    use crate::lease;
     use crate::pg::clock::SystemClock;
-    use crate::pg::shmem::generator::{self, Shared};
+    use crate::pg::report::NotReady;
+    use crate::pg::time;
     use crate::pg::{database, server};
-    use crate::sql::time;
-    use crate::tenure;
-    use crate::worker::lease;
+    use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::YEAR_MICROS;
@@ -46,15 +46,15 @@ mod snowflake_ids {
                 name!(clock_ahead, Interval),
                 name!(switches, i64),
                 name!(scope, &'static str),
-                name!(lease_horizon, Option<TimestampWithTimeZone>),
-                name!(registry, Option<String>),
+                name!(lease_expires_at, Option<TimestampWithTimeZone>),
+                name!(leased_from, Option<String>),
                 name!(state, String),
             ),
         >,
         ErrorReport,
     > {
         let shared =
-            generator::shared().ok_or_else(|| Unready::NotPreloaded.report("snowflake_ids.status"))?;
+            generator::shared().ok_or_else(|| NotReady::NotPreloaded.report("snowflake_ids.status"))?;
         let layout = &shared.layout;
         let snapshot = shared.generator.snapshot();
         let node = node(shared, &snapshot);
@@ -62,7 +62,7 @@ mod snowflake_ids {
         let count = |counter: &AtomicU64| counter.load(Relaxed).cast_signed();
         let now = SystemClock.now();
         let origin = lease::origin().filter(|_| matches!(shared.identity, Identity::Leased { .. }));
-        let last = snapshot.last.map(|position| layout.id(position, snapshot.placed).cast_signed());
+        let last = snapshot.last.map(|position| layout.id(position, snapshot.node_bits).cast_signed());
         let made = snapshot.last.map(|position| layout.instant(position >> layout.widths().sequence));
         let drift = made.map_or(0, |made| made.since(now));
         Ok(TableIterator::once((
@@ -90,7 +90,7 @@ mod snowflake_ids {
                 Identity::Leased { .. } if origin.is_some() => "shared registry",
                 Identity::Leased { .. } => "this server only",
             },
-            counts.horizon().map(time::to_sql).transpose()?,
+            counts.expiry().map(time::to_sql).transpose()?,
             origin.or_else(|| counts.registry().and_then(database::name)),
             state(shared, &snapshot),
         )))
@@ -99,7 +99,7 @@ mod snowflake_ids {
     /// Who issues, or is to.
     fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
         match shared.identity {
-            _ if snapshot.limit > 0 => shared.layout.node_of(snapshot.placed),
+            _ if snapshot.limit > 0 => shared.layout.node_of(snapshot.node_bits),
             Identity::Fixed { datacenter, worker } => Some(Node { datacenter, worker, rollback: 0 }),
             Identity::Leased { .. } => None,
         }
@@ -111,7 +111,7 @@ mod snowflake_ids {
             return "in recovery".into();
         }
         let lease = || lease::trouble().map(|none| none.to_string());
-        match tenure::obstacle(shared) {
+        match issuer::obstacle(shared) {
             Some(obstacle) => obstacle,
             None if snapshot.limit > 0 => "ready".into(),
             None => lease().unwrap_or_else(|| "idle".into()),

@@ -1,21 +1,21 @@
 //! Functions that change a tag. They may be called by everybody, look whether the caller may do it, and then run the
 //! functions of the same names in schema `snowflake_ids_internal` with the rights of the tables' owner.
 
-use crate::error::{bad_argument, explained, spi};
 use crate::pg::catalog::Source;
+use crate::pg::report::{bad_argument, explained, spi};
 use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::Text;
-use crate::segment::failure::TagFailure;
+use crate::segment::error::SegmentError;
 use crate::segment::{place, privilege};
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, NUMERICOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
+use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
-use snowflake_ids_core::terms::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)",
@@ -42,9 +42,9 @@ struct Own {
 }
 
 impl Own {
-    fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, TagFailure> {
-        let tag = tag::checked(tag.ok_or(TagFailure::NoTag)?.0).map_err(TagFailure::BadTag)?;
-        let source = Source::find().ok_or(TagFailure::NoTable)?;
+    fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, SegmentError> {
+        let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+        let source = Source::find().ok_or(SegmentError::NoTable)?;
         privilege::check(&tag, action)?;
         Ok(Self { source, tag })
     }
@@ -93,7 +93,7 @@ fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
 mod snowflake_ids {
     use super::{
         ALTER, Action, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, Own, Privileges,
-        RAISE, REVOKE, SET, TagArg, TagFailure, Text, handed_on, listed, place, privilege, tag as tags,
+        RAISE, REVOKE, SET, SegmentError, TagArg, Text, handed_on, listed, place, privilege, tag as tags,
     };
     use pgrx::AnyNumeric;
     use pgrx::prelude::*;
@@ -181,7 +181,7 @@ mod snowflake_ids {
     /// Whether the current role has a privilege on a segment tag; of several, any.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
-        let tag = tags::checked(tag.0).map_err(TagFailure::BadTag)?;
+        let tag = tags::checked(tag.0).map_err(SegmentError::BadTag)?;
         let wanted = listed(Some(privilege))?;
         let wanted = Privileges::stored(&wanted);
         let actions = [Action::Take, Action::Look, Action::Move];

@@ -1,6 +1,6 @@
 //! Ids as short text and back.
 
-use crate::error::explained;
+use crate::pg::report::explained;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

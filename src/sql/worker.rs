@@ -1,14 +1,14 @@
 //! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
 //! concerns this server's own lease.
 
-use crate::error::{Unready, bad_argument, spi};
 use crate::pg::catalog::Source;
-use crate::pg::shmem::generator::{Shared, shared};
+use crate::pg::report::{NotReady, bad_argument, spi};
+use crate::pg::time;
 use crate::pg::{database, server};
-use crate::sql::time;
+use crate::shared::generator::{Shared, shared};
 use crate::store::registry;
-use crate::worker::registrar::end_of;
-use crate::{settings, tenure};
+use crate::worker::lease_worker::end_of;
+use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
@@ -22,7 +22,7 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
     {
         return Err(at_registry(&site.server));
     }
-    let named = settings::database();
+    let named = settings::registry_database();
     let registry =
         if named.is_empty() { shared.counts.registry().and_then(database::name) } else { Some(named) };
     match registry {
@@ -45,7 +45,7 @@ fn worker_give_up(
     let (datacenter_id, worker_id) = datacenter_id.zip(worker_id).ok_or_else(|| {
         bad_argument("datacenter_id and worker_id must not be null", "They say which lease to give up.")
     })?;
-    let lease = tenure::change(shared, |state, _| {
+    let lease = issuer::change(shared, |state, _| {
         let lease = state.lease.clone().filter(|lease| {
             (lease.datacenter.cast_signed(), lease.worker.cast_signed()) == (datacenter_id, worker_id)
                 && token.is_some()
@@ -58,16 +58,16 @@ fn worker_give_up(
     })?;
     let Some(lease) = lease else { return Ok(None) };
     // Ended by now: its mark is exact.
-    let end = tenure::change(shared, |state, here| end_of(state, &lease, &here.layout))?;
+    let end = issuer::change(shared, |state, here| end_of(state, &lease, &here.layout))?;
     time::to_sql(end).map(Some)
 }
 
 fn ready() -> Result<&'static Shared, ErrorReport> {
     const NAME: &str = "snowflake_ids.worker_release";
     if server::in_recovery() {
-        return Err(Unready::InRecovery.report(NAME));
+        return Err(NotReady::InRecovery.report(NAME));
     }
-    shared().ok_or_else(|| Unready::NotPreloaded.report(NAME))
+    shared().ok_or_else(|| NotReady::NotPreloaded.report(NAME))
 }
 
 fn at_registry(server: &str) -> ErrorReport {
@@ -76,7 +76,7 @@ fn at_registry(server: &str) -> ErrorReport {
         format!("worker ids are leased from registry \"{server}\""),
         function_name!(),
     )
-    .set_detail("Its table snowflake_ids.worker has the leases.")
+    .set_detail("Its table snowflake_ids.worker_lease has the leases.")
     .set_hint("Connect to the registry, and call the function there.")
 }
 

@@ -1,5 +1,5 @@
 /* Who issues as which worker, and until when. Every change compares the token with what was seen of it. */
-CREATE TABLE snowflake_ids.worker (
+CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
     system_identifier bigint,
@@ -8,7 +8,7 @@ CREATE TABLE snowflake_ids.worker (
     port              integer,
     data_directory    text,
     token             bigint,
-    horizon           timestamptz NOT NULL CHECK (horizon > '1970-01-01 00:00+00' AND horizon < '9999-01-01 00:00+00'),
+    expires_at           timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
     clock             timestamptz,
     last_time         timestamptz,
     leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -17,15 +17,15 @@ CREATE TABLE snowflake_ids.worker (
     layout            text,
     PRIMARY KEY (datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker IS 'the registry: who has leased which worker id';
-COMMENT ON COLUMN snowflake_ids.worker.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker.token IS
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: who has leased which worker id';
+COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
     'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
-COMMENT ON COLUMN snowflake_ids.worker.horizon IS
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
     'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
-COMMENT ON COLUMN snowflake_ids.worker.clock IS 'the holder''s clock at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker.last_time IS 'the time in the holder''s ids at the last renewal';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker', '');
+COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 CREATE FUNCTION snowflake_ids.worker_release(
     worker_id      integer,
@@ -35,7 +35,7 @@ CREATE FUNCTION snowflake_ids.worker_release(
 #variable_conflict use_variable
 DECLARE
     datacenter integer;
-    seen       snowflake_ids.worker;
+    seen       snowflake_ids.worker_lease;
     free_from  timestamptz;
 BEGIN
     PERFORM snowflake_ids_internal.worker_check_registry();
@@ -45,12 +45,12 @@ BEGIN
             DETAIL = 'It says which worker id to give up.';
     END IF;
     datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
-    SELECT w.* INTO seen FROM snowflake_ids.worker AS w
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker.',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
             HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
     END IF;
     -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
@@ -59,8 +59,8 @@ BEGIN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
                      + current_setting('snowflake_ids.max_clock_skew')::interval;
     END IF;
-    UPDATE snowflake_ids.worker AS w
-    SET token = NULL, horizon = least(w.horizon, free_from),
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
         released_at = coalesce(w.released_at, clock_timestamp())
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
 END

@@ -1,7 +1,7 @@
 //! Which registries this database uses, and what it has received of them, through SQL; and the tags that are handed over
 //! from one to another, as rows in JSON.
 
-use super::segment::terms_of;
+use super::segment::definition_of;
 use crate::pg::encoding::from_utf8;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
@@ -37,12 +37,12 @@ impl Site {
 
 static SITES: Statement = Statement::new(
     "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
-     FROM snowflake_ids.registry ORDER BY position",
+     FROM snowflake_ids.registry_server ORDER BY position",
     &[],
 );
 
 static SEEN: Statement = Statement::new(
-    "UPDATE snowflake_ids.registry SET timeline = $2 WHERE identity = $1 AND timeline < $2",
+    "UPDATE snowflake_ids.registry_server SET timeline = $2 WHERE identity = $1 AND timeline < $2",
     &[TEXTOID, INT4OID],
 );
 
@@ -102,7 +102,7 @@ static NOTE_REACHED: Statement =
 
 /// What of a row says which ids come, as another one has it. How far those came that start over at other times says nothing
 /// here; how far the others came is [`HAND_OVER`]'s.
-static TAKE_TERMS: Statement = Statement::of_many(
+static TAKE_DEFINITIONS: Statement = Statement::of_many(
     "UPDATE snowflake_ids.segment AS s
      SET step = n.step, max_step = n.max_step, increment = n.increment, remainder = n.remainder, start = n.start,
          max_value = n.max_value, reset = n.reset, time_zone = n.time_zone, format = n.format,
@@ -114,7 +114,7 @@ static TAKE_TERMS: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
-static TERMS: Statement = Statement::of_many(
+static DEFINITION: Statement = Statement::of_many(
     "SELECT convert_to(s.tag, 'UTF8'), s.increment, s.remainder, s.reset IS NOT NULL,
             n.row ? 'reset' AND (n.row ->> 'reset') IS DISTINCT FROM s.reset
      FROM jsonb_array_elements(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (row, place)
@@ -128,9 +128,9 @@ static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 
 static IS_USED: Statement =
-    Statement::new("SELECT true FROM snowflake_ids.registry WHERE identity = $1", &[TEXTOID]);
+    Statement::new("SELECT true FROM snowflake_ids.registry_server WHERE identity = $1", &[TEXTOID]);
 
-static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.registry LIMIT 1", &[]);
+static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.registry_server LIMIT 1", &[]);
 
 static TAG_OF_DEFAULT: Statement = Statement::new(
     "SELECT r.tag
@@ -234,9 +234,9 @@ pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let rows = TAGS.all(&[after.into(), limit.into()], |row| {
         let json = String::from_utf8(row.get::<Vec<u8>>(1)?.unwrap_or_default()).unwrap_or_default();
         let may_lag = row.get::<bool>(9)?.unwrap_or(false);
-        let terms = terms_of(row, 2)?;
+        let definition = definition_of(row, 2)?;
         Ok(if may_lag {
-            with_max_id(&json, terms.skipped_ahead().max_id)
+            with_max_id(&json, definition.skipped_ahead().max_id)
         } else {
             RawValue::from_string(json).ok()
         })
@@ -302,7 +302,7 @@ fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn take_terms(rows: &[&RawValue]) -> Result<(), SpiError> {
-    TAKE_TERMS.run(&[array_of(rows).into()])
+    TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
 /// Notes, for all registries in use, that ids of a tag up to this one are in use here.
@@ -353,7 +353,7 @@ fn hand_over_at_once(rows: &[&RawValue], share: Option<Share>) -> Result<Option<
     let Share { index, of } = share.unwrap_or(Share { index: 0, of: 1 });
     let rows = array_of(rows);
     HAND_OVER.run(&[rows.clone().into(), index.cast_signed().into(), of.cast_signed().into()])?;
-    let unfit = TERMS.all(&[rows.into()], |row| {
+    let unfit = DEFINITION.all(&[rows.into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
         let (increment, remainder) = (row.get(2)?.unwrap_or(1), row.get(3)?.unwrap_or(0));
         let dated = row.get(4)?.unwrap_or(false);

@@ -1,19 +1,19 @@
 //! The table of tags, through SQL. Only workers, and transactions that changed a tag themselves, come here:
 //! never a call that is served from the buffers.
 
-use crate::error::raise;
 use crate::pg::encoding::{self, to_utf8};
 use crate::pg::random;
+use crate::pg::report::raise;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::definition::Definition;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::reservation::{Outcome, Reserved, Row, Share, Unfit, Wish};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::serial::{Format, Reset};
-use snowflake_ids_core::terms::Terms;
 
 /// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the
 /// former primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
@@ -39,7 +39,7 @@ macro_rules! read_sql {
 
 /// What to do about a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum Timeout {
     /// Leave it.
     None,
     /// Wait as long as `lock_timeout` says.
@@ -84,10 +84,10 @@ static CREATE: Statement = Statement::new(
 pub fn reserve(
     tag: &Tag,
     create: Create,
-    patience: Patience,
+    timeout: Timeout,
     wish: impl FnOnce(&Row) -> Result<Wish, Unfit>,
 ) -> Result<Outcome, SpiError> {
-    let Some(row) = read_or_create(tag, create, patience)? else {
+    let Some(row) = read_or_create(tag, create, timeout)? else {
         return Ok(if exists(tag)? { Outcome::Locked } else { Outcome::Unknown });
     };
     let outcome = match wish(&row) {
@@ -109,10 +109,10 @@ pub enum Create {
     Yes(Option<Share>),
 }
 
-fn read_or_create(tag: &Tag, create: Create, patience: Patience) -> Result<Option<Row>, SpiError> {
-    let row = match patience {
-        Patience::None => READ_UNLOCKED.first(&[TagText(*tag).into()], row_of)?,
-        Patience::Some => read(tag)?,
+fn read_or_create(tag: &Tag, create: Create, timeout: Timeout) -> Result<Option<Row>, SpiError> {
+    let row = match timeout {
+        Timeout::None => READ_UNLOCKED.first(&[TagText(*tag).into()], row_of)?,
+        Timeout::Some => read(tag)?,
     };
     match create {
         Create::Yes(share) if row.is_none() => {
@@ -170,9 +170,9 @@ fn exists(tag: &Tag) -> Result<bool, SpiError> {
 ///
 /// # Errors
 /// Those of SPI.
-pub fn terms_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Terms, SpiError> {
+pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definition, SpiError> {
     let number = |column| Ok::<_, SpiError>(row.get::<i64>(first + column)?.unwrap_or_default());
-    Ok(Terms {
+    Ok(Definition {
         max_id: number(0)?,
         start: number(1)?,
         step: number(2)?,
@@ -184,7 +184,7 @@ pub fn terms_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Terms, SpiEr
 }
 
 fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
-    let terms = terms_of(row, 1)?;
+    let definition = definition_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
     // As it is checked when it is written. Another one in its place would give other numbers than it says.
@@ -197,8 +197,14 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
     };
     let over = row.get::<bool>(11)?.unwrap_or(false);
     let version = row.get::<i64>(13)?.unwrap_or_default();
-    let terms = if over { terms.restarted() } else { terms };
+    let definition = if over { definition.restarted() } else { definition };
     let may_lag = row.get::<bool>(14)?.unwrap_or(false);
     let life = row.get::<i64>(15)?.unwrap_or_default();
-    Ok(Row { terms: if may_lag { terms.skipped_ahead() } else { terms }, period, format, version, life })
+    Ok(Row {
+        definition: if may_lag { definition.skipped_ahead() } else { definition },
+        period,
+        format,
+        version,
+        life,
+    })
 }

@@ -9,7 +9,7 @@ use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::anchor::Reading;
-use snowflake_ids_core::state::{Birth, Distrust, Home, State};
+use snowflake_ids_core::state::{Birth, DataDirectory, State, StateError};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -30,7 +30,7 @@ const TESTIMONY: &str = "snowflake_ids has issued ids here. How far is in snowfl
 #[derive(Debug)]
 pub enum Unreadable {
     /// It can't be trusted.
-    Distrusted(Distrust),
+    Untrusted(StateError),
     /// It can't be read.
     Io(io::Error),
 }
@@ -47,12 +47,12 @@ pub struct Stored {
 pub fn read() -> Result<Option<Stored>, Unreadable> {
     match read_with_birth() {
         Ok((text, file)) => {
-            let state = State::from_text(&text).map_err(Unreadable::Distrusted)?;
+            let state = State::from_text(&text).map_err(Unreadable::Untrusted)?;
             Ok(Some(Stored { state, file }))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if is_witnessed().map_err(Unreadable::Io)? {
-                Err(Unreadable::Distrusted(Distrust::Missing))
+                Err(Unreadable::Untrusted(StateError::Missing))
             } else {
                 Ok(None)
             }
@@ -122,11 +122,11 @@ fn sync_folder(path: &str) -> io::Result<()> {
 
 /// The data directory: told by the moment of its birth, which a copy has another of and a move leaves alone; where the
 /// file system does not keep it, by its inode.
-pub fn home() -> io::Result<Home> {
+pub fn home() -> io::Result<DataDirectory> {
     let Birth { inode, at } = birth(&fs::metadata(".")?);
     let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));
     let (host, directory) = (line_of("/proc/sys/kernel/hostname"), cluster::data_directory());
-    Ok(Home { identity, file: None, host, directory })
+    Ok(DataDirectory { identity, file: None, host, directory })
 }
 
 /// What tells a file from its copies. Images of file systems that were made from nothing say 1970 of all that they hold.

@@ -1,10 +1,10 @@
 //! The table of worker ids, through SQL. A row is changed by one statement that compares what the row says with what was
 //! seen: two who want the same id never both get it.
 
-use crate::error::raise;
 use crate::pg::encoding::legible;
+use crate::pg::report::raise;
 use crate::pg::statement::Statement;
-use crate::sql::time::{from_sql, to_sql};
+use crate::pg::time::{from_sql, to_sql};
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
@@ -18,13 +18,13 @@ use snowflake_ids_core::wire::Entry;
 macro_rules! put_sql {
     ($($otherwise:tt)+) => {
         concat!(
-            "INSERT INTO snowflake_ids.worker AS w
-                 (datacenter_id, worker_id, token, horizon, clock, leased_at, renewed_at, last_time,
+            "INSERT INTO snowflake_ids.worker_lease AS w
+                 (datacenter_id, worker_id, token, expires_at, clock, leased_at, renewed_at, last_time,
                   system_identifier, timeline, host, port, data_directory, layout)
              VALUES ($1, $2, $3, $4, $5, $5, $5, $6, $7, $8, $9, $10, $11, $12)
              ON CONFLICT (datacenter_id, worker_id) DO ",
             $($otherwise)+,
-            " RETURNING horizon"
+            " RETURNING expiry"
         )
     };
 }
@@ -33,7 +33,7 @@ macro_rules! put_sql {
 macro_rules! put_over_sql {
     ($more:literal, $condition:literal) => {
         put_sql!(concat!(
-            "UPDATE SET token = EXCLUDED.token, horizon = greatest(w.horizon, EXCLUDED.horizon),
+            "UPDATE SET token = EXCLUDED.token, expires_at = greatest(w.expires_at, EXCLUDED.expires_at),
                  clock = EXCLUDED.clock, renewed_at = EXCLUDED.renewed_at, released_at = NULL,
                  last_time = EXCLUDED.last_time, system_identifier = EXCLUDED.system_identifier,
                  timeline = EXCLUDED.timeline, host = EXCLUDED.host, port = EXCLUDED.port,
@@ -61,8 +61,8 @@ static RENEW: Statement = Statement::new(put_over_sql!("", "w.token IN ($3, $13)
 
 static TAKE_OVER: Statement = Statement::new(
     put_over_sql!(
-        ", leased_at = greatest(EXCLUDED.leased_at, w.horizon)",
-        "w.token IS NOT DISTINCT FROM $13 AND w.horizon = $14"
+        ", leased_at = greatest(EXCLUDED.leased_at, w.expiry)",
+        "w.token IS NOT DISTINCT FROM $13 AND w.expiry = $14"
     ),
     entry_types!(INT8OID, TIMESTAMPTZOID),
 );
@@ -70,42 +70,42 @@ static TAKE_OVER: Statement = Statement::new(
 /// What there is to know before one is chosen: the highest id, and the latest time that another server told of whose
 /// lease still holds.
 static OVERVIEW: Statement = Statement::new(
-    "SELECT max(worker_id), max(last_time) FILTER (WHERE horizon > $2 AND system_identifier <> $3)
-     FROM snowflake_ids.worker WHERE datacenter_id = $1",
+    "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3)
+     FROM snowflake_ids.worker_lease WHERE datacenter_id = $1",
     &[INT4OID, TIMESTAMPTZOID, INT8OID],
 );
 
 /// The rows of a datacenter; of very many that are not looked at, only those that are ours.
 static ROWS: Statement = Statement::new(
-    "SELECT worker_id, token, horizon, leased_at FROM snowflake_ids.worker
+    "SELECT worker_id, token, expires_at, leased_at FROM snowflake_ids.worker_lease
      WHERE datacenter_id = $1 AND worker_id >= 0 AND ($2 OR token IN ($3, $4))
      ORDER BY worker_id",
     &[INT4OID, BOOLOID, INT8OID, INT8OID],
 );
 
 static RELEASE: Statement = Statement::new(
-    "UPDATE snowflake_ids.worker
-     SET token = NULL, horizon = least(horizon, $4), released_at = clock_timestamp()
+    "UPDATE snowflake_ids.worker_lease
+     SET token = NULL, expires_at = least(expires_at, $4), released_at = clock_timestamp()
      WHERE datacenter_id = $1 AND worker_id = $2 AND token = $3",
     &[INT4OID, INT4OID, INT8OID, TIMESTAMPTZOID],
 );
 
 static HOLDERS: Statement = Statement::new(
-    "SELECT worker_id, convert_to(coalesce(left(host, 255), '?'), 'UTF8'), port, horizon
-     FROM snowflake_ids.worker WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2 AND horizon > $4
+    "SELECT worker_id, convert_to(coalesce(left(host, 255), '?'), 'UTF8'), port, expires_at
+     FROM snowflake_ids.worker_lease WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2 AND expires_at > $4
      ORDER BY worker_id LIMIT $3",
     &[INT4OID, INT4OID, INT4OID, TIMESTAMPTZOID],
 );
 
 static HELD: Statement = Statement::new(
-    "SELECT count(*) FROM snowflake_ids.worker
-     WHERE datacenter_id = $1 AND horizon > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
+    "SELECT count(*) FROM snowflake_ids.worker_lease
+     WHERE datacenter_id = $1 AND expires_at > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
          AND host = $5 AND port IS NOT DISTINCT FROM $6 AND data_directory = $7
          AND NOT coalesce(token IN ($8, $9), false)",
     &[INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID, TEXTOID, INT4OID, TEXTOID, INT8OID, INT8OID],
 );
 
-/// Whether the row of a worker id is written as this entry says, and what its horizon is then; None where it is not as it
+/// Whether the row of a worker id is written as this entry says, and what its expiry is then; None where it is not as it
 /// was seen any more.
 ///
 /// # Errors
@@ -113,20 +113,20 @@ static HELD: Statement = Statement::new(
 pub fn take(choice: &Choice, entry: &Entry, now: UnixMicros) -> Result<Option<UnixMicros>, SpiError> {
     let mut arguments = arguments(entry, choice.worker(), now);
     match choice {
-        Choice::New { .. } => ADD.first(&arguments, horizon),
+        Choice::New { .. } => ADD.first(&arguments, expiry),
         Choice::Own(row) => {
             arguments.push(row.token.into());
-            RENEW.first(&arguments, horizon)
+            RENEW.first(&arguments, expiry)
         }
         Choice::Free(row) => {
-            arguments.extend([row.token.into(), stamp(row.horizon).into()]);
-            TAKE_OVER.first(&arguments, horizon)
+            arguments.extend([row.token.into(), stamp(row.expiry).into()]);
+            TAKE_OVER.first(&arguments, expiry)
         }
     }
 }
 
 /// Renews the lease of a worker id whose row has this token or already the entry's; None where it has another, and belongs
-/// to somebody else. A row that is gone is written again: the id is ours until the horizon all the same.
+/// to somebody else. A row that is gone is written again: the id is ours until the expiry all the same.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
@@ -138,7 +138,7 @@ pub fn renew(
 ) -> Result<Option<UnixMicros>, SpiError> {
     let mut arguments = arguments(entry, worker, now);
     arguments.push(token.into());
-    RENEW.first(&arguments, horizon)
+    RENEW.first(&arguments, expiry)
 }
 
 /// Gives a worker id back that has this token: another may have it from an instant on.
@@ -188,7 +188,7 @@ pub fn rows(datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row
         Ok(Row {
             worker: worker_of(row)?.unwrap_or(u32::MAX),
             token: row.get(2)?,
-            horizon: instant(row, 3)?.unwrap_or(NEVER),
+            expiry: instant(row, 3)?.unwrap_or(NEVER),
             leased: instant(row, 4)?.unwrap_or(NEVER),
         })
     })
@@ -221,7 +221,7 @@ fn arguments(entry: &Entry, worker: u32, now: UnixMicros) -> Vec<DatumWithOid<'s
         number(entry.datacenter),
         number(worker),
         entry.token.into(),
-        stamp(now.plus(micros(entry.term))).into(),
+        stamp(now.plus(micros(entry.duration))).into(),
         stamp(entry.now).into(),
         entry.last.map(stamp).into(),
         (*system_identifier).into(),
@@ -245,7 +245,7 @@ fn worker_of(row: &SpiHeapTupleData<'_>) -> Result<Option<u32>, SpiError> {
     Ok(row.get::<i32>(1)?.map(i32::cast_unsigned))
 }
 
-fn horizon(row: &SpiHeapTupleData<'_>) -> Result<UnixMicros, SpiError> {
+fn expiry(row: &SpiHeapTupleData<'_>) -> Result<UnixMicros, SpiError> {
     Ok(instant(row, 1)?.unwrap_or(NEVER))
 }
 

@@ -5,8 +5,8 @@ use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::EXCERPT_CHARS;
 use snowflake_ids_core::serial::{self, Reset};
 use snowflake_ids_core::state::State;
-use snowflake_ids_core::wire::{Answer, Request};
-use snowflake_ids_core::{Explain, Format, Layout, hosts, leftover};
+use snowflake_ids_core::wire::{Request, Response};
+use snowflake_ids_core::{Explain, Format, Layout, carry_over, hosts};
 
 /// Something that reads bytes of others.
 pub struct Target {
@@ -62,7 +62,7 @@ pub const TARGETS: &[Target] = &[
         name: "answer",
         check: answer,
         seeds: || texts(ANSWERS),
-        understands: |b| Answer::from_text(&text(b)).is_ok(),
+        understands: |b| Response::from_text(&text(b)).is_ok(),
     },
     Target {
         name: "state",
@@ -71,10 +71,10 @@ pub const TARGETS: &[Target] = &[
         understands: |b| State::from_text(b).is_ok(),
     },
     Target {
-        name: "leftover",
-        check: leftovers,
-        seeds: || texts(LEFTOVERS),
-        understands: |b| leftover::from_text(b).is_ok(),
+        name: "carry-over",
+        check: carry_overs,
+        seeds: || texts(CARRY_OVERS),
+        understands: |b| carry_over::from_text(b).is_ok(),
     },
 ];
 
@@ -94,9 +94,9 @@ const IDS: &[&str] = &["7zzzzzzzzzzzz", "0S9V-1KBX-W0W06", "ff", "AzL8n0Y58m7", 
 const FORMATS: &[&str] =
     &["{YYYY}{MM}{DD}-{n:6}", "no. {n}", "{{{n:19}}}", "{YY}{MM}/{n:3}", "INV-{YYYY}-{n:5}"];
 const QUESTIONS: &[&str] = &[
-    r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"patience":{"secs":4,"nanos":0},"ask":"Introduce"}"#,
-    r#"{"version":1,"registry":null,"patience":{"secs":0,"nanos":1},"ask":{"Tags":{"after":null}}}"#,
-    r#"{"version":1,"registry":null,"patience":{"secs":4,"nanos":0},"ask":{"Release":{"datacenter":0,"worker":3,"token":-5,"from":"2026-11-20T00:00:00Z"}}}"#,
+    r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"timeout":{"secs":4,"nanos":0},"ask":"Introduce"}"#,
+    r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":1},"ask":{"Tags":{"after":null}}}"#,
+    r#"{"version":1,"registry":null,"timeout":{"secs":4,"nanos":0},"ask":{"Release":{"datacenter":0,"worker":3,"token":-5,"from":"2026-11-20T00:00:00Z"}}}"#,
 ];
 const ANSWERS: &[&str] = &[
     r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":"Released"}"#,
@@ -108,7 +108,7 @@ const STATE: &str = concat!(
     r#""directory":"/d"},"copy_of":null,"layout":"41/5/5/12 epoch=2020-01-01","clock":{"wall":"2026-11-20T00:00:00Z","boot":"b","#,
     r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"marks":[],"floor":0,"lease":null,"claim":null,"registry":null}}"#
 );
-const LEFTOVERS: &[&str] = &[
+const CARRY_OVERS: &[&str] = &[
     "{\"version\":1,\"release\":\"0.1.0\"}\n",
     concat!(
         "{\"version\":1,\"release\":\"0.1.0\"}\n",
@@ -202,7 +202,7 @@ fn serial_format(bytes: &[u8]) {
 fn tag(bytes: &[u8]) {
     match Tag::new(bytes) {
         Some(tag) => assert_eq!(tag.as_bytes(), bytes),
-        None => assert!(bytes.len() > snowflake_ids_core::terms::MAX_TAG_BYTES),
+        None => assert!(bytes.len() > snowflake_ids_core::definition::MAX_TAG_BYTES),
     }
     let _ = format!("{:?}", Tag::new(bytes));
 }
@@ -236,11 +236,11 @@ fn question(bytes: &[u8]) {
 
 /// The same of an answer.
 fn answer(bytes: &[u8]) {
-    if let Ok(answer) = Answer::from_text(&text(bytes)) {
+    if let Ok(answer) = Response::from_text(&text(bytes)) {
         let said = answer.to_text().expect("plain data");
         assert!(said.is_ascii());
         assert_eq!(
-            Answer::from_text(&said).and_then(|again| again.to_text()).expect("what was written"),
+            Response::from_text(&said).and_then(|again| again.to_text()).expect("what was written"),
             said
         );
     }
@@ -253,7 +253,7 @@ fn state(bytes: &[u8]) {
             let said = state.to_text().expect("plain data");
             assert_eq!(State::from_text(said.as_bytes()), Ok(state));
         }
-        Err(distrust) => is_fit(&distrust),
+        Err(error) => is_fit(&error),
     };
     read(bytes);
     read(&sealed(bytes));
@@ -262,8 +262,8 @@ fn state(bytes: &[u8]) {
 /// The bytes with the checksum that they ask for, so that what is behind it is fuzzed, too.
 pub fn sealed(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes).into_owned();
-    let Err(distrust) = State::from_text(text.as_bytes()) else { return bytes.to_vec() };
-    let detail = distrust.detail().unwrap_or_default();
+    let Err(error) = State::from_text(text.as_bytes()) else { return bytes.to_vec() };
+    let detail = error.detail().unwrap_or_default();
     let numbers: Vec<_> =
         detail.split(|letter: char| !letter.is_ascii_digit()).filter(|n| !n.is_empty()).collect();
     match numbers[..] {
@@ -275,11 +275,11 @@ pub fn sealed(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// What is left over is written and read again.
-fn leftovers(bytes: &[u8]) {
-    if let Ok(read) = leftover::from_text(bytes) {
+fn carry_overs(bytes: &[u8]) {
+    if let Ok(read) = carry_over::from_text(bytes) {
         assert!(read.damage.is_none() || read.left.is_empty());
-        let notes = leftover::Notes { damage: None, ..read };
-        let said = leftover::to_text(notes.clone()).expect("plain data");
-        assert_eq!(leftover::from_text(&said), Ok(notes));
+        let notes = carry_over::Notes { damage: None, ..read };
+        let said = carry_over::to_text(notes.clone()).expect("plain data");
+        assert_eq!(carry_over::from_text(&said), Ok(notes));
     }
 }

@@ -1,6 +1,6 @@
 //! A tag in memory of fixed size.
 
-use crate::terms::MAX_TAG_BYTES;
+use crate::definition::MAX_TAG_BYTES;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 

@@ -1,6 +1,6 @@
 //! The state as text, with a checksum.
 
-use super::{Distrust, State};
+use super::{State, StateError};
 use crate::error::excerpt;
 use crate::form::{self, Head};
 use serde::{Deserialize, Serialize};
@@ -40,12 +40,12 @@ impl State {
     /// What a file holds.
     ///
     /// # Errors
-    /// [`Distrust::Newer`] or [`Distrust::Damaged`].
-    pub fn from_text(text: &[u8]) -> Result<Self, Distrust> {
+    /// [`StateError::Newer`] or [`StateError::Damaged`].
+    pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         if let Some(newer) = form::newer(text, VERSION) {
-            return Err(Distrust::Newer(newer));
+            return Err(StateError::Newer(newer));
         }
-        let damaged = |reason: String| Distrust::Damaged { reason };
+        let damaged = |reason: String| StateError::Damaged { reason };
         let wrong = |what: &str, error: serde_json::Error| {
             damaged(format!("{what}: {}", excerpt(&error.to_string())))
         };

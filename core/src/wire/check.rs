@@ -1,12 +1,12 @@
 //! What a question may hold: whoever has the role of nodes may have written it.
 
-use super::{Ask, Entry, LeaseWish, Registry, Request, Want};
+use super::{Entry, LeaseRequest, Registry, Request, RequestBody, ReserveRequest};
 use crate::clock::UnixMicros;
+use crate::definition::check_tag;
 use crate::error::{Explain, Kind, excerpt};
 use crate::layout::{Field, Layout};
 use crate::lease::{Holder, capacity};
 use crate::reservation::{Share, Wish};
-use crate::terms::check_tag;
 use std::time::Duration;
 
 /// The longest question and the longest answer, in bytes.
@@ -26,9 +26,9 @@ pub const PAGE_BYTES: usize = MAX_BYTES / 4;
 /// How many registries serve the same tags at most.
 pub const MAX_REGISTRIES: u32 = 1_000;
 /// How long rows that are locked are waited for at most: a quarter of the longest `registry_timeout`.
-pub const MAX_PATIENCE: Duration = Duration::from_mins(15);
+pub const MAX_TIMEOUT: Duration = Duration::from_mins(15);
 /// For how long a worker id is leased at most.
-pub const MAX_TERM: Duration = Duration::from_hours(31 * 24);
+pub const MAX_LEASE: Duration = Duration::from_hours(31 * 24);
 /// The longest time that a setting takes.
 const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
 /// The highest number that a column takes.
@@ -107,12 +107,12 @@ impl Request {
         if let Some(Registry { identity, .. }) = &self.registry {
             short(identity, "registry")?;
         }
-        bound(self.patience <= MAX_PATIENCE, "patience", "15 minutes or less")?;
+        bound(self.timeout <= MAX_TIMEOUT, "patience", "15 minutes or less")?;
         self.ask.check()
     }
 }
 
-impl Ask {
+impl RequestBody {
     fn check(&self) -> Result<(), BadRequest> {
         match self {
             Self::Introduce => Ok(()),
@@ -123,7 +123,7 @@ impl Ask {
             }
             Self::Reserve(wants) => {
                 bound(wants.len() <= MAX_WANTS, "number of tags", "1024 or less")?;
-                wants.iter().try_for_each(Want::check)
+                wants.iter().try_for_each(ReserveRequest::check)
             }
             Self::Lease(wish) => wish.check(),
             Self::Renew { worker, entry, .. } => {
@@ -139,7 +139,7 @@ impl Ask {
 }
 
 fn is_tag(tag: &str) -> Result<(), BadRequest> {
-    let holds = tag.len() <= crate::terms::MAX_TAG_BYTES && check_tag(tag.chars().count()).is_ok();
+    let holds = tag.len() <= crate::definition::MAX_TAG_BYTES && check_tag(tag.chars().count()).is_ok();
     bound(holds, "tag", "1 to 128 characters")
 }
 
@@ -148,7 +148,7 @@ fn is_share(share: Share) -> Result<(), BadRequest> {
     bound((2..=MAX_REGISTRIES).contains(&of) && index < of, "share", "one of 2 to 1000 registries")
 }
 
-impl Want {
+impl ReserveRequest {
     fn check(&self) -> Result<(), BadRequest> {
         is_tag(&self.tag)?;
         // What was left over, or received, is only compared with the row; a floor is by `Row::admit`.
@@ -170,7 +170,7 @@ impl Entry {
         }
         bound(*timeline <= MOST, "timeline", "one that a server can be on")?;
         bound(port.is_none_or(|port| (0..=65_535).contains(&port)), "port", "0 to 65535")?;
-        time(self.term, "term")?;
+        time(self.duration, "duration")?;
         instant(self.now, "clock")?;
         self.last.map_or(Ok(()), |last| instant(last, "last id"))?;
         let bad = |_| BadRequest::OutOfBounds { field: "layout", bound: "a layout of ids" };
@@ -181,7 +181,7 @@ impl Entry {
     }
 }
 
-impl LeaseWish {
+impl LeaseRequest {
     fn check(&self) -> Result<(), BadRequest> {
         let layout = self.entry.check()?;
         bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;

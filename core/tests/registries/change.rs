@@ -5,10 +5,10 @@ use super::node::{About, Live, Node, Received, Source, Stock};
 use super::registry::{Handed, Line, Trouble};
 use super::world::{Event, SECOND, TAGS, Tag, World};
 use serde_json::value::RawValue;
-use snowflake_ids_core::reservation::{Leftover, Share};
+use snowflake_ids_core::definition::Range;
+use snowflake_ids_core::reservation::{CarryOver, Share};
 use snowflake_ids_core::segment::Shelves;
-use snowflake_ids_core::terms::Range;
-use snowflake_ids_core::wire::{self, Answer, Ask, Said};
+use snowflake_ids_core::wire::{self, RequestBody, Response, ResponseBody};
 
 /// A node that comes to registries, one after the other.
 pub struct Join {
@@ -46,8 +46,8 @@ impl World {
             live.iter().flat_map(|live| live.stocks.iter().enumerate())
         {
             if let (Some((identity, version)), Some(range)) = (origin, rest(&segment.shelves())) {
-                let leftover = Leftover { version: *version, day: None, range };
-                disk.leftovers.insert((identity.clone(), tag), leftover);
+                let carry_over = CarryOver { version: *version, day: None, range };
+                disk.carry_overs.insert((identity.clone(), tag), carry_over);
             }
         }
         self.crash(node)
@@ -109,12 +109,19 @@ impl World {
         let [index, of] =
             [join.done.len(), join.registries.len()].map(|number| u32::try_from(number).unwrap());
         let share = (of > 1).then_some(Share { index, of });
-        self.ask(node, registry, seen, Ask::HandOver { rows, share }, About::HandOver(join), 5 * SECOND);
+        self.ask(
+            node,
+            registry,
+            seen,
+            RequestBody::HandOver { rows, share },
+            About::HandOver(join),
+            5 * SECOND,
+        );
     }
 
     /// Anything but a plain yes leaves the node where it was.
-    pub fn handed_over(&mut self, node: usize, mut join: Join, answer: Option<Answer>) {
-        if let Some(Answer { registry, said: Said::HandedOver(None), .. }) = answer {
+    pub fn handed_over(&mut self, node: usize, mut join: Join, answer: Option<Response>) {
+        if let Some(Response { registry, said: ResponseBody::HandedOver(None), .. }) = answer {
             join.done.push(registry);
             self.hand_over(node, join);
         }

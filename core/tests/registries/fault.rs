@@ -132,8 +132,8 @@ impl World {
         if !self.shared || registry == 0 || this.trouble.is_some() {
             return false;
         }
-        let terms = &mut this.primary.row(tag).terms;
-        (terms.increment, terms.remainder) = (1, 0);
+        let definition = &mut this.primary.row(tag).definition;
+        (definition.increment, definition.remainder) = (1, 0);
         this.trouble = Some((Trouble::Altered, self.now));
         this.settle();
         true

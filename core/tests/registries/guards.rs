@@ -28,7 +28,7 @@ pub enum Guard {
     /// An answer counts once, and only while it is waited for.
     AnswerOnce,
     /// Left over is only what was received last.
-    LeftoverIsLast,
+    CarryOverIsLast,
     /// Rows of several registries are raised to the highest of them when they become shares.
     SharesRaised,
 }

@@ -1,7 +1,7 @@
 //! Every id that was ever issued, and whether it was issued before.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowflake_ids_core::terms::Range;
+use snowflake_ids_core::definition::Range;
 
 /// All ids of a run.
 #[derive(Default)]

@@ -5,11 +5,11 @@ use super::guards::Guard;
 use super::registry::{Line, Rows};
 use super::world::{Event, SECOND, TAGS, Tag, World};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::reservation::{Leftover, Outcome, Reserved, Share, Wish};
-use snowflake_ids_core::roster::{self, Health};
+use snowflake_ids_core::failover::{self, Health};
+use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Wish};
 use snowflake_ids_core::segment::Segment;
 use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::wire::{self, Answer, Ask, Said, Want};
+use snowflake_ids_core::wire::{self, RequestBody, ReserveRequest, Response, ResponseBody};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub struct Disk {
     /// how far ids were received from each,
     pub received: BTreeMap<(String, Tag), Received>,
     /// and what a stop left over of them.
-    pub leftovers: BTreeMap<(String, Tag), Leftover>,
+    pub carry_overs: BTreeMap<(String, Tag), CarryOver>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Disk {
     pub fn highest(&self, tag: Tag) -> i64 {
         let received =
             self.received.iter().filter(|((_, of), _)| *of == tag).map(|(_, received)| received.max_id);
-        received.chain(self.rows.get(&tag).map(|line| line.terms.max_id)).max().unwrap_or(0)
+        received.chain(self.rows.get(&tag).map(|line| line.definition.max_id)).max().unwrap_or(0)
     }
 
     pub fn receive(&mut self, from: (String, Tag), what: Received) {
@@ -185,15 +185,15 @@ impl World {
         let now = Duration::from_millis(self.now);
         let live = self.nodes[node].live.as_ref().unwrap();
         let waited_for = live.stocks.iter().any(|stock| stock.waiting.is_some());
-        let Some(source) = roster::order(&live.health, live.asked, now, waited_for).first().copied() else {
-            let pause = roster::until_due(&live.health, now, waited_for).unwrap();
+        let Some(source) = failover::order(&live.health, live.asked, now, waited_for).first().copied() else {
+            let pause = failover::until_due(&live.health, now, waited_for).unwrap();
             return self.after(u64::try_from(pause.as_millis()).unwrap().max(1), Event::Refill { node });
         };
         let want = |tag: &Tag| {
             let wish = self.wish(node, *tag, Some(source));
-            Want { tag: TAGS[*tag].to_owned(), create: true, wish }
+            ReserveRequest { tag: TAGS[*tag].to_owned(), create: true, wish }
         };
-        let ask = Ask::Reserve(tags.iter().map(want).collect());
+        let ask = RequestBody::Reserve(tags.iter().map(want).collect());
         let sources = &self.nodes[node].disk.sources;
         let Source { registry, seen } = sources[source].clone();
         let timeout = if sources.len() > 1 { TIMEOUT / 5 } else { TIMEOUT };
@@ -205,14 +205,14 @@ impl World {
         let stock = &live.as_ref().unwrap().stocks[tag];
         let from = source.map(|source| (disk.sources[source].seen.identity.clone(), tag));
         let received = from.as_ref().and_then(|from| disk.received.get(from)).copied();
-        let leftover = from.as_ref().and_then(|from| disk.leftovers.get(from)).filter(|leftover| {
-            let last = received.is_some_and(|received| received.version == leftover.version);
-            last || !self.guards.keep(Guard::LeftoverIsLast)
+        let carry_over = from.as_ref().and_then(|from| disk.carry_overs.get(from)).filter(|carry_over| {
+            let last = received.is_some_and(|received| received.version == carry_over.version);
+            last || !self.guards.keep(Guard::CarryOverIsLast)
         });
         let of = u32::try_from(disk.sources.len()).unwrap();
         let share = source.map(|source| Share { index: u32::try_from(source).unwrap(), of });
         Wish {
-            leftover: leftover.cloned(),
+            carry_over: carry_over.cloned(),
             pace: stock.pace,
             lasted: stock.reserved_at.map(|at| Duration::from_millis(self.now - at)),
             target: TARGET,
@@ -232,7 +232,7 @@ impl World {
         node: usize,
         registry: usize,
         seen: Option<wire::Registry>,
-        ask: Ask,
+        ask: RequestBody,
         about: About,
         timeout: u64,
     ) {
@@ -240,9 +240,11 @@ impl World {
         *number += 1;
         let number = *number;
         live.asking = Some(Asking { number, about });
-        let patience = Duration::from_millis(timeout / 2);
-        let text = wire::Request { version: wire::VERSION, registry: seen, patience, ask }.to_text().unwrap();
-        self.after(timeout, Event::Answer { node, number, text: None });
+        let row_timeout = Duration::from_millis(timeout / 2);
+        let text = wire::Request { version: wire::VERSION, registry: seen, timeout: row_timeout, ask }
+            .to_text()
+            .unwrap();
+        self.after(timeout, Event::Response { node, number, text: None });
         self.travel(&Event::Question { node, number, registry, text });
     }
 
@@ -250,7 +252,7 @@ impl World {
     pub fn answered(&mut self, node: usize, number: u64, text: Option<String>) {
         let Some(live) = &mut self.nodes[node].live else { return };
         let is_this = |asking: &mut Asking| asking.number == number;
-        let answer = text.map(|text| Answer::from_text(&text).unwrap());
+        let answer = text.map(|text| Response::from_text(&text).unwrap());
         match live.asking.take_if(is_this) {
             Some(Asking { about: About::HandOver(join), .. }) => self.handed_over(node, join, answer),
             Some(asking) => {
@@ -267,10 +269,10 @@ impl World {
         self.refill(node);
     }
 
-    fn got_ids(&mut self, node: usize, about: &About, answer: Option<Answer>) {
+    fn got_ids(&mut self, node: usize, about: &About, answer: Option<Response>) {
         let About::Ids { source, tags } = about else { return };
         let mut good = false;
-        if let Some(Answer { registry, said: Said::Reserved(outcomes), .. }) = answer {
+        if let Some(Response { registry, said: ResponseBody::Reserved(outcomes), .. }) = answer {
             good = outcomes.iter().all(|outcome| matches!(outcome, Outcome::Reserved(_)));
             let Some(source) = self.nodes[node].disk.sources.get_mut(*source) else { return };
             source.seen = registry.clone();

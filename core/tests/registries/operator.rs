@@ -61,7 +61,7 @@ impl World {
                 self.registries[registry].primary.row(tag).share(share);
             }
             let reached = |Registry { primary, .. }: &Registry| {
-                primary.rows[&tag].terms_on(primary.who.timeline, self.guards).max_id
+                primary.rows[&tag].definition_on(primary.who.timeline, self.guards).max_id
             };
             let highest = self.registries.iter().map(reached).max().unwrap_or(0);
             if self.guards.keep(Guard::SharesRaised) {

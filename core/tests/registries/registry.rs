@@ -5,20 +5,27 @@ use super::world::{TAGS, Tag};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::definition::Definition;
 use snowflake_ids_core::reservation::{Outcome, Row, Share, Unfit, Wish};
 use snowflake_ids_core::segment::Period;
-use snowflake_ids_core::terms::Terms;
-use snowflake_ids_core::wire::{self, Answer, Ask, Request, Said, Stranger};
+use snowflake_ids_core::wire::{self, Request, RequestBody, Response, ResponseBody, Stranger};
 use std::collections::BTreeMap;
 
 /// What the terms of every tag are at first.
-pub const TERMS: Terms =
-    Terms { max_id: 0, start: 1, step: 4, max_step: 16, increment: 1, remainder: 0, max_value: i64::MAX };
+pub const DEFINITION: Definition = Definition {
+    max_id: 0,
+    start: 1,
+    step: 4,
+    max_step: 16,
+    increment: 1,
+    remainder: 0,
+    max_value: i64::MAX,
+};
 
 /// A row of the table of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    pub terms: Terms,
+    pub definition: Definition,
     pub version: i64,
     /// The timeline of the last reservation.
     pub timeline: u32,
@@ -29,32 +36,37 @@ pub type Rows = BTreeMap<Tag, Line>;
 
 impl Line {
     pub fn new(timeline: u32) -> Self {
-        Self { terms: TERMS, version: 0, timeline }
+        Self { definition: DEFINITION, version: 0, timeline }
     }
 
     pub fn share(&mut self, share: Share) {
-        self.terms.increment = share.of.into();
-        self.terms.remainder = share.index.into();
+        self.definition.increment = share.of.into();
+        self.definition.remainder = share.index.into();
     }
 
     pub fn raise(&mut self, max_id: i64) {
-        self.terms.max_id = self.terms.max_id.max(max_id);
+        self.definition.max_id = self.definition.max_id.max(max_id);
     }
 
     /// Its terms. On a later timeline it may lag behind what the former primary has reserved.
-    pub fn terms_on(&self, timeline: u32, guards: Guards) -> Terms {
+    pub fn definition_on(&self, timeline: u32, guards: Guards) -> Definition {
         let promoted = self.timeline < timeline && guards.keep(Guard::SkipAhead);
-        if promoted { self.terms.skipped_ahead() } else { self.terms }
+        if promoted { self.definition.skipped_ahead() } else { self.definition }
     }
 
     /// Reserves by the core's rules.
     pub fn reserve(&mut self, wish: &Wish, version: i64, timeline: u32, guards: Guards) -> Outcome {
-        let terms = self.terms_on(timeline, guards);
-        let row =
-            Row { terms, period: Period::FOREVER, format: String::new(), version: self.version, life: 0 };
+        let definition = self.definition_on(timeline, guards);
+        let row = Row {
+            definition,
+            period: Period::FOREVER,
+            format: String::new(),
+            version: self.version,
+            life: 0,
+        };
         let outcome = row.reserve(wish, version);
         if let Outcome::Reserved(reserved) = &outcome {
-            self.terms.max_id = reserved.supply.range.last();
+            self.definition.max_id = reserved.supply.range.last();
             (self.version, self.timeline) = (reserved.version, timeline);
         }
         outcome
@@ -88,26 +100,28 @@ impl Server {
     }
 
     /// Answers; rows that it writes get versions from this one on.
-    pub fn answer(&mut self, request: Request, version: i64, guards: Guards) -> Answer {
+    pub fn answer(&mut self, request: Request, version: i64, guards: Guards) -> Response {
         let refused = request.registry.and_then(|seen| self.who.check(&seen).err());
         let refused = refused.filter(|stranger| match stranger {
             Stranger::Another => guards.keep(Guard::Identity),
             Stranger::Former { .. } => guards.keep(Guard::Timeline),
         });
         let said = match (refused, request.ask) {
-            (Some(stranger), _) => Said::Stranger(stranger),
-            (None, Ask::HandOver { rows, share }) => Said::HandedOver(self.take_over(&rows, share)),
-            (None, Ask::Reserve(wants)) => {
+            (Some(stranger), _) => ResponseBody::Stranger(stranger),
+            (None, RequestBody::HandOver { rows, share }) => {
+                ResponseBody::HandedOver(self.take_over(&rows, share))
+            }
+            (None, RequestBody::Reserve(wants)) => {
                 let tag = |tag: &String| TAGS.iter().position(|name| name == tag).unwrap();
                 let timeline = self.who.timeline;
-                let one = |(want, version): (&wire::Want, i64)| {
+                let one = |(want, version): (&wire::ReserveRequest, i64)| {
                     self.row(tag(&want.tag)).reserve(&want.wish, version, timeline, guards)
                 };
-                Said::Reserved(wants.iter().zip(version..).map(one).collect())
+                ResponseBody::Reserved(wants.iter().zip(version..).map(one).collect())
             }
             (None, other) => panic!("nobody asks this: {other:?}"),
         };
-        Answer { registry: self.who.clone(), clock: UnixMicros(0), said }
+        Response { registry: self.who.clone(), clock: UnixMicros(0), said }
     }
 
     /// Rows that it does not have are made; those that it has are raised. The timeline of a row is left as it is: what
@@ -123,7 +137,7 @@ impl Server {
                 if is_new {
                     line.share(share);
                 }
-                let Terms { increment, remainder, .. } = line.terms;
+                let Definition { increment, remainder, .. } = line.definition;
                 if !share.holds(increment, remainder) {
                     unfit = Some((TAGS[tag].to_owned(), Unfit::Share { share, increment, remainder }));
                 }
@@ -187,7 +201,7 @@ impl Registry {
     pub fn note(&mut self) {
         for (tag, line) in &self.primary.rows {
             let highest = self.highest.entry(*tag).or_default();
-            *highest = line.terms.max_id.max(*highest);
+            *highest = line.definition.max_id.max(*highest);
         }
         self.past.push(self.primary.rows.clone());
         if self.past.len() > 40 {
@@ -205,9 +219,9 @@ impl Registry {
     pub fn standbys(&self) -> Vec<&Rows> {
         let covers = |tag: &Tag, line: &Line, rows: &Rows| {
             rows.get(tag).is_some_and(|row| {
-                let same = (row.terms.increment, row.terms.remainder)
-                    == (line.terms.increment, line.terms.remainder);
-                same && row.terms.skipped_ahead().max_id >= self.highest[tag]
+                let same = (row.definition.increment, row.definition.remainder)
+                    == (line.definition.increment, line.definition.remainder);
+                same && row.definition.skipped_ahead().max_id >= self.highest[tag]
             })
         };
         let all = |rows: &&Rows| self.primary.rows.iter().all(|(tag, line)| covers(tag, line, rows));

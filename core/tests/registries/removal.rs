@@ -58,5 +58,5 @@ fn what_was_taken_up_is_not_left_over_any_more() {
         world.ledger.twice
     };
     assert_eq!(issued_twice(Guards::default()), 0);
-    assert!(issued_twice(Guards::without(Guard::LeftoverIsLast)) > 0);
+    assert!(issued_twice(Guards::without(Guard::CarryOverIsLast)) > 0);
 }

@@ -7,7 +7,7 @@ use super::ledger::Ledger;
 use super::node::Node;
 use super::registry::{Registry, Trouble};
 use snowflake_ids_core::reservation::Outcome;
-use snowflake_ids_core::wire::{Answer, Ask, Request, Said};
+use snowflake_ids_core::wire::{Request, RequestBody, Response, ResponseBody};
 use std::collections::BTreeMap;
 
 /// Times are milliseconds since the run began.
@@ -25,7 +25,7 @@ pub enum Event {
     Call { node: usize },
     Refill { node: usize },
     Question { node: usize, number: u64, registry: usize, text: String },
-    Answer { node: usize, number: u64, text: Option<String> },
+    Response { node: usize, number: u64, text: Option<String> },
     Fault,
     Operator,
 }
@@ -127,7 +127,7 @@ impl World {
                 Event::Question { node, number, registry, text } => {
                     self.question(node, number, registry, text);
                 }
-                Event::Answer { node, number, text } => self.answered(node, number, text),
+                Event::Response { node, number, text } => self.answered(node, number, text),
                 Event::Fault => self.fault(),
                 Event::Operator => self.operate(),
             }
@@ -150,7 +150,7 @@ impl World {
     fn question(&mut self, node: usize, number: u64, registry: usize, text: String) {
         let (now, this) = (self.now, &mut self.registries[registry]);
         if this.down_until > now {
-            return self.after(1, Event::Answer { node, number, text: None });
+            return self.after(1, Event::Response { node, number, text: None });
         }
         if this.hung_until > now {
             let wait = this.hung_until - now;
@@ -171,12 +171,12 @@ impl World {
         if this.is(Trouble::SetBack) {
             self.doubt(&tags, &answer);
         }
-        self.travel(&Event::Answer { node, number, text: Some(answer.to_text().unwrap()) });
+        self.travel(&Event::Response { node, number, text: Some(answer.to_text().unwrap()) });
     }
 
     /// What was reserved may have been reserved before.
-    fn doubt(&mut self, tags: &[Tag], answer: &Answer) {
-        let Said::Reserved(outcomes) = &answer.said else { return };
+    fn doubt(&mut self, tags: &[Tag], answer: &Response) {
+        let ResponseBody::Reserved(outcomes) = &answer.said else { return };
         for (tag, outcome) in tags.iter().zip(outcomes) {
             if let Outcome::Reserved(reserved) = outcome {
                 self.ledger.doubt(*tag, reserved.supply.range);
@@ -203,6 +203,6 @@ fn version_of(sequence: u64) -> i64 {
 
 /// The tags that ids are wanted of.
 fn tags_of(request: &Request) -> Vec<Tag> {
-    let Ask::Reserve(wants) = &request.ask else { return Vec::new() };
+    let RequestBody::Reserve(wants) = &request.ask else { return Vec::new() };
     wants.iter().filter_map(|want| TAGS.iter().position(|tag| *tag == want.tag)).collect()
 }

@@ -1,10 +1,10 @@
 //! What goes wrong, and what operators do about it.
 
 use super::registry::Registry;
-use super::server::{Change, Disk, File, HORIZON, MAX_DRIFT, MAX_JUMP, MAX_SKEW, SECOND, Server};
+use super::server::{Change, Disk, EXPIRY, File, MAX_DRIFT, MAX_JUMP, MAX_SKEW, SECOND, Server};
 use super::world::{Event, Scope, World};
 use snowflake_ids_core::lease::Policy;
-use snowflake_ids_core::state::{Distrust, Identity};
+use snowflake_ids_core::state::{Identity, StateError};
 use snowflake_ids_core::{ClockRollback, UnixMicros};
 
 const YEAR: i64 = 365 * 86_400 * SECOND;
@@ -108,7 +108,7 @@ impl World {
             }
             Fault::Stop => self.lock(server, Change::Stop, None),
             Fault::Pause => {
-                let end = now + self.chance.between(SECOND, 2 * HORIZON);
+                let end = now + self.chance.between(SECOND, 2 * EXPIRY);
                 let sessions = self.servers[server].live.as_ref().map_or(0, |live| live.sessions.len());
                 if sessions > 0 && self.chance.once_in(2) {
                     let session = self.chance.below(sessions);
@@ -136,7 +136,7 @@ impl World {
                 true
             }
             Fault::Partition => {
-                self.servers[server].cut_off = now + self.chance.between(SECOND, 3 * HORIZON);
+                self.servers[server].cut_off = now + self.chance.between(SECOND, 3 * EXPIRY);
                 true
             }
             Fault::LostFile => {
@@ -298,7 +298,7 @@ impl World {
         for server in 0..self.servers.len() {
             let trouble = self.servers[server].live.as_ref().and_then(|live| live.trouble.clone());
             match trouble {
-                Some(Distrust::Copy { .. }) => self.part(server),
+                Some(StateError::Copy { .. }) => self.part(server),
                 Some(_) => self.reset(server),
                 None if self.healed => self.help(server),
                 None => {}
@@ -348,12 +348,12 @@ impl World {
     }
 
     /// A server that does not come back by itself now that its clock is right: its ids were far ahead, or what it was
-    /// made to begin above, or the horizons of the worker ids it had.
+    /// made to begin above, or the expiries of the worker ids it had.
     fn unstick(&mut self, server: usize) {
         let (now, this) = (self.now, &self.servers[server]);
         let Some(live) = this.live.as_ref() else { return };
-        // Of a tenure that has ended nothing is in the way any more.
-        let next = live.tenure.map_or(0, |_| live.generator.next());
+        // Of a term that has ended nothing is in the way any more.
+        let next = live.term.map_or(0, |_| live.generator.next());
         let ahead = this.layout.instant_of(next).0 - this.reading(now).wall.0;
         let fixed = matches!(this.identity, Identity::Fixed { .. });
         let patient = this.rollback != ClockRollback::Switch || this.policy != Policy::Reuse;
@@ -365,13 +365,13 @@ impl World {
         } else if self.chance.once_in(if ahead > MAX_DRIFT { 2 } else { 12 }) {
             self.reset(server);
         } else if this.alone && live.lease.is_none() && self.chance.once_in(2) {
-            let horizon = UnixMicros(this.believed(now).0 + MAX_DRIFT + MAX_SKEW);
+            let expiry = UnixMicros(this.believed(now).0 + MAX_DRIFT + MAX_SKEW);
             // Who says that a holder is down also says that its ids are not ahead of the clock; or by so much that it
             // does not matter here.
             let ahead =
-                this.layout.position_at(horizon)..this.layout.position_at(UnixMicros(now + 12 * HORIZON));
+                this.layout.position_at(expiry)..this.layout.position_at(UnixMicros(now + 12 * EXPIRY));
             if !ahead.contains(&this.highest) {
-                self.registries[this.registry].free_others(None, horizon);
+                self.registries[this.registry].free_others(None, expiry);
             }
         }
     }

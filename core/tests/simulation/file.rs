@@ -4,7 +4,7 @@ use super::faults::Fault;
 use super::guards::Guard;
 use super::registrar::{Doing, Question};
 use super::registry::Statement;
-use super::server::{Change, HORIZON, Locked, Publish, SECOND, Trouble};
+use super::server::{Change, EXPIRY, Locked, Publish, SECOND, Trouble};
 use super::world::{Event, Scope, World};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::lease::Lease;
@@ -32,7 +32,7 @@ impl World {
             Err(trouble) => {
                 let live = this.live.as_mut().expect("it runs");
                 match trouble {
-                    Trouble::File(distrust) => live.trouble = Some(distrust),
+                    Trouble::File(error) => live.trouble = Some(error),
                     Trouble::Worker if matches!(change, Change::Switch { .. }) => {
                         live.registrar.switch = true;
                     }
@@ -59,12 +59,12 @@ impl World {
             let machine = self.chance.once_in(2);
             self.faults.count(if machine { Fault::Reboot } else { Fault::Kill });
             if tight && self.chance.once_in(3) {
-                self.servers[server].cut_off = self.now + HORIZON;
+                self.servers[server].cut_off = self.now + EXPIRY;
             }
             return self.crash(server, machine);
         }
         if !self.healed && self.chance.once_in(300) {
-            self.servers[server].paused = self.now + self.chance.between(SECOND, 2 * HORIZON);
+            self.servers[server].paused = self.now + self.chance.between(SECOND, 2 * EXPIRY);
             self.faults.count(Fault::Pause);
             return self.step(server);
         }
@@ -112,8 +112,8 @@ impl World {
                 if let Some(old) =
                     old.filter(|old| old.worker != worker && self.guards.keep(Guard::ReleaseLast))
                 {
-                    let horizon = self.given_back(state, &old);
-                    let statement = Statement::Release { worker: old.worker, token: old.token, horizon };
+                    let expiry = self.given_back(state, &old);
+                    let statement = Statement::Release { worker: old.worker, token: old.token, expiry };
                     self.send(server, Question::Run(statement));
                 }
                 self.note(|| format!("server {server} has worker {worker}"));
@@ -137,6 +137,6 @@ impl World {
         let mark = state.marks.iter().filter(|mark| old.is_of(mark.node)).map(|mark| mark.position).max();
         let mark = mark.unwrap_or(0).max(old.start);
         let unit = self.layout.unit().cast_signed();
-        UnixMicros((self.layout.instant_of(mark).0 + unit).min(old.horizon.0))
+        UnixMicros((self.layout.instant_of(mark).0 + unit).min(old.expiry.0))
     }
 }

@@ -7,20 +7,20 @@ pub enum Guard {
     WriteFirst,
     /// The file is on the disk before anybody issues below its mark.
     SyncFirst,
-    /// A tenure begins at the mark, not at the clock.
+    /// A term begins at the mark, not at the clock.
     StartAtMark,
-    /// What is noted at the end of a tenure is read when nobody can take any more.
+    /// What is noted at the end of a term is read when nobody can take any more.
     CloseFirst,
-    /// It is noted only where a tenure of that very node ended.
-    SettleOwnTenure,
+    /// It is noted only where a term of that very node ended.
+    SettleOwnTerm,
     /// An id is made with the bits that were read with its position, not with those read before it,
-    TenureRead,
+    TermRead,
     /// nor with those that are there when it is used.
     BlockKeepsBits,
-    /// Nothing is reserved beyond the horizon of the lease.
-    HorizonClamps,
-    /// The next holder begins at the horizon of the one before.
-    StartAtHorizon,
+    /// Nothing is reserved beyond the expiry of the lease.
+    ExpiryClamps,
+    /// The next holder begins at the expiry of the one before.
+    StartAtExpiry,
     /// Every change of a row is a compare-and-swap.
     CompareAndSwap,
     /// A row found by its claim was begun when it was leased.

@@ -2,13 +2,13 @@
 
 use super::guards::Guard;
 use super::registry::{Outcome, Statement};
-use super::server::{Change, HORIZON, MAX_DRIFT, MAX_SKEW, SECOND, Server};
+use super::server::{Change, EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::{Event, Scope, World};
 use snowflake_ids_core::lease::{Choice, Lease, Preferred, Row, Search, Skew, check_clock};
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{Field, UnixMicros};
 
-/// What the registrar of a server is about.
+/// What the lease worker of a server is about.
 #[derive(Default)]
 pub struct Registrar {
     pub doing: Doing,
@@ -63,7 +63,7 @@ impl World {
         let this = &self.servers[server];
         let Some(live) = this.live.as_ref().filter(|live| !live.stopping) else { return };
         let soon = this.layout.position_at(UnixMicros(this.believed(now).0 + SECOND));
-        if live.tenure.is_some() && live.generator.limit() <= soon {
+        if live.term.is_some() && live.generator.limit() <= soon {
             self.lock(server, Change::Reserve, None);
         }
         if matches!(self.servers[server].identity, Identity::Leased { .. }) {
@@ -83,7 +83,7 @@ impl World {
                 registrar.retry = now + pause;
             }
             Doing::Nothing if now >= registrar.retry => {
-                let due = registrar.renewed.is_none_or(|renewed| now >= renewed + HORIZON / 4);
+                let due = registrar.renewed.is_none_or(|renewed| now >= renewed + EXPIRY / 4);
                 let (acquire, renew) = (registrar.needed || registrar.switch, live.lease.is_some() && due);
                 if !acquire && !renew {
                     return;
@@ -160,7 +160,7 @@ impl World {
                 Answer::Rows { rows: registry.read(), latest: registry.latest(*own), now }
             }
             Question::Run(statement) => {
-                let outcome = registry.run(statement, now, HORIZON, self.guards);
+                let outcome = registry.run(statement, now, EXPIRY, self.guards);
                 let anew =
                     matches!(statement, Statement::Take { choice: Choice::New { .. } | Choice::Free(_), .. });
                 self.cost.leases += u64::from(outcome.changed && anew);
@@ -195,7 +195,7 @@ impl World {
                     outcome.row.filter(|row| outcome.changed || (row.token.is_some() && row.token == claim));
                 let change = match (ours, claim) {
                     (Some(row), Some(claim)) => {
-                        Change::Renewed { token: lease.token, claim, horizon: row.horizon }
+                        Change::Renewed { token: lease.token, claim, expiry: row.expiry }
                     }
                     _ => Change::GiveUp,
                 };
@@ -271,7 +271,7 @@ impl World {
         let lease = live.lease.clone();
         let keep = |guard| self.guards.keep(guard);
         let start = match choice {
-            Choice::Free(seen) if keep(Guard::StartAtHorizon) => self.layout.position_at(seen.horizon),
+            Choice::Free(seen) if keep(Guard::StartAtExpiry) => self.layout.position_at(seen.expiry),
             Choice::New { .. } | Choice::Free(_) => 0,
             Choice::Own(seen) => match &lease {
                 Some(lease) if Some(lease.token) == seen.token => lease.start,
@@ -281,7 +281,7 @@ impl World {
         };
         let token = row.token.unwrap_or(0);
         let ours =
-            Lease { datacenter: 0, worker: row.worker, token, start, horizon: row.horizon, origin: None };
+            Lease { datacenter: 0, worker: row.worker, token, start, expiry: row.expiry, origin: None };
         self.write_answer(server, Change::TakeUp(ours), lease)
     }
 }

@@ -26,10 +26,10 @@ pub struct Registry {
 pub enum Statement {
     /// Take a worker id, as it was found; and, where the rule of giving back last is left out, give one back.
     Take { choice: Choice, claim: i64, last: UnixMicros, release: Option<(u32, i64, UnixMicros)> },
-    /// Move the horizon on.
+    /// Move the expiry on.
     Renew { worker: u32, token: i64, claim: i64, last: UnixMicros },
     /// Give a worker id back from an instant on.
-    Release { worker: u32, token: i64, horizon: UnixMicros },
+    Release { worker: u32, token: i64, expiry: UnixMicros },
 }
 
 /// Whether a statement changed the row that it was about, and what that says afterwards.
@@ -59,8 +59,8 @@ impl Registry {
                 let taken = self.take(choice, claim, now, until, unchecked);
                 if let Some(stored) = self.rows.get_mut(&choice.worker()).filter(|_| taken) {
                     stored.last = last;
-                    if let Some((worker, token, horizon)) = release {
-                        self.release(worker, token, horizon);
+                    if let Some((worker, token, expiry)) = release {
+                        self.release(worker, token, expiry);
                     }
                 }
                 (choice.worker(), taken)
@@ -71,12 +71,12 @@ impl Registry {
                 let changed = stored.is_some();
                 if let Some(stored) = stored {
                     stored.row.token = Some(claim);
-                    stored.row.horizon = stored.row.horizon.max(until);
+                    stored.row.expiry = stored.row.expiry.max(until);
                     stored.last = last;
                 }
                 (worker, changed)
             }
-            Statement::Release { worker, token, horizon } => (worker, self.release(worker, token, horizon)),
+            Statement::Release { worker, token, expiry } => (worker, self.release(worker, token, expiry)),
         };
         Outcome { changed, row: self.rows.get(&worker).map(|stored| stored.row) }
     }
@@ -89,10 +89,10 @@ impl Registry {
     }
 
     /// Gives back, from an instant on, whatever is not held by this token: its holders are down for good.
-    pub fn free_others(&mut self, token: Option<i64>, horizon: UnixMicros) {
+    pub fn free_others(&mut self, token: Option<i64>, expiry: UnixMicros) {
         for stored in self.rows.values_mut().filter(|stored| token.is_none() || stored.row.token != token) {
             stored.row.token = None;
-            stored.row.horizon = stored.row.horizon.min(horizon);
+            stored.row.expiry = stored.row.expiry.min(expiry);
         }
     }
 
@@ -105,17 +105,17 @@ impl Registry {
         unchecked: bool,
     ) -> bool {
         let worker = choice.worker();
-        let fresh = Row { worker, token: Some(claim), horizon: until, leased: now };
+        let fresh = Row { worker, token: Some(claim), expiry: until, leased: now };
         let found = self.rows.get(&worker).map(|stored| stored.row);
         let row = match (choice, found) {
             (Choice::New { .. }, None) => fresh,
             (Choice::New { .. }, Some(_)) if unchecked => fresh,
             (Choice::Free(seen), Some(row)) if unchecked || row == seen => {
                 // The clock may have been stepped back since the row was read.
-                Row { horizon: until.max(row.horizon), leased: now.max(row.horizon), ..fresh }
+                Row { expiry: until.max(row.expiry), leased: now.max(row.expiry), ..fresh }
             }
             (Choice::Own(seen), Some(row)) if unchecked || row.token == seen.token => {
-                Row { token: Some(claim), horizon: row.horizon.max(until), ..row }
+                Row { token: Some(claim), expiry: row.expiry.max(until), ..row }
             }
             _ => return false,
         };
@@ -123,11 +123,11 @@ impl Registry {
         true
     }
 
-    fn release(&mut self, worker: u32, token: i64, horizon: UnixMicros) -> bool {
+    fn release(&mut self, worker: u32, token: i64, expiry: UnixMicros) -> bool {
         let stored = self.rows.get_mut(&worker).filter(|stored| stored.row.token == Some(token));
         let Some(stored) = stored else { return false };
         stored.row.token = None;
-        stored.row.horizon = stored.row.horizon.min(horizon);
+        stored.row.expiry = stored.row.expiry.min(expiry);
         true
     }
 }

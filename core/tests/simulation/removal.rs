@@ -42,11 +42,11 @@ without! {
     a_mark_not_synced_repeats_ids: SyncFirst Numbers;
     a_start_at_the_clock_repeats_ids: StartAtMark Numbers;
     a_tenure_noted_before_it_is_closed_repeats_ids: CloseFirst Numbers;
-    a_tenure_noted_for_another_node_repeats_ids: SettleOwnTenure Numbers;
-    bits_read_before_the_position_repeat_ids: TenureRead Shared;
+    a_tenure_noted_for_another_node_repeats_ids: SettleOwnTerm Numbers;
+    bits_read_before_the_position_repeat_ids: TermRead Shared;
     bits_read_after_the_position_repeat_ids: BlockKeepsBits Numbers;
-    ids_beyond_the_horizon_come_twice: HorizonClamps Tight;
-    a_holder_below_the_horizon_before_it_repeats_ids: StartAtHorizon Tight;
+    ids_beyond_the_expiry_come_twice: ExpiryClamps Tight;
+    a_holder_below_the_expiry_before_it_repeats_ids: StartAtExpiry Tight;
     a_row_changed_blindly_has_two_holders: CompareAndSwap Tight;
     a_lease_kept_by_a_promoted_server_has_two_holders: PromotionForgets Shared;
     a_lease_kept_by_a_copy_has_two_holders: CopyForgets Shared;

@@ -3,7 +3,7 @@
 use super::faults::{FAULTS, Faults};
 use super::guards::Guards;
 use super::seeds;
-use super::server::{HORIZON, SECOND};
+use super::server::{EXPIRY, SECOND};
 use super::world::{BEGIN, Cost, Event, Scope, World};
 use snowflake_ids_core::Layout;
 use std::fmt;
@@ -38,11 +38,11 @@ impl Run {
         world.after(20 * SECOND, Event::Operator);
         world.run_until(BEGIN + faulty);
         world.heal();
-        // Who waits for somebody else's horizon to pass needs that, and a renewal, and an operator.
-        world.run_until(BEGIN + faulty + if many { 2 * HORIZON } else { 4 * HORIZON });
+        // Who waits for somebody else's expiry to pass needs that, and a renewal, and an operator.
+        world.run_until(BEGIN + faulty + if many { 2 * EXPIRY } else { 4 * EXPIRY });
         if !world.silent().is_empty() {
             // Or for the clock to pass ids that were issued while it was ahead.
-            world.run_until(world.now + 14 * HORIZON);
+            world.run_until(world.now + 14 * EXPIRY);
         }
         let silent = world.silent();
         Self { world, silent }

@@ -3,7 +3,7 @@
 use super::guards::{Guard, Guards};
 use snowflake_ids_core::anchor::{Reading, Verdict};
 use snowflake_ids_core::lease::{Lease, Policy};
-use snowflake_ids_core::state::{Birth, Distrust, Here, Home, Identity, State};
+use snowflake_ids_core::state::{Birth, DataDirectory, Here, Identity, State, StateError};
 use snowflake_ids_core::{
     Block, ClockRollback, Generator, Layout, Node, Rules, SequenceStart, Taken, UnixMicros,
 };
@@ -13,7 +13,7 @@ pub const MAX_DRIFT: i64 = 10 * SECOND;
 pub const RESERVE: i64 = 3 * SECOND + 100_000;
 pub const MAX_JUMP: i64 = 60 * SECOND;
 pub const MAX_SKEW: i64 = 5 * SECOND;
-pub const HORIZON: i64 = 120 * SECOND;
+pub const EXPIRY: i64 = 120 * SECOND;
 
 /// A file with a state.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub struct File {
 }
 
 impl File {
-    pub fn state(&self) -> Result<State, Distrust> {
+    pub fn state(&self) -> Result<State, StateError> {
         State::from_text(self.text.as_bytes())
     }
 
@@ -76,7 +76,7 @@ pub struct Session {
 #[derive(Clone, Copy)]
 pub struct Held {
     pub position: u64,
-    pub placed: u64,
+    pub node_bits: u64,
 }
 
 /// What a change of the file leads to once it is durable.
@@ -93,10 +93,10 @@ pub enum Publish {
 #[derive(Clone, Debug)]
 pub enum Change {
     Reserve,
-    Switch { tenures: u64 },
+    Switch { terms: u64 },
     Claim(i64),
     TakeUp(Lease),
-    Renewed { token: i64, claim: i64, horizon: UnixMicros },
+    Renewed { token: i64, claim: i64, expiry: UnixMicros },
     GiveUp,
     Stop,
     Reset { above: Option<u64> },
@@ -117,16 +117,16 @@ pub struct Locked {
 #[derive(Clone, Debug)]
 pub enum Trouble {
     /// The file.
-    File(Distrust),
+    File(StateError),
     /// No worker id, none left of the lease, or another one wanted.
     Worker,
     /// Nothing to do, or no longer.
     Moot,
 }
 
-impl From<Distrust> for Trouble {
-    fn from(distrust: Distrust) -> Self {
-        Self::File(distrust)
+impl From<StateError> for Trouble {
+    fn from(error: StateError) -> Self {
+        Self::File(error)
     }
 }
 
@@ -134,9 +134,9 @@ impl From<Distrust> for Trouble {
 pub struct Live {
     pub generator: Generator,
     pub anchor: Option<Reading>,
-    pub tenure: Option<Node>,
-    /// Counts tenures.
-    pub tenures: u64,
+    pub term: Option<Node>,
+    /// Counts terms.
+    pub terms: u64,
     pub sessions: Vec<Session>,
     pub locked: Option<Locked>,
     pub lease: Option<Lease>,
@@ -144,7 +144,7 @@ pub struct Live {
     pub registrar: super::registrar::Registrar,
     pub opened: bool,
     pub stopping: bool,
-    pub trouble: Option<Distrust>,
+    pub trouble: Option<StateError>,
 }
 
 pub struct Server {
@@ -195,8 +195,8 @@ impl Server {
         self.live = Some(Live {
             generator: Generator::new(),
             anchor: None,
-            tenure: None,
-            tenures: 0,
+            term: None,
+            terms: 0,
             sessions: (0..sessions).map(|_| session()).collect(),
             locked: None,
             lease: None,
@@ -240,7 +240,7 @@ impl Server {
         Here {
             system_identifier: self.system_identifier,
             timeline: self.timeline,
-            home: Home {
+            home: DataDirectory {
                 identity: home.clone(),
                 file: self.disk.file.as_ref().map(File::birth),
                 host: home.clone(),
@@ -258,16 +258,16 @@ impl Server {
     }
 
     /// The file as it is, or a fresh state.
-    fn stored(&self, here: &Here) -> Result<State, Distrust> {
+    fn stored(&self, here: &Here) -> Result<State, StateError> {
         match &self.disk.file {
             Some(file) => file.state(),
-            None if self.disk.witness && self.guards.keep(Guard::Witness) => Err(Distrust::Missing),
+            None if self.disk.witness && self.guards.keep(Guard::Witness) => Err(StateError::Missing),
             None => Ok(State::fresh(here)),
         }
     }
 
     /// What the file says, taken up here and now; with some rules left out, as if they had never been written.
-    fn open(&self, here: &Here) -> Result<State, Distrust> {
+    fn open(&self, here: &Here) -> Result<State, StateError> {
         let mut stored = self.stored(here)?;
         let promoted = stored.timeline != here.timeline;
         let copied = stored.home.identity != here.home.identity;
@@ -321,8 +321,8 @@ impl Server {
         let publish = match change {
             Change::Reserve if live.stopping => return Err(Trouble::Moot),
             Change::Reserve => self.reserve(&mut state, at, before)?,
-            Change::Switch { tenures } => {
-                if live.tenures != *tenures || live.stopping {
+            Change::Switch { terms } => {
+                if live.terms != *terms || live.stopping {
                     return Err(Trouble::Moot);
                 }
                 if !state.clone().switch_rollback(&self.layout, at) {
@@ -341,7 +341,7 @@ impl Server {
             }
             Change::TakeUp(lease) => {
                 let stopping = live.stopping;
-                if live.tenure.is_some_and(|node| !lease.is_of(node)) {
+                if live.term.is_some_and(|node| !lease.is_of(node)) {
                     self.end(&mut state);
                 }
                 state.take_up(lease.clone());
@@ -351,12 +351,12 @@ impl Server {
                     self.reserve(&mut state, at, before).unwrap_or(Publish::Close)
                 }
             }
-            Change::Renewed { token, claim, horizon } => {
+            Change::Renewed { token, claim, expiry } => {
                 let Some(lease) = state.lease.as_mut().filter(|lease| lease.token == *token) else {
                     return Err(Trouble::Moot);
                 };
                 lease.token = *claim;
-                lease.horizon = lease.horizon.max(*horizon);
+                lease.expiry = lease.expiry.max(*expiry);
                 state.claim = None;
                 Publish::Nothing
             }
@@ -406,7 +406,7 @@ impl Server {
     fn reserve(&mut self, state: &mut State, at: UnixMicros, before: u64) -> Result<Publish, Trouble> {
         let live = self.live.as_ref().expect("a server that runs");
         let node = state.node.ok_or(Trouble::Worker)?;
-        let begins = live.tenure != Some(node);
+        let begins = live.term != Some(node);
         let next = if !begins {
             live.generator.next()
         } else if self.guards.keep(Guard::StartAtMark) {
@@ -415,8 +415,8 @@ impl Server {
             self.layout.position_at(at)
         };
         let lease = state.lease.clone();
-        if let Some(lease) = state.lease.as_mut().filter(|_| !self.guards.keep(Guard::HorizonClamps)) {
-            lease.horizon = UnixMicros(i64::MAX);
+        if let Some(lease) = state.lease.as_mut().filter(|_| !self.guards.keep(Guard::ExpiryClamps)) {
+            lease.expiry = UnixMicros(i64::MAX);
         }
         let limit = state.reserve(&self.layout, at, next, RESERVE.cast_unsigned()).ok_or(Trouble::Worker)?;
         state.lease = lease;
@@ -427,13 +427,13 @@ impl Server {
         Ok(if begins { Publish::Begin { node, next, limit, before, now } } else { Publish::Raise { limit } })
     }
 
-    /// Ends the tenure: what is noted of it is exact.
+    /// Ends the term: what is noted of it is exact.
     fn end(&mut self, state: &mut State) {
         let live = self.live.as_mut().expect("a server that runs");
         let closes = self.guards.keep(Guard::CloseFirst);
         let next = if closes { live.generator.close() } else { live.generator.next() };
-        let ended = if closes { live.tenure.take() } else { live.tenure };
-        let unknown = if self.guards.keep(Guard::SettleOwnTenure) { None } else { state.node };
+        let ended = if closes { live.term.take() } else { live.term };
+        let unknown = if self.guards.keep(Guard::SettleOwnTerm) { None } else { state.node };
         if let Some(node) = ended.or(unknown) {
             state.settle(node, next);
         }
@@ -457,17 +457,17 @@ impl Server {
             Publish::Nothing | Publish::Stopped => {}
             Publish::Raise { limit } => live.generator.raise(limit),
             Publish::Begin { node, next, limit, before, now } => {
-                if live.tenures == 0 {
+                if live.terms == 0 {
                     live.generator.resume(before, now);
                 }
                 live.generator.begin(layout.place(node).expect("the node fits"), next, limit);
-                live.tenure = Some(node);
-                live.tenures += 1;
+                live.term = Some(node);
+                live.terms += 1;
             }
             Publish::Close => {
                 live.generator.close();
-                live.tenure = None;
-                live.tenures += 1;
+                live.term = None;
+                live.terms += 1;
             }
         }
     }
@@ -476,7 +476,7 @@ impl Server {
 impl Live {
     /// What makes a session's block worthless.
     pub fn era(&self) -> u64 {
-        self.generator.era() + self.tenures
+        self.generator.era() + self.terms
     }
 }
 
@@ -485,7 +485,7 @@ impl Session {
     pub fn keep(&mut self, taken: Taken, era: u64) {
         let mut rest = taken;
         rest.stretch.from += 1;
-        self.holding = Some(Held { position: taken.stretch.from, placed: taken.placed });
+        self.holding = Some(Held { position: taken.stretch.from, node_bits: taken.node_bits });
         self.block.clear();
         if rest.stretch.from < rest.stretch.to {
             self.block.fill(rest, era);

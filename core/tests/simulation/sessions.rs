@@ -36,7 +36,7 @@ impl World {
             self.chance.between(1, self.pace)
         };
         let Some(live) = self.servers[server].live.as_mut() else { return };
-        live.sessions[session].early = live.generator.snapshot().placed;
+        live.sessions[session].early = live.generator.snapshot().node_bits;
         self.wake(server, session, delay);
     }
 
@@ -57,7 +57,7 @@ impl World {
             .pop(era)
             .or_else(|| mine.block.renew(era, allows).then(|| mine.block.pop(era)).flatten());
         if let Some(position) = popped {
-            mine.holding = Some(Held { position, placed: mine.block.placed() });
+            mine.holding = Some(Held { position, node_bits: mine.block.node_bits() });
         } else {
             let want = NonZeroU32::new(u32::try_from(want).unwrap()).unwrap();
             let take = |at: UnixMicros| live.generator.take(&layout, &rules, &at, want);
@@ -67,8 +67,8 @@ impl World {
             };
             match taken {
                 Ok(mut taken) => {
-                    if !self.guards.keep(Guard::TenureRead) {
-                        taken.placed = mine.early;
+                    if !self.guards.keep(Guard::TermRead) {
+                        taken.node_bits = mine.early;
                     }
                     mine.keep(taken, era);
                 }
@@ -76,7 +76,7 @@ impl World {
                 Err(Refusal::Drift(Drift { cause: Cause::StepBack, .. }))
                     if this.rollback == ClockRollback::Switch =>
                 {
-                    return Some(Change::Switch { tenures: live.tenures });
+                    return Some(Change::Switch { terms: live.terms });
                 }
                 Err(_) => return None,
             }
@@ -92,20 +92,20 @@ impl World {
         let now = self.now;
         let this = &mut self.servers[server];
         let Some(live) = this.live.as_ref() else { return };
-        let placed = if self.guards.keep(Guard::BlockKeepsBits) {
-            held.placed
+        let node_bits = if self.guards.keep(Guard::BlockKeepsBits) {
+            held.node_bits
         } else {
-            live.generator.snapshot().placed
+            live.generator.snapshot().node_bits
         };
-        let id = this.layout.id(held.position, placed);
+        let id = this.layout.id(held.position, node_bits);
         let tick = held.position >> this.layout.widths().sequence;
         this.last = Some((now, tick));
         this.highest = this.highest.max(held.position);
         this.last_commit = Some(this.reading(now).wall);
-        let (node, tenures) = (live.tenure, live.tenures);
+        let (node, terms) = (live.term, live.terms);
         let scope = this.scope;
         self.ledger.issue(scope, id, || {
-            format!("{}: server {server} issued {id} (tick {tick}, position {}) again, as {node:?} of tenure {tenures}", seconds(now), held.position)
+            format!("{}: server {server} issued {id} (tick {tick}, position {}) again, as {node:?} of term {terms}", seconds(now), held.position)
         });
         if self.scope == Scope::Succession {
             self.ledger.not_yet_replicated(server, now, id);

@@ -327,9 +327,9 @@ impl World {
         let this = &self.servers[server];
         let live = this.live.as_ref().map(|live| {
             let (next, limit) = (live.generator.next() >> 6, live.generator.limit() >> 6);
-            let (tenure, trouble, registrar) = (live.tenure, &live.trouble, &live.registrar);
+            let (term, trouble, registrar) = (live.term, &live.trouble, &live.registrar);
             let locked = live.locked.as_ref().map(|locked| &locked.change);
-            format!("{tenure:?} next {next} limit {limit} {trouble:?} {:?} needed {} switch {} lock {locked:?} lease {:?}", registrar.doing, registrar.needed, registrar.switch, live.lease)
+            format!("{term:?} next {next} limit {limit} {trouble:?} {:?} needed {} switch {} lock {locked:?} lease {:?}", registrar.doing, registrar.needed, registrar.switch, live.lease)
         });
         let now = self.layout.tick(this.reading(self.now).wall);
         format!(

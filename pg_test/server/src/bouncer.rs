@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// What `postgres` says to it.
 const PASSWORD: &str = "pooled";
 
@@ -75,7 +75,7 @@ impl Bouncer {
             .stderr(log.try_clone()?)
             .stdout(log);
         self.process = Some(command.spawn().with_context(|| format!("cannot run {command:?}"))?);
-        let started = wait::until(PATIENCE, "the pooler to take sessions", || {
+        let started = wait::until(TIMEOUT, "the pooler to take sessions", || {
             if let Some(status) = self.process.as_mut().map(Child::try_wait).transpose()?.flatten() {
                 bail!("it ended: {status}");
             }

@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::owner::Owner;
 use crate::programs::{self, Programs};
-use crate::server::{Home, Server};
+use crate::server::{DataDirectory, Server};
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ impl Builder {
     /// A program is missing, or the server does not start; the error holds its log.
     pub fn start(self) -> Result<Server> {
         let owner = Owner::of_servers()?;
-        let home = Home::new(Programs::find(owner)?, owner)?;
+        let home = DataDirectory::new(Programs::find(owner)?, owner)?;
         let mut initdb = home.command("initdb");
         // Neither the server's speed nor its safety depends on a sync of the empty cluster.
         initdb.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]);

@@ -1,7 +1,7 @@
 //! A server whose wall clock a test steps, by libfaketime. Monotonic time stays true.
 
 use crate::programs;
-use crate::server::{Home, Server};
+use crate::server::{DataDirectory, Server};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ int select(int n, void *r, void *w, void *e, void *t) { return __select(n, r, w,
 ";
 
 /// What the postmaster's environment needs to have a false clock; it shows true time for now.
-pub(crate) fn environment(home: &Home) -> Result<Vec<(String, String)>> {
+pub(crate) fn environment(home: &DataDirectory) -> Result<Vec<(String, String)>> {
     write(home.path(), "+0")?;
     let file = file(home.path());
     let libraries = format!("{}:{}", select(home.path())?.display(), library()?.display());

@@ -3,7 +3,7 @@
 use crate::builder::Builder;
 use crate::load::Taken;
 use crate::registry::auto;
-use crate::segments::{PATIENCE, take_until_refused};
+use crate::segments::{TIMEOUT, take_until_refused};
 use crate::server::{Server, Shutdown};
 use crate::sql;
 use crate::wait;
@@ -59,12 +59,12 @@ impl Cluster {
         Ok(Self { nodes: nodes.collect::<Result<_>>()?, registry })
     }
 
-    /// A tag in the registry; `terms` are further arguments of `segment_create`.
+    /// A tag in the registry; `definition` are further arguments of `segment_create`.
     ///
     /// # Errors
     /// The tag exists, or the terms are wrong.
-    pub fn create(&self, tag: &str, terms: &str) -> Result<()> {
-        crate::segments::create(&mut self.registry.connect("postgres")?, tag, terms)
+    pub fn create(&self, tag: &str, definition: &str) -> Result<()> {
+        crate::segments::create(&mut self.registry.connect("postgres")?, tag, definition)
     }
 
     /// A session on the first node.
@@ -225,7 +225,7 @@ pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column:
 /// It does not become so.
 pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
     let mut seen = String::new();
-    let waited = wait::until(PATIENCE, "the registry's state to change", || {
+    let waited = wait::until(TIMEOUT, "the registry's state to change", || {
         seen = registry_status(client, name, "state || coalesce(': ' || error, '')")?;
         Ok(seen.starts_with(state).then_some(()))
     });

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::programs;
-use crate::server::{Home, Server};
+use crate::server::{DataDirectory, Server};
 use anyhow::{Result, ensure};
 use std::fs;
 use std::path::Path;
@@ -58,12 +58,12 @@ impl Server {
         programs::output(&mut backup).map(drop)
     }
 
-    fn new_home(&self) -> Result<Home> {
-        Home::new(self.home.programs.clone(), self.home.owner)
+    fn new_home(&self) -> Result<DataDirectory> {
+        DataDirectory::new(self.home.programs.clone(), self.home.owner)
     }
 
     /// A stopped server on the cluster in `home`. It has a false clock of its own if this one has one.
-    fn on(&self, home: Home) -> Result<Self> {
+    fn on(&self, home: DataDirectory) -> Result<Self> {
         let environment = if self.environment.is_empty() { Vec::new() } else { clock::environment(&home)? };
         Self::new(home, environment)
     }

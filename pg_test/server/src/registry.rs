@@ -14,17 +14,17 @@ pub fn auto() -> Builder {
 }
 
 /// Notes down that another server holds a worker id of datacenter 0. `ahead` is how far its clock and its last id
-/// were from this server's clock, `horizon` how far its horizon is from it, both as intervals.
+/// were from this server's clock, `expiry` how far its expiry is from it, both as intervals.
 ///
 /// # Errors
 /// There is no such table, or the id has a row.
-pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, horizon: &str) -> Result<()> {
+pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &str) -> Result<()> {
     Ok(client.batch_execute(&format!(
-        "insert into snowflake_ids.worker
-           (datacenter_id, worker_id, system_identifier, timeline, host, port, data_directory, token, horizon,
+        "insert into snowflake_ids.worker_lease
+           (datacenter_id, worker_id, system_identifier, timeline, host, port, data_directory, token, expires_at,
             clock, last_time, leased_at, renewed_at, layout)
          select 0, {worker}, 4711 + {worker}, 1, 'elsewhere{worker}', 6000 + {worker}, '/elsewhere', 1,
-           now() + interval '{horizon}', now() + interval '{ahead}', now() + interval '{ahead}', now(), now(),
+           now() + interval '{expiry}', now() + interval '{ahead}', now() + interval '{ahead}', now(), now(),
            layout
          from snowflake_ids.status"
     ))?)
@@ -37,7 +37,7 @@ pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, horizon: 
 pub fn held(client: &mut Client) -> Result<Vec<i32>> {
     sql::column(
         client,
-        "select worker_id from snowflake_ids.worker, pg_control_system() c
+        "select worker_id from snowflake_ids.worker_lease, pg_control_system() c
          where worker.system_identifier = c.system_identifier and released_at is null",
     )
 }

@@ -15,11 +15,11 @@ pub enum Part {
     /// What tells that there is one.
     Witness,
     /// The note of what was left over at a stop.
-    Leftover,
+    CarryOver,
 }
 
 /// All of them.
-pub const PARTS: [Part; 3] = [Part::State, Part::Witness, Part::Leftover];
+pub const PARTS: [Part; 3] = [Part::State, Part::Witness, Part::CarryOver];
 
 impl Part {
     /// Where it is in a data directory.
@@ -27,7 +27,7 @@ impl Part {
         match self {
             Self::State => "snowflake_ids.state.json",
             Self::Witness => "pg_logical/snowflake_ids.witness",
-            Self::Leftover => "snowflake_ids.leftover.json",
+            Self::CarryOver => "snowflake_ids.carry_over.json",
         }
     }
 }

@@ -9,12 +9,12 @@ use postgres::types::FromSqlOwned;
 use std::time::Duration;
 
 /// `backend_type` of the process that starts the others.
-pub const SUPERVISOR: &str = "snowflake_ids supervisor";
+pub const LAUNCHER: &str = "snowflake_ids launcher";
 /// `backend_type` of the process that refills the segments of one database.
 pub const WORKER: &str = "snowflake_ids segments";
 
 /// Long enough for whatever happens without being asked for: a worker's start, its leaving.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The next id of a tag.
 ///
@@ -43,13 +43,13 @@ pub fn take_until_refused(client: &mut Client, tag: &str) -> (Vec<i64>, anyhow::
     }
 }
 
-/// Creates a tag; `terms` are further arguments of `segment_create`.
+/// Creates a tag; `definition` are further arguments of `segment_create`.
 ///
 /// # Errors
 /// The tag exists, or the terms are wrong.
-pub fn create(client: &mut Client, tag: &str, terms: &str) -> Result<()> {
-    let terms = if terms.is_empty() { String::new() } else { format!(", {terms}") };
-    Ok(client.batch_execute(&format!("select snowflake_ids.segment_create('{tag}'{terms})"))?)
+pub fn create(client: &mut Client, tag: &str, definition: &str) -> Result<()> {
+    let definition = if definition.is_empty() { String::new() } else { format!(", {definition}") };
+    Ok(client.batch_execute(&format!("select snowflake_ids.segment_create('{tag}'{definition})"))?)
 }
 
 /// A column of a tag's row in `segment_status`.
@@ -79,7 +79,7 @@ pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {
 /// # Errors
 /// None comes.
 pub fn process(client: &mut Client, kind: &str) -> Result<i32> {
-    wait::until(PATIENCE, kind, || Ok(processes(client, kind)?.first().copied()))
+    wait::until(TIMEOUT, kind, || Ok(processes(client, kind)?.first().copied()))
 }
 
 impl Server {

@@ -18,11 +18,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long a server may take to start or to stop.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The folder of a server: data, log, sockets. Removed in the end.
 #[derive(Debug)]
-pub struct Home {
+pub struct DataDirectory {
     folder: TempDir,
     /// The account it belongs to.
     pub owner: Owner,
@@ -30,7 +30,7 @@ pub struct Home {
     pub programs: Programs,
 }
 
-impl Home {
+impl DataDirectory {
     /// An empty one. Its path is short, because a socket's may have 107 bytes, and in the system's folder
     /// for such things, because the owner may not be able to read the checkout.
     ///
@@ -86,7 +86,7 @@ impl Shutdown {
 /// A server of the test's own. Dropping it stops it and removes its folder.
 #[derive(Debug)]
 pub struct Server {
-    pub(crate) home: Home,
+    pub(crate) home: DataDirectory,
     pub(crate) postmaster: Option<Child>,
     port: u16,
     pub(crate) environment: Vec<(String, String)>,
@@ -99,7 +99,7 @@ impl Server {
     }
 
     /// A stopped server on a cluster that exists in `home`.
-    pub(crate) fn new(home: Home, environment: Vec<(String, String)>) -> Result<Self> {
+    pub(crate) fn new(home: DataDirectory, environment: Vec<(String, String)>) -> Result<Self> {
         let server = Self { port: port::free()?, home, postmaster: None, environment };
         server.set_address()?;
         Ok(server)
@@ -173,7 +173,7 @@ impl Server {
         postgres.arg("-D").arg(self.home.data()).envs(self.environment.iter().cloned());
         postgres.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         self.postmaster = Some(postgres.spawn().with_context(|| format!("cannot run {postgres:?}"))?);
-        let started = wait::until(PATIENCE, "the server to take sessions", || {
+        let started = wait::until(TIMEOUT, "the server to take sessions", || {
             if self.exited()? {
                 self.postmaster = None;
                 bail!("the server stopped");
@@ -212,7 +212,7 @@ impl Server {
     /// # Errors
     /// It does not.
     pub fn wait_for_exit(&mut self) -> Result<()> {
-        wait::until(PATIENCE, "the server to stop", || Ok(self.exited()?.then_some(())))?;
+        wait::until(TIMEOUT, "the server to stop", || Ok(self.exited()?.then_some(())))?;
         self.postmaster = None;
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::wait;
 use anyhow::{Result, ensure};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Server {
     /// A standby of this server, with the same settings, that streams from it. It has a clock of its own to
@@ -40,7 +40,7 @@ impl Server {
             sql::one(&mut primary.connect("postgres")?, "select pg_current_wal_flush_lsn()::text")?;
         let replayed = format!("select pg_last_wal_replay_lsn() >= '{written}'");
         let mut client = self.connect("postgres")?;
-        wait::until(PATIENCE, "the replay", || Ok(sql::one::<bool>(&mut client, &replayed)?.then_some(())))
+        wait::until(TIMEOUT, "the replay", || Ok(sql::one::<bool>(&mut client, &replayed)?.then_some(())))
     }
 
     /// Lets a standby receive no more.
@@ -51,7 +51,7 @@ impl Server {
         let mut client = self.connect("postgres")?;
         client.batch_execute("alter system set primary_conninfo = ''")?;
         client.batch_execute("select pg_reload_conf()")?;
-        wait::until(PATIENCE, "the stream to end", || Ok((!streams(self)?).then_some(())))
+        wait::until(TIMEOUT, "the stream to end", || Ok((!streams(self)?).then_some(())))
     }
 
     /// Stops this former primary, which is [rewindable](crate::Builder::rewindable), makes it a standby of the one promoted in its stead, and starts it.
@@ -77,7 +77,7 @@ impl Server {
     }
 
     fn wait_for_stream(&self) -> Result<()> {
-        wait::until(PATIENCE, "the standby to stream", || Ok(streams(self)?.then_some(())))
+        wait::until(TIMEOUT, "the standby to stream", || Ok(streams(self)?.then_some(())))
     }
 }
 

@@ -37,7 +37,7 @@ use snowflake_ids_server_tests::{Shutdown, ids, wait};
 use std::env;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use world::{PATIENCE, World};
+use world::{TIMEOUT, World};
 
 type Action = fn(&mut World) -> Result<()>;
 
@@ -105,7 +105,7 @@ fn end(world: &mut World) -> Result<()> {
         (std::mem::take(&mut world.own), std::mem::take(&mut world.snowflakes));
     segments.append(&mut world.taken);
     for load in std::mem::take(&mut world.loads) {
-        wait::until(PATIENCE, "a session to end its call", || Ok(load.thread.is_finished().then_some(())))
+        wait::until(TIMEOUT, "a session to end its call", || Ok(load.thread.is_finished().then_some(())))
             .with_context(|| format!("d{}\n{}", load.database, world.activity()))?;
         let Ok(taken) = load.thread.join() else { anyhow::bail!("a session panicked") };
         segments.extend(taken.segments);

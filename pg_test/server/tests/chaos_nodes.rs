@@ -35,7 +35,7 @@ use story::Story;
 
 const NODES: usize = 2;
 const HANGS: Duration = Duration::from_secs(30);
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// The scope of ids that come from the registry; a node on its own has another.
 const SHARED: usize = 0;
 
@@ -226,7 +226,7 @@ impl World {
         for node in 0..NODES {
             let database = Arc::clone(&self.databases[node]);
             let mut said = String::new();
-            let comes = wait::until(PATIENCE, "ids to come again", || {
+            let comes = wait::until(TIMEOUT, "ids to come again", || {
                 let insert = "insert into t default values; insert into s default values; insert into a default values";
                 let took = database.connect().and_then(|mut client| client.batch_execute(insert));
                 Ok(took.map_err(|error| said = judge::describe(&error)).ok())
@@ -236,7 +236,7 @@ impl World {
         self.stop.store(true, Ordering::SeqCst);
         let (mut segments, mut snowflakes) = (Vec::new(), Vec::new());
         for load in std::mem::take(&mut self.loads) {
-            wait::until(PATIENCE, "a session to end its call", || {
+            wait::until(TIMEOUT, "a session to end its call", || {
                 Ok(load.thread.is_finished().then_some(()))
             })?;
             let Ok(taken) = load.thread.join() else { bail!("a session panicked") };

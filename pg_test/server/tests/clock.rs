@@ -58,7 +58,9 @@ fn ids_go_on_growing_through_a_step_back_within_max_drift() -> Result<()> {
 fn with_error_a_step_back_beyond_max_drift_fails_at_once() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.clock_rollback = error; set snowflake_ids.max_wait = '60s'")?;
+    client.batch_execute(
+        "set snowflake_ids.clock_rollback = error; set snowflake_ids.clock_wait_timeout = '60s'",
+    )?;
     let before = next(&mut client)?;
     server.set_clock("-1h")?;
     let start = Instant::now();
@@ -77,7 +79,8 @@ fn with_error_a_step_back_beyond_max_drift_fails_at_once() -> Result<()> {
 fn with_wait_a_small_overrun_is_waited_out() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.max_drift = '1s'; set snowflake_ids.max_wait = '20s'")?;
+    client
+        .batch_execute("set snowflake_ids.max_drift = '1s'; set snowflake_ids.clock_wait_timeout = '20s'")?;
     let before = next(&mut client)?;
     server.set_clock("-3")?;
     let start = Instant::now();
@@ -93,7 +96,7 @@ fn with_wait_a_small_overrun_is_waited_out() -> Result<()> {
 fn with_wait_a_large_overrun_fails_after_max_wait() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.max_wait = '700ms'")?;
+    client.batch_execute("set snowflake_ids.clock_wait_timeout = '700ms'")?;
     next(&mut client)?;
     server.set_clock("-1h")?;
     let start = Instant::now();
@@ -109,7 +112,7 @@ fn timeout_cancel_and_shutdown_end_the_wait_at_once() -> Result<()> {
     const SOON: Duration = Duration::from_secs(10);
     let mut server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.max_wait = '30s'")?;
+    client.batch_execute("set snowflake_ids.clock_wait_timeout = '30s'")?;
     next(&mut client)?;
     server.set_clock("-1h")?;
 
@@ -148,7 +151,7 @@ const HALF_AN_HOUR_AHEAD: &str = "+30m";
 fn after_half_an_hour_ahead_calls_fail_with_an_explanation_whatever_is_restarted() -> Result<()> {
     let mut server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.max_wait = '200ms'")?;
+    client.batch_execute("set snowflake_ids.clock_wait_timeout = '200ms'")?;
     let mut taken: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(100)")?;
     server.set_clock(HALF_AN_HOUR_AHEAD)?;
     taken.push(next(&mut client)?);
@@ -177,7 +180,7 @@ fn ids_from_ahead_in_a_sessions_cache_are_thrown_away_once_anybody_meets_the_ste
     let server = server()?;
     let (mut holder, mut other) = (server.session()?, server.session()?);
     for client in [&mut holder, &mut other] {
-        client.batch_execute("set snowflake_ids.max_wait = 0")?;
+        client.batch_execute("set snowflake_ids.clock_wait_timeout = 0")?;
         next(client)?;
     }
     holder.batch_execute("set snowflake_ids.cache = 1000")?;
@@ -194,7 +197,7 @@ fn ids_from_ahead_in_a_sessions_cache_are_thrown_away_once_anybody_meets_the_ste
 fn ids_from_ahead_end_within_a_few_in_a_session_that_is_alone_with_its_cache() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.max_wait = 0")?;
+    client.batch_execute("set snowflake_ids.clock_wait_timeout = 0")?;
     next(&mut client)?;
     server.set_clock(HALF_AN_HOUR_AHEAD)?;
     client.batch_execute("set snowflake_ids.cache = 1000000")?;

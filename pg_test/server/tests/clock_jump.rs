@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const YEAR: f64 = 365.0 * 86_400.0;
 const NOT_FOLLOWED: &str = "and is not followed";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn builder() -> Builder {
     Server::builder().small().faketime()
@@ -27,9 +27,9 @@ fn issues_true_time(client: &mut Client, taken: &mut Vec<i64>) -> Result<()> {
     Ok(())
 }
 
-/// The supervisor has noticed so many jumps, and said so as often.
+/// The launcher has noticed so many jumps, and said so as often.
 fn warned(server: &Server, times: usize) -> Result<()> {
-    wait::until(PATIENCE, "the warning", || Ok((server.logged(NOT_FOLLOWED) >= times).then_some(())))?;
+    wait::until(TIMEOUT, "the warning", || Ok((server.logged(NOT_FOLLOWED) >= times).then_some(())))?;
     sleep(Duration::from_millis(300));
     assert_eq!(server.logged(NOT_FOLLOWED), times, "{}", server.log());
     Ok(())
@@ -46,7 +46,7 @@ fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Resul
     load.goes_on()?;
     let mut taken = Vec::new();
     issues_true_time(&mut client, &mut taken)?;
-    let ahead = wait::until(PATIENCE, "the jump to be noticed", || {
+    let ahead = wait::until(TIMEOUT, "the jump to be noticed", || {
         Ok(Some(seconds(&mut client, "clock_ahead")?).filter(|ahead| *ahead > 0.0))
     })?;
     assert!((9.9 * YEAR..10.1 * YEAR).contains(&ahead), "clock ahead by {ahead} s");
@@ -58,7 +58,7 @@ fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Resul
     load.run(Duration::from_millis(300));
     let load = load.end();
     assert!(load.refusals.is_empty(), "{:?}", load.refusals);
-    wait::until(PATIENCE, "the return to be noticed", || {
+    wait::until(TIMEOUT, "the return to be noticed", || {
         Ok((seconds(&mut client, "clock_ahead")? == 0.0).then_some(()))
     })?;
     issues_true_time(&mut client, &mut taken)?;
@@ -135,7 +135,7 @@ fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
 
 #[test]
 fn an_accepted_clock_is_followed() -> Result<()> {
-    let server = builder().set("snowflake_ids.max_wait", "0").start()?;
+    let server = builder().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let mut client = server.session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;
@@ -162,7 +162,7 @@ fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
     server.set_clock("+2y")?;
     client.batch_execute("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);
-    // The supervisor may have noticed the jump before.
+    // The launcher may have noticed the jump before.
     sleep(Duration::from_millis(200));
     let warned = server.logged(NOT_FOLLOWED);
     for stop in [Shutdown::Fast, Shutdown::Immediate] {
@@ -186,9 +186,11 @@ fn a_jump_within_max_clock_jump_is_followed_and_counted() -> Result<()> {
     assert!((-2.0..2.0).contains(&off), "{off} s from the clock");
     ids::growing(&[before, id])?;
     assert_eq!(server.logged(NOT_FOLLOWED), 0, "{}", server.log());
-    wait::until(PATIENCE, "the count", || {
-        Ok((status::<i64>(&mut client, "steps_forward")? == 1).then_some(()))
-    })
+    wait::until(
+        TIMEOUT,
+        "the count",
+        || Ok((status::<i64>(&mut client, "steps_forward")? == 1).then_some(())),
+    )
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
     let mut client = server.session()?;
     let mut taken = vec![next(&mut client)?];
     server.reload("snowflake_ids.max_clock_jump", "10min")?;
-    wait::until(PATIENCE, "the setting", || {
+    wait::until(TIMEOUT, "the setting", || {
         let now: String =
             snowflake_ids_server_tests::sql::one(&mut client, "show snowflake_ids.max_clock_jump")?;
         Ok((now == "10min").then_some(()))

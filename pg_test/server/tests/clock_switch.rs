@@ -17,7 +17,10 @@ fn builder() -> Builder {
 }
 
 fn switching(builder: Builder) -> Builder {
-    builder.faketime().set("snowflake_ids.clock_rollback", "switch").set("snowflake_ids.max_wait", "100ms")
+    builder
+        .faketime()
+        .set("snowflake_ids.clock_rollback", "switch")
+        .set("snowflake_ids.clock_wait_timeout", "100ms")
 }
 
 /// Takes ids that must be of the stepped clock.
@@ -109,7 +112,7 @@ fn without_rollback_bits_a_leased_worker_id_is_exchanged_for_another() -> Result
     let mut taken = take(&mut client, 1000)?;
     let (first, second) = (taken[0], {
         server.set_clock("-1h")?;
-        client.batch_execute("set snowflake_ids.max_wait = '10s'")?;
+        client.batch_execute("set snowflake_ids.clock_wait_timeout = '10s'")?;
         take_near(&mut client, -3600.0, &mut taken)?
     });
     assert_ne!(worker(&mut client, first)?, worker(&mut client, second)?);

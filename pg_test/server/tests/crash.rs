@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 const SESSIONS: usize = 6;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Takes ids, one a call, until the server goes away. Half the sessions insert rows, half only ask.
 fn take_until_the_end(number: usize, mut client: Client) -> Result<Vec<i64>> {
@@ -38,7 +38,7 @@ fn under_load(
         .map(|(number, client)| thread::spawn(move || take_until_the_end(number, client)))
         .collect();
     let mut observer = server.connect("postgres")?;
-    wait::until(PATIENCE, "the load to run", || {
+    wait::until(TIMEOUT, "the load to run", || {
         Ok((sql::one::<i64>(&mut observer, "select count(*) from t")? >= rows).then_some(()))
     })?;
     end(server)?;
@@ -99,7 +99,7 @@ fn a_killed_session_does_not_bring_back_ids() -> Result<()> {
     })?;
     let newest = taken.iter().max().copied().context("no ids before the kill")?;
     let mut client =
-        wait::until(PATIENCE, "the server to take sessions again", || Ok(server.connect("postgres").ok()))?;
+        wait::until(TIMEOUT, "the server to take sessions again", || Ok(server.connect("postgres").ok()))?;
     let issued: i64 = sql::one(&mut client, "select ids_issued from snowflake_ids.status")?;
     assert_eq!(issued, 0, "shared memory was not begun anew: the kill was none");
     let after: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(1000)")?;

@@ -26,7 +26,7 @@ const SEEDS: [&str; 10] = [
     "day",
     "Europe/Berlin",
     "id",
-    r#"{"version":1,"registry":null,"patience":{"secs":1,"nanos":0},"ask":"Introduce"}"#,
+    r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":"Introduce"}"#,
 ];
 
 /// What an error may say at most, in bytes: it quotes a few pieces of texts.

@@ -19,8 +19,8 @@ fn primaries() -> Result<[Server; 2]> {
             .set("wal_level", "logical")
             .set("snowflake_ids.worker_id", &(number + 1).to_string())
             .start()?;
-        let terms = format!("'orders', increment => 2, remainder => {number}");
-        server.session()?.batch_execute(&format!("select snowflake_ids.segment_create({terms})"))?;
+        let definition = format!("'orders', increment => 2, remainder => {number}");
+        server.session()?.batch_execute(&format!("select snowflake_ids.segment_create({definition})"))?;
         Ok(server)
     };
     Ok([primary(0)?, primary(1)?])

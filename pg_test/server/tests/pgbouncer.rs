@@ -6,7 +6,7 @@ use postgres::{Client, SimpleQueryMessage};
 use snowflake_ids_server_tests::bouncer::Bouncer;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, becomes, received};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, ids, snowflakes, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -176,7 +176,7 @@ fn nodes_draw_from_a_registry_through_a_pooler_whatever_is_restarted() -> Result
 /// More ids than a node holds.
 fn goes_on(client: &mut Client, when: &str) -> Result<Vec<i64>> {
     let mut taken = Vec::new();
-    wait::until(PATIENCE, when, || {
+    wait::until(TIMEOUT, when, || {
         while taken.len() < 100 {
             let Ok(id) = next(client, "t") else { return Ok(None) };
             taken.push(id);

@@ -14,7 +14,10 @@ const SESSIONS: usize = 8;
 const EXPECTED: [&str; 3] = ["this server has no worker id yet", "the clock is behind", "during recovery"];
 
 fn auto_with_clock() -> Builder {
-    auto().faketime().set("snowflake_ids.max_clock_skew", "2h").set("snowflake_ids.max_wait", "100ms")
+    auto()
+        .faketime()
+        .set("snowflake_ids.max_clock_skew", "2h")
+        .set("snowflake_ids.clock_wait_timeout", "100ms")
 }
 
 fn expected(taken: &Taken) -> Result<()> {
@@ -65,7 +68,7 @@ fn a_promoted_standby_whose_clock_is_an_hour_behind_shares_no_id() -> Result<()>
 /// the primary ran ahead of its clock by a while, and some were never replayed.
 fn fixed_goes_on_above(clock: &str, served: bool) -> Result<()> {
     let builder = Server::builder().small().faketime().set("snowflake_ids.layout", "41/5/5/4");
-    let mut primary = builder.set("snowflake_ids.max_wait", "0").start()?;
+    let mut primary = builder.set("snowflake_ids.clock_wait_timeout", "0").start()?;
     primary.session()?.batch_execute("create table t (id bigint primary key default snowflake_nextval())")?;
     let standby = primary.standby()?;
     standby.set_clock(clock)?;
@@ -106,7 +109,7 @@ fn a_set_worker_id_goes_on_above_its_primary_once_the_clock_is_right() -> Result
 #[test]
 fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> Result<()> {
     let builder = Server::builder().small().faketime().set("snowflake_ids.layout", "41/5/5/4");
-    let primary = builder.set("snowflake_ids.max_wait", "0").start()?;
+    let primary = builder.set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let mut of_primary = primary.session()?;
     next(&mut of_primary)?;
     let mut standby = primary.standby()?;

@@ -114,14 +114,14 @@ fn a_burst_waits_where_it_would_borrow_more_than_max_drift() -> Result<()> {
 fn a_burst_that_may_not_wait_ends_at_max_drift() -> Result<()> {
     let server = narrow("100ms")?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.max_wait = 0")?;
+    client.batch_execute("set snowflake_ids.clock_wait_timeout = 0")?;
     let error = sql::error(&mut client, "select snowflake_nextvals(1000000)")?;
     assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
     assert!(error.detail().is_some_and(|detail| detail.contains("100 ms")), "{error:?}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("max_wait")), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("clock_wait_timeout")), "{error:?}");
     let (full_ticks, drift) = borrowed(&mut client)?;
     assert!(full_ticks >= 100, "{full_ticks} full ticks: the drift allowed was not used");
     assert!(drift <= 0.1, "drift {drift}");
-    client.batch_execute("set snowflake_ids.max_wait = '5s'")?;
+    client.batch_execute("set snowflake_ids.clock_wait_timeout = '5s'")?;
     sql::one::<i64>(&mut client, "select snowflake_nextval()").map(drop)
 }

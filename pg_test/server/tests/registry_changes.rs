@@ -14,9 +14,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// A registry with a tag, a node, and a session on each.
-fn pair(terms: &str) -> Result<(Cluster, Client, Client)> {
+fn pair(definition: &str) -> Result<(Cluster, Client, Client)> {
     let cluster = Cluster::start(1)?;
-    cluster.create("t", terms)?;
+    cluster.create("t", definition)?;
     let (registry, node) = (cluster.registry.connect("postgres")?, cluster.session()?);
     Ok((cluster, registry, node))
 }

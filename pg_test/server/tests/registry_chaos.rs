@@ -79,7 +79,7 @@ fn strike(cluster: &mut Cluster, ids: &mut Ids, random: &mut Random) -> Result<(
                 // It may have been given up already.
                 let _ = cluster.registry.connect("postgres")?.batch_execute(&release);
                 cluster.nodes[number]
-                    .reload("snowflake_ids.lease_horizon", &format!("{}h", 2 + random.below(20)))?;
+                    .reload("snowflake_ids.lease_duration", &format!("{}h", 2 + random.below(20)))?;
             }
         }
     }

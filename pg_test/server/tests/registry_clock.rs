@@ -5,7 +5,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, NAME, node, said};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{PATIENCE, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, next, take};
 use snowflake_ids_server_tests::sessions::timed;
 use snowflake_ids_server_tests::snowflakes::{self, now, refused, seconds, status, time};
 use snowflake_ids_server_tests::{Builder, ids, sql, wait};
@@ -55,7 +55,7 @@ fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
     node.set_clock("+0")?;
     let mut client = node.connect("postgres")?;
     wait_for_id(&mut client)?;
-    assert_eq!(status::<String>(&mut client, "registry")?, NAME);
+    assert_eq!(status::<String>(&mut client, "leased_from")?, NAME);
     Ok(())
 }
 
@@ -80,11 +80,11 @@ fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
         let off = off(&mut client, &mut taken)?;
         assert!((-2.0..2.0).contains(&off), "an id of {off} s from now");
     }
-    wait::until(PATIENCE, "the jump to be noticed", || {
+    wait::until(TIMEOUT, "the jump to be noticed", || {
         Ok((seconds(&mut client, "clock_ahead")? > 10_000.0).then_some(()))
     })?;
     cluster.registry.set_clock("+3h")?;
-    wait::until(PATIENCE, "the jump to be followed", || {
+    wait::until(TIMEOUT, "the jump to be followed", || {
         take(&mut client, "t", 50)?;
         let off = off(&mut client, &mut taken)? - 3.0 * 3600.0;
         Ok((-2.0..2.0).contains(&off).then_some(()))

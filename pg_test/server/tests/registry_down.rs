@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{PATIENCE, next, status, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, next, status, take};
 use snowflake_ids_server_tests::sessions::timed;
 use snowflake_ids_server_tests::{Shutdown, full, ids, snowflakes, sql, wait};
 use std::thread::sleep;
@@ -43,7 +43,7 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> R
     assert!(registry_status::<bool>(&mut client, NAME, failing)?);
     let mut longest = 0.0;
     for seconds in [0.9, 1.8, 3.6] {
-        longest = wait::until(PATIENCE, "a longer pause", || {
+        longest = wait::until(TIMEOUT, "a longer pause", || {
             Ok(Some(backoff(&mut client)?).filter(|pause| *pause > seconds))
         })?;
     }
@@ -84,7 +84,7 @@ fn refused_until_mended(
     cluster.registry.end_nodes_sessions()?;
     let (mut taken, error) = exhaust(client, "t")?;
     blames(&error, "t", NAME)?;
-    wait::until(PATIENCE, words, || {
+    wait::until(TIMEOUT, words, || {
         let trouble: Option<String> = registry_status(client, NAME, "error")?;
         Ok(trouble.filter(|trouble| trouble.contains(words)).map(drop))
     })?;
@@ -197,7 +197,7 @@ fn a_restart_of_a_node_leaves_no_gap() -> Result<()> {
     for _ in 0..3 {
         taken.extend(take(&mut client, "t", 33)?);
         // An answer that is under way would become a gap.
-        wait::until(PATIENCE, "the next segment", || {
+        wait::until(TIMEOUT, "the next segment", || {
             Ok(status::<Option<i64>>(&mut client, "t", "next_first")?.map(drop))
         })?;
         cluster.nodes[0].restart()?;
@@ -206,10 +206,10 @@ fn a_restart_of_a_node_leaves_no_gap() -> Result<()> {
     ids::dense(taken)
 }
 
-/// Snowflake ids go on until the lease's horizon; the clocks are set forward so as not to wait for it.
+/// Snowflake ids go on until the lease's expiry; the clocks are set forward so as not to wait for it.
 #[test]
-fn a_registry_away_for_hours_ends_ids_at_the_horizon_and_not_for_good() -> Result<()> {
-    let node = cluster::node().faketime().set("snowflake_ids.lease_horizon", "20min");
+fn a_registry_away_for_hours_ends_ids_at_the_expiry_and_not_for_good() -> Result<()> {
+    let node = cluster::node().faketime().set("snowflake_ids.lease_duration", "20min");
     let mut cluster = Cluster::of(auto().faketime(), &node, 1)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
@@ -222,7 +222,7 @@ fn a_registry_away_for_hours_ends_ids_at_the_horizon_and_not_for_good() -> Resul
         taken.extend(snowflakes::take(&mut client, 1000)?);
     }
     let node = &cluster.nodes[0];
-    wait::until(PATIENCE, "a warning", || {
+    wait::until(TIMEOUT, "a warning", || {
         let log = node.log();
         let says = |kind: &str, words: &str| {
             log.lines().any(|line| line.contains(kind) && line.contains("lease") && line.contains(words))

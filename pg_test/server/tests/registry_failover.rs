@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ struct Pair {
     nodes: Vec<Server>,
 }
 
-fn pair(terms: &str, nodes: usize) -> Result<Pair> {
+fn pair(definition: &str, nodes: usize) -> Result<Pair> {
     let primary = auto().start()?;
-    create(&mut primary.serve_nodes()?, "t", terms)?;
+    create(&mut primary.serve_nodes()?, "t", definition)?;
     let standby = primary.standby()?;
     let ports = [primary.port(), standby.port()];
     let joined = |_| {
@@ -59,7 +59,7 @@ fn three_nodes_under_load_follow_the_new_primary_and_share_no_id() -> Result<()>
     Load::all_go_on(&of_tag)?;
     for node in &pair.nodes {
         let mut client = node.connect("postgres")?;
-        wait::until(PATIENCE, "the node to hear of the new primary", || {
+        wait::until(TIMEOUT, "the node to hear of the new primary", || {
             Ok((registry_status::<i32>(&mut client, NAME, "timeline")? == 2).then_some(()))
         })?;
     }
@@ -94,7 +94,7 @@ fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
     let (rest, error) = exhaust(&mut client, "t")?;
     taken.extend(rest);
     blames(&error, "t", NAME)?;
-    wait::until(PATIENCE, "the refusal", || {
+    wait::until(TIMEOUT, "the refusal", || {
         let error: Option<String> = registry_status(&mut client, NAME, "error")?;
         Ok(error.filter(|error| error.contains("timeline")).map(drop))
     })?;
@@ -125,7 +125,7 @@ fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     let known: i64 = row(&mut pair.standby.connect("postgres")?, "t", "max_id")?;
     let more = take(&mut clients[0], "t", 15)?;
     taken.extend(more);
-    wait::until(PATIENCE, "the reservation that gets lost", || {
+    wait::until(TIMEOUT, "the reservation that gets lost", || {
         Ok((row::<i64>(&mut pair.primary.connect("postgres")?, "t", "max_id")? > known).then_some(()))
     })?;
     pair.fail_over()?;

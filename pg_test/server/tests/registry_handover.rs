@@ -3,14 +3,14 @@
 use anyhow::Result;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row, strangers};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::snowflakes::{self, status};
 use snowflake_ids_server_tests::{ids, sql, wait};
 
 const LOCAL: &str = "this server only";
 const SHARED: &str = "shared registry";
 
-const TERMS: &str =
+const DEFINITION: &str =
     "row(step, max_step, increment, remainder, description, max_value, reset, time_zone, format)::text";
 
 #[test]
@@ -18,7 +18,7 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Re
     let (registry, _node, mut client) = strangers()?;
     let mut at_registry = registry.connect("postgres")?;
     let tags = ["new", "behind", "ahead", "odd", "dated", "unused"];
-    for (tag, terms) in [
+    for (tag, definition) in [
         ("new", "step => 50, max_step => 500, description => 'it''s \"new\"'"),
         ("behind", "step => 10"),
         ("ahead", "step => 10"),
@@ -26,19 +26,19 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Re
         ("dated", "reset => 'year', time_zone => 'Asia/Kathmandu', format => '{YYYY}#{n:4}'"),
         ("unused", "start => 7"),
     ] {
-        create(&mut client, tag, terms)?;
+        create(&mut client, tag, definition)?;
     }
     create(&mut at_registry, "behind", "step => 10, start => 5")?;
     create(&mut at_registry, "ahead", "step => 10, start => 5001")?;
     let before = tags.map(|tag| if tag == "unused" { Ok(Vec::new()) } else { take(&mut client, tag, 33) });
-    let terms = tags.map(|tag| row::<String>(&mut client, tag, TERMS));
+    let definition = tags.map(|tag| row::<String>(&mut client, tag, DEFINITION));
     client.batch_execute(JOIN)?;
-    for ((tag, before), terms) in tags.into_iter().zip(before).zip(terms) {
+    for ((tag, before), definition) in tags.into_iter().zip(before).zip(definition) {
         let mut taken = before?;
         taken.extend(take(&mut client, tag, 33)?);
         ids::growing(&taken)?;
         if !["behind", "ahead"].contains(&tag) {
-            assert_eq!(row::<String>(&mut at_registry, tag, TERMS)?, terms?, "{tag}");
+            assert_eq!(row::<String>(&mut at_registry, tag, DEFINITION)?, definition?, "{tag}");
         }
         assert!(received(&mut client, tag)? >= taken[taken.len() - 1], "{tag}: not noted as received");
         assert!(row::<i64>(&mut at_registry, tag, "max_id")? >= taken[taken.len() - 1], "{tag}");
@@ -76,7 +76,7 @@ fn a_rollback_leaves_all_as_it_was() -> Result<()> {
     let worker = wait_for_id(&mut client).and_then(|_| status::<i32>(&mut client, "worker_id"))?;
     for (begin, end) in [("begin", "rollback"), ("begin; savepoint s", "rollback to s; commit")] {
         client.batch_execute(&format!("{begin}; {JOIN}; {end}"))?;
-        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry")?, 0);
+        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
         taken.extend(take(&mut client, "t", 100)?);
         create(&mut client, &format!("after {end}"), "")?;
         assert_eq!(status::<String>(&mut client, "scope")?, LOCAL);
@@ -87,7 +87,7 @@ fn a_rollback_leaves_all_as_it_was() -> Result<()> {
     taken.extend(take(&mut client, "t", 100)?);
     client.batch_execute(&format!("begin; {LEAVE}; rollback"))?;
     taken.extend(take(&mut client, "t", 100)?);
-    wait::until(PATIENCE, "the shared registry", || {
+    wait::until(TIMEOUT, "the shared registry", || {
         Ok((status::<String>(&mut client, "scope")? == SHARED).then_some(()))
     })?;
     ids::growing(&taken)
@@ -139,9 +139,9 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     assert!(after[0] > highest, "{} after {highest}", after[0]);
     create(client, "new", "")?;
     assert_eq!(next(client, "new")?, 1);
-    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry")?, 0);
+    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 0);
     wait_for_id(client)?;
-    wait::until(PATIENCE, "a lease of its own", || {
+    wait::until(TIMEOUT, "a lease of its own", || {
         Ok((status::<String>(client, "scope")? == LOCAL).then_some(()))
     })?;
     // Back again, above both.
@@ -155,7 +155,7 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
 fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> Result<()> {
     let (registry, _node, _) = strangers()?;
     let mut client = registry.connect("postgres")?;
-    for (number, terms) in [
+    for (number, definition) in [
         "start => 1000000000, step => 1000, max_step => 1000000",
         "step => 10, max_step => 20",
         "step => 10, max_step => 20, increment => 7, remainder => 3",
@@ -166,12 +166,12 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> R
     .enumerate()
     {
         let tag = format!("t{number}");
-        create(&mut client, &tag, terms)?;
+        create(&mut client, &tag, definition)?;
         client.batch_execute(&format!(
             "update snowflake_ids.segment set timeline = 0, max_id = 0 where tag = '{tag}'"
         ))?;
         let asked =
-            r#"{"version":1,"registry":null,"patience":{"secs":1,"nanos":0},"ask":{"Tags":{"after":null}}}"#;
+            r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"Tags":{"after":null}}}"#;
         let told: String =
             sql::one(&mut client, &format!("select snowflake_ids.registry_take_over('{asked}')"))?;
         let handed: i64 = client
@@ -189,7 +189,7 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved() -> R
         );
         let from = (handed + 1).max(start);
         let expected = from + (remainder - from).rem_euclid(increment);
-        assert_eq!(next(&mut client, &tag)?, expected, "{terms}: handed over at {handed}");
+        assert_eq!(next(&mut client, &tag)?, expected, "{definition}: handed over at {handed}");
     }
     Ok(())
 }

@@ -39,13 +39,13 @@ fn ask(shard: &mut Client, question: &str) -> Result<Result<String, DbError>> {
 }
 
 fn question(ask: &str) -> String {
-    format!(r#"{{"version":1,"registry":null,"patience":{{"secs":1,"nanos":0}},"ask":{ask}}}"#)
+    format!(r#"{{"version":1,"registry":null,"timeout":{{"secs":1,"nanos":0}},"ask":{ask}}}"#)
 }
 
 /// A question for a worker id of a server on this host.
 fn lease(host: &str, token: u32, except: &str, layout: &str, capacity: u32) -> String {
     question(&format!(
-        r#"{{"Lease":{{"entry":{{"datacenter":0,"token":{token},"term":{{"secs":31622400,"nanos":0}},"now":"2026-01-01T00:00:00Z","last":null,"holder":{{"system_identifier":7,"timeline":1,"host":"{host}","port":1,"directory":"/d","layout":"{layout}"}}}},"policy":"Reuse","token":null,"except":[{except}],"capacity":{capacity},"preferred":null,"max_clock_skew":2000000000000000}}}}"#
+        r#"{{"Lease":{{"entry":{{"datacenter":0,"token":{token},"duration":{{"secs":31622400,"nanos":0}},"now":"2026-01-01T00:00:00Z","last":null,"holder":{{"system_identifier":7,"timeline":1,"host":"{host}","port":1,"directory":"/d","layout":"{layout}"}}}},"policy":"Reuse","token":null,"except":[{except}],"capacity":{capacity},"preferred":null,"max_clock_skew":2000000000000000}}}}"#
     ))
 }
 
@@ -60,7 +60,7 @@ fn content(client: &mut Client) -> Result<String> {
     sql::one(
         client,
         "select coalesce((select string_agg(s::text, '|' order by tag) from snowflake_ids.segment s), '') || '#' ||
-                coalesce((select string_agg(w::text, '|' order by datacenter_id, worker_id) from snowflake_ids.worker w), '')",
+                coalesce((select string_agg(w::text, '|' order by datacenter_id, worker_id) from snowflake_ids.worker_lease w), '')",
     )
 }
 
@@ -142,7 +142,7 @@ fn one_server_leases_neither_for_a_year_nor_all_worker_ids() -> Result<()> {
     }
     assert_eq!(leased, 64);
     let longest =
-        "select count(*) from snowflake_ids.worker where horizon > now() + interval '31 days 1 min'";
+        "select count(*) from snowflake_ids.worker_lease where expires_at > now() + interval '31 days 1 min'";
     assert_eq!(sql::one::<i64>(&mut client, longest)?, 0, "for longer than a month");
     // Another one is not affected.
     let told = ask(&mut shard, &lease("b", 1, "", "41/0/10/12", 1_024))?;
@@ -205,8 +205,8 @@ fn check_answer(client: &mut Client, told: &str) -> Result<()> {
                          and case s.version when o.version then s.max_id = o.last
                              else s.max_id > o.last and exists (select from outcomes as l where l.version = s.version) end))
                   + (select count(*) from said where said #> '{Leased,Taken}' is not null and not exists (
-                         select from snowflake_ids.worker as w
-                         where w.horizon = (said #>> '{Leased,Taken,horizon}')::timestamptz))",
+                         select from snowflake_ids.worker_lease as w
+                         where w.expires_at = (said #>> '{Leased,Taken,expiry}')::timestamptz))",
             &[&told],
         )?
         .get(0);

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::sessions::{at_once, timed};
 use snowflake_ids_server_tests::snowflakes::{self, status};
 use snowflake_ids_server_tests::{Server, ids, port, sql, wait};
@@ -31,7 +31,7 @@ fn variant(client: &mut Client, name: &str, options: &str, mapping: &str) -> Res
 fn refused(client: &mut Client, servers: &str, name: &str) -> Result<DbError> {
     let error = sql::error(client, &format!("select snowflake_ids.use_registry({servers})"))?;
     assert!(said(&error).contains(name), "\"{name}\" is not named: {error:?}");
-    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry")?, 0);
+    assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 0);
     Ok(error)
 }
 
@@ -159,9 +159,9 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
         let mut client = node.connect("postgres")?;
         taken.ids.push(wait_for_id(&mut client)?);
         assert_eq!(status::<String>(&mut client, "scope")?, SHARED);
-        assert_eq!(status::<String>(&mut client, "registry")?, NAME);
+        assert_eq!(status::<String>(&mut client, "leased_from")?, NAME);
         assert_eq!(
-            sql::column::<String>(&mut client, "select server::text from snowflake_ids.registry")?,
+            sql::column::<String>(&mut client, "select server::text from snowflake_ids.registry_server")?,
             [NAME]
         );
         workers.push(status::<i32>(&mut client, "worker_id")?);
@@ -171,7 +171,7 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
     }
     workers.sort_unstable();
     assert_eq!(workers, [0, 1, 2], "the lowest that are free");
-    let of_registry = "select worker_id from snowflake_ids.worker where released_at is null order by 1";
+    let of_registry = "select worker_id from snowflake_ids.worker_lease where released_at is null order by 1";
     assert_eq!(sql::column::<i32>(&mut cluster.registry.connect("postgres")?, of_registry)?, workers);
     for load in loads {
         load.goes_on()?;
@@ -194,11 +194,7 @@ fn ids_flow_while_a_server_joins_and_leaves() -> Result<()> {
         }
         client.batch_execute(call)?;
         let scope = if call == JOIN { SHARED } else { LOCAL };
-        wait::until(
-            PATIENCE,
-            scope,
-            || Ok((status::<String>(&mut client, "scope")? == scope).then_some(())),
-        )?;
+        wait::until(TIMEOUT, scope, || Ok((status::<String>(&mut client, "scope")? == scope).then_some(())))?;
     }
     assert!(row::<i64>(&mut registry.connect("postgres")?, "t", "max_id")? > 100);
     for load in loads {

@@ -5,7 +5,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, ROLE, node, row};
 use snowflake_ids_server_tests::registry::auto;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
 
 /// More than one question or answer takes.
@@ -29,7 +29,7 @@ fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
 /// How many rows of the table of tags were looked at one after the other, when this many changes of it are known.
 fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
     let mut client = server.connect("postgres")?;
-    wait::until(PATIENCE, "the counts of sessions that have ended", || {
+    wait::until(TIMEOUT, "the counts of sessions that have ended", || {
         let counts = client.query_one(
             "select n_tup_ins + n_tup_upd, seq_tup_read from pg_stat_user_tables where relid = 'snowflake_ids.segment'::regclass",
             &[],
@@ -83,7 +83,7 @@ fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
     assert!(error.message().contains("segment tag \"zero\" there is not fit"), "{error:?}");
     let tags = sql::column::<String>(&mut at_registry, "select tag from snowflake_ids.segment order by 1")?;
     assert_eq!(tags, ["there", "zero"]);
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry")?, 0);
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
     assert_eq!(next(&mut client, "tag 9")?, 10);
     Ok(())
 }
@@ -106,7 +106,7 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
         let pid: i32 = sql::one(&mut joining, "select pg_backend_pid()")?;
         let cancel = joining.cancel_token();
         let joins = std::thread::spawn(move || sql::error(&mut joining, JOIN));
-        wait::until(PATIENCE, "the hand-over to wait for the row", || {
+        wait::until(TIMEOUT, "the hand-over to wait for the row", || {
             Ok((waiting(&mut at_registry)? > 0).then_some(()))
         })?;
         if killed {
@@ -119,7 +119,7 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
             assert_eq!(ended?.code(), &SqlState::QUERY_CANCELED);
         }
         // The node has given up, and the row is locked still.
-        wait::until(PATIENCE / 4, "the hand-over to end in the registry", || {
+        wait::until(TIMEOUT / 4, "the hand-over to end in the registry", || {
             Ok((waiting(&mut at_registry)? == 0).then_some(()))
         })?;
         locked.rollback()?;

@@ -5,7 +5,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, Cluster, NAME, registry_status, said};
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::PATIENCE;
+use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::sessions::timed;
 use snowflake_ids_server_tests::snowflakes::{refused, status, take};
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
@@ -28,10 +28,10 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     let loads = cluster.nodes.iter().map(|node| node.load(2)).collect::<Result<Vec<_>>>()?;
     let mut operator = cluster.registry.connect("postgres")?;
     operator.batch_execute(&format!("select snowflake_ids.worker_release({})", workers[0]))?;
-    // Another horizon asks for a renewal.
-    cluster.nodes[0].reload("snowflake_ids.lease_horizon", "2h")?;
+    // Another expiry asks for a renewal.
+    cluster.nodes[0].reload("snowflake_ids.lease_duration", "2h")?;
     let mut client = cluster.session()?;
-    let another = wait::until(PATIENCE, "another worker id", || {
+    let another = wait::until(TIMEOUT, "another worker id", || {
         Ok(status::<Option<i32>>(&mut client, "worker_id")?.filter(|worker| *worker != workers[0]))
     })?;
     assert_eq!(status::<String>(&mut client, "scope")?, "shared registry");
@@ -72,8 +72,9 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     let mut operator = cluster.registry.connect("postgres")?;
     operator.batch_execute(&release)?;
     // The former holder's ids may be up to max_drift ahead of its clock, and that up to max_clock_skew ahead.
-    operator
-        .batch_execute("update snowflake_ids.worker set horizon = now() where released_at is not null")?;
+    operator.batch_execute(
+        "update snowflake_ids.worker_lease set expires_at = now() where released_at is not null",
+    )?;
     taken.push(wait_for_id(&mut third)?);
     taken.extend(take(&mut third, 1000)?);
     ids::unique(taken)
@@ -114,8 +115,8 @@ fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> 
                to_char(clock_timestamp() + interval '{GRANTED}', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))"#
     ))?;
     cluster.registry.set_mood("short")?;
-    cluster.nodes[0].reload("snowflake_ids.lease_horizon", "500d")?;
-    let short = format!("lease_horizon < now() + interval '{GRANTED}'");
+    cluster.nodes[0].reload("snowflake_ids.lease_duration", "500d")?;
+    let short = format!("lease_expires_at < now() + interval '{GRANTED}'");
     wait::until(PATIENCE, "a lease that is shorter", || {
         Ok(status::<bool>(&mut client, &short)?.then_some(()))
     })?;

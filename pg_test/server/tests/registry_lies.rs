@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::{
     Cluster, NAME, becomes, blames, exhaust, node, registry_status, row, said, wait_at_most,
 };
 use snowflake_ids_server_tests::registry::auto;
-use snowflake_ids_server_tests::segments::{PATIENCE, WORKER, next, process, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, process, take};
 use snowflake_ids_server_tests::{full, ids, sql, wait};
 use std::fs;
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id() -> Result<()> {
         taken.extend(ids);
         // So that the next one is asked, whatever the registry said before.
         cluster.registry.set_mood("")?;
-        taken.push(wait::until(PATIENCE, "an id of a registry that is honest again", || {
+        taken.push(wait::until(TIMEOUT, "an id of a registry that is honest again", || {
             Ok(next(&mut client, "t").ok())
         })?);
     }
@@ -78,7 +78,7 @@ fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant() -> Result
     let delete = "DELETE FROM snowflake_ids.received WHERE tag = 't'";
     assert!(hint.contains(delete), "{hint}");
     client.batch_execute(delete)?;
-    assert_eq!(wait::until(PATIENCE, "an id", || Ok(next(&mut client, "t").ok()))?, 1);
+    assert_eq!(wait::until(TIMEOUT, "an id", || Ok(next(&mut client, "t").ok()))?, 1);
     Ok(())
 }
 
@@ -107,7 +107,7 @@ fn one_garbled_entry_takes_no_other_tag_with_it() -> Result<()> {
         "it is not the registry that fails"
     );
     cluster.registry.set_mood("")?;
-    wait::until(PATIENCE, "an id of the tag that was garbled", || Ok(next(&mut other, "bad").ok()))?;
+    wait::until(TIMEOUT, "an id of the tag that was garbled", || Ok(next(&mut other, "bad").ok()))?;
     Ok(())
 }
 
@@ -145,7 +145,7 @@ fn an_answer_of_hundreds_of_megabytes_costs_a_node_little() -> Result<()> {
         })?;
         highest = highest.max(peak(process(&mut client, WORKER)?)?.unwrap_or(0));
         cluster.registry.set_mood("")?;
-        wait::until(PATIENCE, "an id", || Ok(next(&mut client, "t").ok()))?;
+        wait::until(TIMEOUT, "an id", || Ok(next(&mut client, "t").ok()))?;
     }
     println!("the worker had {highest} kB at most");
     assert!(highest > 1_000 && highest < MOST_KB, "the worker had {highest} kB at most");

@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::{
     wait_at_most,
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{PATIENCE, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql, wait};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ fn refuses(client: &mut Client, tag: &str, words: &[&str]) -> Result<Vec<i64>> {
     let (mut taken, error) = exhaust(client, tag)?;
     blames(&error, tag, NAME)?;
     let mut last = said(&error);
-    let refused = wait::until(PATIENCE, "the refusal's reason", || {
+    let refused = wait::until(TIMEOUT, "the refusal's reason", || {
         let (more, error) = exhaust(client, tag)?;
         taken.extend(more);
         last = said(&error);
@@ -55,7 +55,7 @@ fn a_registry_put_back_from_an_old_copy_is_noticed_and_repeats_nothing() -> Resu
 
     for client in &mut clients {
         taken.extend(refuses(client, "t", &["segment_raise", "\"t\""])?);
-        assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry")?, 1);
+        assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 1);
     }
     of_server.extend(snowflakes::take(&mut clients[0], 1000)?);
     let mut highest = 0;

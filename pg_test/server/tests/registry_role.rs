@@ -23,7 +23,7 @@ fn the_role_of_nodes_can_reserve_and_nothing_else() -> Result<()> {
         "select * from snowflake_ids.segment",
         "update snowflake_ids.segment set max_id = 0",
         "delete from snowflake_ids.segment",
-        "select * from snowflake_ids.worker",
+        "select * from snowflake_ids.worker_lease",
         "delete from snowflake_ids.received",
         "select snowflake_ids.segment_create('u')",
         "select snowflake_ids.segment_set('t', 0, force => true)",

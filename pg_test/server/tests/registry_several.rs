@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, status, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
 use snowflake_ids_server_tests::sessions::timed;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql, wait};
 use std::time::Duration;
@@ -22,8 +22,8 @@ fn registries(shared: bool) -> Result<[Server; 2]> {
     for (remainder, registry) in registries.iter().enumerate() {
         let mut client = registry.serve_nodes()?;
         if shared {
-            let terms = format!("step => 10, max_step => 100, increment => 2, remainder => {remainder}");
-            create(&mut client, "t", &terms)?;
+            let definition = format!("step => 10, max_step => 100, increment => 2, remainder => {remainder}");
+            create(&mut client, "t", &definition)?;
         }
     }
     Ok(registries)
@@ -55,7 +55,7 @@ fn shares(ids: &[i64]) -> [usize; 2] {
 /// Waits until a registry is asked for ids again.
 fn used_again(registry: &Server) -> Result<()> {
     let before = registry.version("t")?;
-    wait::until(PATIENCE, "reservations", || Ok((registry.version("t")? != before).then_some(())))
+    wait::until(TIMEOUT, "reservations", || Ok((registry.version("t")? != before).then_some(())))
 }
 
 /// Under load of two nodes, each of the registries in turn dies, hangs and is stopped.
@@ -108,7 +108,7 @@ fn ids_are_refused_only_when_none_is_left_and_both_are_named() -> Result<()> {
     let (_node, mut client) = joined(&registries)?;
     let mut taken = take(&mut client, "t", 200)?;
     wait_for_id(&mut client)?;
-    assert_eq!(snowflakes::status::<String>(&mut client, "registry")?, "first");
+    assert_eq!(snowflakes::status::<String>(&mut client, "leased_from")?, "first");
     for registry in &mut registries {
         registry.stop(Shutdown::Fast)?;
     }
@@ -124,7 +124,7 @@ fn ids_are_refused_only_when_none_is_left_and_both_are_named() -> Result<()> {
     assert_eq!(shares(&more), [0, 100]);
     taken.extend(more);
     registries[0].start_again()?;
-    wait::until(PATIENCE, "ids of the first", || {
+    wait::until(TIMEOUT, "ids of the first", || {
         let more = take(&mut client, "t", 50)?;
         taken.extend(&more);
         Ok((shares(&more)[0] > 0).then_some(()))
@@ -150,7 +150,7 @@ fn terms_that_would_repeat_ids_are_refused_at_once() -> Result<()> {
     {
         at_second.batch_execute(&format!("select snowflake_ids.segment_alter('t', {wrong})"))?;
         wrong_terms(&sql::error(&mut client, JOIN)?, "second");
-        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry")?, 0);
+        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
     }
     // Any multiple of the number of registries will do.
     at_second.batch_execute("select snowflake_ids.segment_alter('t', increment => 6, remainder => 3)")?;
@@ -172,14 +172,14 @@ fn terms_that_become_wrong_take_a_registry_out_until_they_are_right() -> Result<
     let last = take(&mut client, "t", 500)?;
     assert_eq!(shares(&last), [500, 0]);
     taken.extend(last);
-    let trouble = wait::until(PATIENCE, "the reason to be shown", || {
+    let trouble = wait::until(TIMEOUT, "the reason to be shown", || {
         let of_registry: Option<String> = registry_status(&mut client, "second", "error")?;
         let of_tag: Option<String> = status(&mut client, "t", "trouble")?;
         Ok(of_registry.or(of_tag))
     })?;
     assert!(trouble.contains("remainder") || trouble.contains("increment"), "{trouble}");
     at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 1)")?;
-    wait::until(PATIENCE, "ids of the second", || {
+    wait::until(TIMEOUT, "ids of the second", || {
         let more = take(&mut client, "t", 50)?;
         taken.extend(&more);
         Ok((shares(&more)[1] > 0).then_some(()))
@@ -201,8 +201,8 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves() -> R
     for (number, registry) in registries.iter().enumerate() {
         for tag in ["t", "other"] {
             let mut at_registry = registry.connect("postgres")?;
-            let terms: String = row(&mut at_registry, tag, "increment || ' ' || remainder")?;
-            assert_eq!(terms, format!("2 {number}"), "{tag}");
+            let definition: String = row(&mut at_registry, tag, "increment || ' ' || remainder")?;
+            assert_eq!(definition, format!("2 {number}"), "{tag}");
         }
     }
     for taken in [&taken, &of_other] {
@@ -226,8 +226,9 @@ fn a_second_registry_is_added_and_taken_away() -> Result<()> {
     let alter = "select snowflake_ids.segment_alter('t', increment => 2, remainder => 0)";
     registries[0].connect("postgres")?.batch_execute(alter)?;
     let above: i64 = row(&mut registries[0].connect("postgres")?, "t", "max_id")?;
-    let terms = format!("step => 10, max_step => 10, increment => 2, remainder => 1, start => {}", above + 1);
-    create(&mut registries[1].connect("postgres")?, "t", &terms)?;
+    let definition =
+        format!("step => 10, max_step => 10, increment => 2, remainder => 1, start => {}", above + 1);
+    create(&mut registries[1].connect("postgres")?, "t", &definition)?;
     client.batch_execute(JOIN)?;
     let more = take(&mut client, "t", 200)?;
     assert!(shares(&more).into_iter().all(|share| share > 50), "{:?}", shares(&more));

@@ -148,7 +148,7 @@ fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
 
 #[test]
 fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
-    const TERMS: &str =
+    const DEFINITION: &str =
         "row(step, max_step, increment, remainder, start, max_value, reset, time_zone, format)::text";
     let (server, mut registry) = registry()?;
     let mut client = stranger(&server, "node")?;
@@ -164,8 +164,8 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
     )?;
     let taken = take(&mut client, "t", 2000)?;
     client.batch_execute(LEAVE)?;
-    let terms = row::<String>(&mut client, "t", TERMS)?;
-    assert_eq!(terms, row::<String>(&mut registry, "t", TERMS)?);
+    let definition = row::<String>(&mut client, "t", DEFINITION)?;
+    assert_eq!(definition, row::<String>(&mut registry, "t", DEFINITION)?);
     let after = take(&mut client, "t", 100)?;
     assert!(after[0] > taken[1999] && after.iter().all(|id| id % 10 == 3), "{after:?}");
     assert_eq!(next(&mut client, "ended")? % 7, 0);
@@ -175,6 +175,6 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
     client.batch_execute(&format!("{JOIN}; alter server {NAME} options (set port '1')"))?;
     registry.batch_execute("select snowflake_ids.segment_alter('t', increment => 20)")?;
     client.batch_execute(LEAVE)?;
-    assert_eq!(row::<String>(&mut client, "t", TERMS)?, terms);
+    assert_eq!(row::<String>(&mut client, "t", DEFINITION)?, definition);
     Ok(())
 }

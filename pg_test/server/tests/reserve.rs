@@ -1,16 +1,16 @@
-//! The high-water mark: moved once a `reserve`, ahead of need, by the supervisor; by callers where it is late.
+//! The high-water mark: moved once a `reserve`, ahead of need, by the launcher; by callers where it is late.
 
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::segments::{SUPERVISOR, process};
+use snowflake_ids_server_tests::segments::{LAUNCHER, process};
 use snowflake_ids_server_tests::snowflakes::{next, status, take};
 use snowflake_ids_server_tests::{Server, full, ids, sql, wait};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn server(reserve: &str) -> Result<Server> {
     Server::builder().small().set("snowflake_ids.reserve", reserve).start()
@@ -21,10 +21,10 @@ fn reservations(client: &mut Client) -> Result<(i64, i64)> {
     Ok((status(client, "reservations")?, status(client, "reserved_by_callers")?))
 }
 
-/// Waits for a reservation and until it is written: for a while the supervisor holds nothing that a call needs.
+/// Waits for a reservation and until it is written: for a while the launcher holds nothing that a call needs.
 fn await_reservation(client: &mut Client) -> Result<()> {
     let marks = reservations(client)?.0;
-    wait::until(PATIENCE, "a reservation", || Ok((reservations(client)?.0 > marks).then_some(())))?;
+    wait::until(TIMEOUT, "a reservation", || Ok((reservations(client)?.0 > marks).then_some(())))?;
     sleep(Duration::from_millis(50));
     Ok(())
 }
@@ -109,19 +109,19 @@ fn an_idle_server_reserves_once_a_reserve_and_nothing_after_ten_minutes() -> Res
     Ok(())
 }
 
-/// Fails when calls can only wait for the supervisor.
+/// Fails when calls can only wait for the launcher.
 #[test]
-fn calls_reserve_for_themselves_while_the_supervisor_is_held_up() -> Result<()> {
+fn calls_reserve_for_themselves_while_the_launcher_is_held_up() -> Result<()> {
     let server = server("300ms")?;
     let mut client = server.session()?;
     next(&mut client)?;
-    let supervisor = process(&mut client, SUPERVISOR)?;
+    let launcher = process(&mut client, LAUNCHER)?;
     let load = server.load(4)?;
     load.goes_on()?;
     await_reservation(&mut client)?;
     let before = reservations(&mut client)?.1;
     thread::scope(|scope| {
-        let held = scope.spawn(|| server.hold_up(supervisor, Duration::from_secs(2)));
+        let held = scope.spawn(|| server.hold_up(launcher, Duration::from_secs(2)));
         sleep(Duration::from_millis(1500));
         let during = reservations(&mut client)?.1;
         assert!(during >= before + 3, "{during} reservations by calls, {before} before");
@@ -140,7 +140,7 @@ fn the_supervisors_end_is_no_end_of_ids() -> Result<()> {
     let load = server.load(4)?;
     for _ in 0..3 {
         load.goes_on()?;
-        let pid = process(&mut client, SUPERVISOR)?;
+        let pid = process(&mut client, LAUNCHER)?;
         sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({pid})"))?;
         load.run(Duration::from_millis(300));
     }
@@ -150,17 +150,17 @@ fn the_supervisors_end_is_no_end_of_ids() -> Result<()> {
     taken.unique()
 }
 
-/// With the supervisor held up every reservation is a call's; a hail of cancels and ends meets many of them.
+/// With the launcher held up every reservation is a call's; a hail of cancels and ends meets many of them.
 #[test]
 fn calls_cancelled_and_sessions_ended_while_the_mark_moves_do_no_harm() -> Result<()> {
     let server = server("200ms")?;
     let mut client = server.session()?;
     let mut taken = take(&mut client, 100)?;
-    let supervisor = process(&mut client, SUPERVISOR)?;
+    let launcher = process(&mut client, LAUNCHER)?;
     let others = "from pg_stat_activity where query like '%snowflake_nextval%' and pid <> pg_backend_pid()";
     await_reservation(&mut client)?;
     let under_hail = thread::scope(|scope| -> Result<Taken> {
-        let held = scope.spawn(|| server.hold_up(supervisor, Duration::from_secs(3)));
+        let held = scope.spawn(|| server.hold_up(launcher, Duration::from_secs(3)));
         let mut all = Taken::default();
         for _ in 0..2 {
             let load = server.load(6)?;

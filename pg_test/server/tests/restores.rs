@@ -29,19 +29,20 @@ struct Mix {
     postgres: bool,
     state: From,
     witness: From,
-    leftover: From,
+    carry_over: From,
 }
 
 const ALL_OLD: Mix =
-    Mix { base_backup: false, elsewhere: false, postgres: true, state: Old, witness: Old, leftover: Old };
-const PRESENT: Mix = Mix { postgres: false, state: Present, witness: Present, leftover: Present, ..ALL_OLD };
+    Mix { base_backup: false, elsewhere: false, postgres: true, state: Old, witness: Old, carry_over: Old };
+const PRESENT: Mix =
+    Mix { postgres: false, state: Present, witness: Present, carry_over: Present, ..ALL_OLD };
 
 /// The whole directory; from a running server; parts of it; files lost.
 const CHOSEN: [Mix; 5] = [
     ALL_OLD,
     Mix { base_backup: true, ..ALL_OLD },
     Mix { state: Old, ..PRESENT },
-    Mix { state: Missing, leftover: Missing, ..PRESENT },
+    Mix { state: Missing, carry_over: Missing, ..PRESENT },
     Mix { elsewhere: true, state: Old, ..PRESENT },
 ];
 
@@ -61,7 +62,7 @@ fn all() -> Vec<Mix> {
             postgres: next(2) == 1,
             witness: [Present, Missing][next(2)],
             state: from(next(3)),
-            leftover: from(next(3)),
+            carry_over: from(next(3)),
         });
     }
     all
@@ -117,7 +118,7 @@ impl Lives {
         self.server.put_back(&kept, mix.postgres, |part| match part {
             Part::State => mix.state,
             Part::Witness => mix.witness,
-            Part::Leftover => mix.leftover,
+            Part::CarryOver => mix.carry_over,
         })?;
         self.server.start_again()?;
         if mix.state == Missing && mix.witness == Missing {

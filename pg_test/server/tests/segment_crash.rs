@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use postgres::Client;
-use snowflake_ids_server_tests::segments::{PATIENCE, WORKER, create, process, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, create, process, take};
 use snowflake_ids_server_tests::{Server, full, ids, sql, wait};
 use std::panic::resume_unwind;
 use std::thread;
@@ -102,7 +102,7 @@ fn kill_again_and_again(kill: impl Fn(&mut Server) -> Result<()>) -> Result<()> 
     for _ in 0..rounds {
         let before = taken.newest();
         taken.add_load(&mut server, &kill)?;
-        let mut client = wait::until(PATIENCE, "sessions again", || Ok(server.connect("postgres").ok()))?;
+        let mut client = wait::until(TIMEOUT, "sessions again", || Ok(server.connect("postgres").ok()))?;
         let after = take(&mut client, "t", 1).context("the first call after a crash")?;
         assert!(before < taken.newest() && taken.newest() < after[0], "{} after the crash", after[0]);
         taken.asked.extend(after);

@@ -94,8 +94,8 @@ fn tags_of_one_increment_and_all_remainders_make_up_all_numbers() -> Result<()> 
     let server = Server::builder().small().start()?;
     let mut client = server.session()?;
     for remainder in 0..INCREMENT {
-        let terms = format!("increment => {INCREMENT}, remainder => {remainder}, step => 7, start => 1");
-        create(&mut client, &format!("t{remainder}"), &terms)?;
+        let definition = format!("increment => {INCREMENT}, remainder => {remainder}, step => 7, start => 1");
+        create(&mut client, &format!("t{remainder}"), &definition)?;
     }
     let taken = at_once(server.sessions("postgres", 2 * INCREMENT)?, |number, mut client| {
         let tag = format!("t{}", number % INCREMENT);

@@ -3,11 +3,11 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql, wait};
 
 /// A tag's row, but for what belongs to a moment.
-const TERMS: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
+const DEFINITION: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
     description, reset, time_zone, format)::text from snowflake_ids.segment order by tag";
 
 fn dump_and_restore(server: &Server, options: &[&str]) -> Result<()> {
@@ -44,7 +44,10 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump() -> Result<()> {
     client.batch_execute("create database copy")?;
     dump_and_restore(&server, &[])?;
     let mut copy = server.connect("copy")?;
-    assert_eq!(sql::column::<String>(&mut copy, TERMS)?, sql::column::<String>(&mut client, TERMS)?);
+    assert_eq!(
+        sql::column::<String>(&mut copy, DEFINITION)?,
+        sql::column::<String>(&mut client, DEFINITION)?
+    );
     taken.extend(sql::column::<i64>(&mut copy, rows)?);
     ids::growing(&taken)?;
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from t")?, 666);
@@ -79,20 +82,20 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()>
 /// A database of a role that is no superuser, in which a superuser created the extension, with tags and rights.
 fn shop(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create role keeper login; create role alice login; create role bob login")?;
-    client.batch_execute("create database shop owner keeper")?;
+    client.batch_execute("create role state lock login; create role alice login; create role bob login")?;
+    client.batch_execute("create database shop owner state lock")?;
     let mut client = server.connect("shop")?;
     client.batch_execute(
         "create extension snowflake_ids;
          select snowflake_ids.segment_create('open'), snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE, SELECT');
          create role gone; select snowflake_ids.segment_grant('invoices', 'gone', 'USAGE'); drop role gone;
-         set role keeper;
+         set role state lock;
          create table t (id bigint primary key default segment_nextval('open'))",
     )?;
     // The lease of this server's worker id is in the first database with the extension.
     sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
-    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.worker")?, 1);
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.worker_lease")?, 1);
     Ok(client)
 }
 
@@ -114,27 +117,27 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
     let mut client = shop(&server)?;
     let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
-    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
-    dump_and_restore_as(&server, "keeper", "shop", &[])?;
+    server.connect("postgres")?.batch_execute("create database copy owner state lock")?;
+    dump_and_restore_as(&server, "state lock", "shop", &[])?;
     let mut copy = server.connect("copy")?;
     assert_eq!(
-        sql::column::<String>(&mut copy, TERMS)?,
-        sql::column::<String>(&mut server.connect("shop")?, TERMS)?
+        sql::column::<String>(&mut copy, DEFINITION)?,
+        sql::column::<String>(&mut server.connect("shop")?, DEFINITION)?
     );
     let after: i64 = sql::one(&mut copy, "insert into t default values returning id")?;
     assert!(after > before, "{after} after {before}");
-    assert!(may_take(&server, "alice")? && may_take(&server, "keeper")? && !may_take(&server, "bob")?);
+    assert!(may_take(&server, "alice")? && may_take(&server, "state lock")? && !may_take(&server, "bob")?);
     // What was granted to a role that is no more would be somebody else's in another cluster.
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.segment_privilege")?, 1);
     // Who leases which worker id is not a database owner's to say.
-    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker")?, 0);
-    copy.batch_execute("set role keeper")?;
+    assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker_lease")?, 0);
+    copy.batch_execute("set role state lock")?;
     for (wanted, statement) in [
-        ("permission denied for table worker", "update snowflake_ids.worker set token = 1"),
-        ("permission denied for table registry", "delete from snowflake_ids.registry"),
+        ("permission denied for table worker", "update snowflake_ids.worker_lease set token = 1"),
+        ("permission denied for table registry", "delete from snowflake_ids.registry_server"),
         (
             "permission denied to set the registry of this database",
-            "insert into snowflake_ids.registry values (0, 'evil', 'evil', 1)",
+            "insert into snowflake_ids.registry_server values (0, 'evil', 'evil', 1)",
         ),
         ("permission denied for function state_reset", "select snowflake_ids.state_reset('2088-01-01')"),
     ] {
@@ -178,7 +181,7 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     std::fs::write(other.data().join("recovery.signal"), "")?;
     other.start_again()?;
     let mut copy = other.connect("postgres")?;
-    wait::until(PATIENCE, "the end of recovery", || {
+    wait::until(TIMEOUT, "the end of recovery", || {
         let recovers: bool = sql::one(&mut copy, "select pg_is_in_recovery()")?;
         Ok((!recovers).then_some(()))
     })?;

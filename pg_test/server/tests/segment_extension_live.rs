@@ -3,14 +3,14 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
 const SESSIONS: usize = 6;
 const ROUNDS: usize = 8;
-const TERMS: &str = "step => 1, max_step => 1";
+const DEFINITION: &str = "step => 1, max_step => 1";
 /// A statement with many calls, most of which have to wait: what is changed while it runs it has to notice by itself.
 const CALLS: &str = "select count(segment_nextval('t')) from generate_series(1, 30)";
 
@@ -18,7 +18,7 @@ const CALLS: &str = "select count(segment_nextval('t')) from generate_series(1, 
 fn make_anew(client: &mut Client) -> Result<()> {
     Ok(client.batch_execute(&format!(
         "begin; drop extension snowflake_ids cascade; create extension snowflake_ids;
-         select snowflake_ids.segment_create('t', {TERMS}); commit"
+         select snowflake_ids.segment_create('t', {DEFINITION}); commit"
     ))?)
 }
 
@@ -26,7 +26,7 @@ fn server(segment_wait_timeout: &str) -> Result<(Server, Client)> {
     let builder = Server::builder().small().set("snowflake_ids.segment_wait_timeout", segment_wait_timeout);
     let server = builder.start()?;
     let mut client = server.session()?;
-    create(&mut client, "t", TERMS)?;
+    create(&mut client, "t", DEFINITION)?;
     Ok((server, client))
 }
 
@@ -51,7 +51,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
         let done = (0..ROUNDS).try_for_each(|_| -> Result<()> {
             make_anew(&mut client)?;
             let before = now();
-            wait::until(PATIENCE, "a statement of every session to end", || {
+            wait::until(TIMEOUT, "a statement of every session to end", || {
                 Ok(now().iter().zip(&before).all(|(now, before)| now > before).then_some(()))
             })
         });
@@ -89,7 +89,7 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
     assert_eq!(own, "0", "it is as it was");
 
     let waiting = thread::spawn(move || next(&mut client, "t"));
-    wait::until(PATIENCE, "the call to wait for the lock", || {
+    wait::until(TIMEOUT, "the call to wait for the lock", || {
         let waits = "select count(*) > 0 from pg_locks where not granted";
         Ok(sql::one::<bool>(&mut dropper, waits)?.then_some(()))
     })?;

@@ -137,11 +137,11 @@ fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_
 #[test]
 fn ids_that_were_rolled_back_do_not_come_again_under_another_name() -> Result<()> {
     let (_server, mut client) = sessions()?;
-    let terms = "step => 5, max_step => 5";
+    let definition = "step => 5, max_step => 5";
     let rename =
         |old: &str, new: &str| format!("update snowflake_ids.segment set tag = '{new}' where tag = '{old}'");
 
-    create(&mut client, "a", terms)?;
+    create(&mut client, "a", definition)?;
     let mut taken = vec![next(&mut client, "a")?];
     client.batch_execute(&format!("begin; {}; {}", rename("a", "b"), rename("b", "c")))?;
     taken.extend(take(&mut client, "c", 3)?);
@@ -153,7 +153,7 @@ fn ids_that_were_rolled_back_do_not_come_again_under_another_name() -> Result<()
     taken.extend(take(&mut client, "a", 40)?);
     ids::unique(taken)?;
 
-    create(&mut client, "d", terms)?;
+    create(&mut client, "d", definition)?;
     let mut taken = vec![next(&mut client, "d")?];
     client.batch_execute("begin; select snowflake_ids.segment_raise('d', 20)")?;
     taken.extend(take(&mut client, "d", 3)?);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ const TAGS: usize = 4;
 
 /// A server with room for a few tags, which are in use, and one tag more.
 fn full() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.max_segments", &TAGS.to_string()).start()?;
+    let server = Server::builder().small().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = server.session()?;
     for number in 0..=TAGS {
         create(&mut client, &format!("t{number}"), "step => 10")?;
@@ -27,7 +27,7 @@ fn full() -> Result<(Server, Client)> {
 
 /// Takes an id as soon as there is a place for the tag.
 fn next_in_time(client: &mut Client, tag: &str) -> Result<i64> {
-    wait::until(PATIENCE, "a place", || match next(client, tag) {
+    wait::until(TIMEOUT, "a place", || match next(client, tag) {
         Ok(id) => Ok(Some(id)),
         Err(error) => {
             let code = error.downcast_ref::<postgres::Error>().and_then(postgres::Error::code).cloned();
@@ -41,7 +41,7 @@ fn while_all_tags_are_in_use_one_more_is_refused_and_takes_the_place_of_the_one_
     let (server, mut client) = full()?;
     let error = sql::error(&mut client, "select segment_nextval('t4')")?;
     assert_eq!(error.code(), &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{error:?}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.max_segments")), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("snowflake_ids.max_tags")), "{error:?}");
 
     // The others stay in use, by sessions of their own; t0 does not.
     let stop = AtomicBool::new(false);
@@ -90,7 +90,7 @@ fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<(
 
 #[test]
 fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_segments", "1").start()?;
+    let server = Server::builder().small().set("snowflake_ids.max_tags", "1").start()?;
     let mut client = server.session()?;
     for tag in ["a", "b"] {
         create(&mut client, tag, "step => 10")?;
@@ -110,7 +110,7 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
 
 #[test]
 fn a_rolled_back_transaction_keeps_no_places_for_good() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_segments", &TAGS.to_string()).start()?;
+    let server = Server::builder().small().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = server.session()?;
     for number in 0..=2 * TAGS {
         create(&mut client, &format!("t{number}"), "")?;

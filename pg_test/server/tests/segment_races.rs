@@ -85,9 +85,9 @@ fn under_load(
     Ok((taken.concat(), rounds.into_inner()))
 }
 
-fn server(terms: &str) -> Result<Server> {
+fn server(definition: &str) -> Result<Server> {
     let server = Server::builder().small().start()?;
-    create(&mut server.session()?, "t", terms)?;
+    create(&mut server.session()?, "t", definition)?;
     Ok(server)
 }
 

@@ -3,13 +3,13 @@
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_ids_server_tests::segments::{PATIENCE, SUPERVISOR, create, next, process, status, take};
+use snowflake_ids_server_tests::segments::{LAUNCHER, TIMEOUT, create, next, process, status, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::fs;
 use std::path::PathBuf;
 
 fn note(server: &Server) -> PathBuf {
-    server.data().join("snowflake_ids.leftover.json")
+    server.data().join("snowflake_ids.carry_over.json")
 }
 
 fn server_with(tags: &[&str]) -> Result<(Server, Client)> {
@@ -114,7 +114,7 @@ fn a_note_of_a_newer_version_stays_as_it_is() -> Result<()> {
     }
     let log = server.log();
     assert!(log.contains("and does without: It has form 2, as version 99.0 writes it"), "{log}");
-    assert!(log.contains("leaves \"snowflake_ids.leftover.json\" as it is"), "{log}");
+    assert!(log.contains("leaves \"snowflake_ids.carry_over.json\" as it is"), "{log}");
     ids::growing(&taken)
 }
 
@@ -148,7 +148,7 @@ fn a_tag_that_is_created_again_is_not_its_former_self() -> Result<()> {
     let (mut server, mut client) = server_with(&["t"])?;
     let prefetched = |client: &mut Client| {
         take(client, "t", 150)?;
-        wait::until(PATIENCE, "the next segment", || {
+        wait::until(TIMEOUT, "the next segment", || {
             Ok(status::<Option<i64>>(client, "t", "next_first")?.map(|_| ()))
         })
     };
@@ -179,13 +179,13 @@ fn a_restart_leaves_no_gap_within_a_day() -> Result<()> {
     ids::dense(taken)
 }
 
-/// The supervisor notes down and takes away what the buffers hold whenever it is ended, not only with the server.
+/// The launcher notes down and takes away what the buffers hold whenever it is ended, not only with the server.
 #[test]
 fn the_supervisors_end_repeats_nothing() -> Result<()> {
     let (server, mut client) = server_with(&["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     for _ in 0..3 {
-        let pid = process(&mut client, SUPERVISOR)?;
+        let pid = process(&mut client, LAUNCHER)?;
         sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({pid})"))?;
         taken.extend(take(&mut client, "t", 500)?);
     }

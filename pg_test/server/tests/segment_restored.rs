@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::{Server, Shutdown, ids, programs};
 use std::fs;
 use std::process::Command;
 
-const NOTE: &str = "snowflake_ids.leftover.json";
+const NOTE: &str = "snowflake_ids.carry_over.json";
 
 /// Puts back all files of a stopped server from a copy, but for the note of what was left over.
 fn put_back_all_but_the_note(server: &Server, copy: &Server) -> Result<()> {

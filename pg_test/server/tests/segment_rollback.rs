@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use postgres::Client;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, status, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
 use snowflake_ids_server_tests::{Builder, Server, ids, wait};
 
 fn sessions(builder: Builder) -> Result<(Server, Client, Client)> {
@@ -66,7 +66,7 @@ fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     taken.push(next(&mut own, "t")?);
     own.batch_execute("rollback")?;
     taken.extend(take(&mut other, "t", 4)?);
-    wait::until(PATIENCE, "the second buffer", || {
+    wait::until(TIMEOUT, "the second buffer", || {
         Ok(status::<Option<i64>>(&mut own, "t", "next_first")?.filter(|first| *first > 10))
     })?;
     // It takes back what is reserved.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::sessions::{at_once, timed};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql, wait};
 use std::thread;
@@ -34,7 +34,7 @@ fn assert_names_max_worker_processes(error: &DbError) {
 
 #[test]
 fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result<()> {
-    // The first has room for the supervisor and no more, the second for nothing.
+    // The first has room for the launcher and no more, the second for nothing.
     for workers in [1, 0] {
         let server = server(workers).start()?;
         let mut client = server.session()?;
@@ -64,7 +64,7 @@ fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
     let query = "select count(*) from sleepers where pg_sleep(60) is null";
     let holder = thread::spawn(move || sql::error(&mut parallel, query));
     let held = "select count(*) > 0 from pg_stat_activity where backend_type = 'parallel worker'";
-    wait::until(PATIENCE, "a parallel worker", || Ok(sql::one::<bool>(&mut client, held)?.then_some(())))?;
+    wait::until(TIMEOUT, "a parallel worker", || Ok(sql::one::<bool>(&mut client, held)?.then_some(())))?;
     assert_names_max_worker_processes(&refused(&mut client)?);
 
     // A caller that is waiting already is served, too.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
 
 #[test]
@@ -15,7 +15,7 @@ fn a_standby_refuses_and_after_its_promotion_goes_on_above_the_primary() -> Resu
     let mut client = standby.connect("postgres")?;
     let place: String = sql::one(&mut of_primary, "select pg_current_wal_flush_lsn()::text")?;
     let replayed = format!("select pg_last_wal_replay_lsn() >= '{place}'");
-    wait::until(PATIENCE, "the replay", || Ok(sql::one::<bool>(&mut client, &replayed)?.then_some(())))?;
+    wait::until(TIMEOUT, "the replay", || Ok(sql::one::<bool>(&mut client, &replayed)?.then_some(())))?;
 
     for call in [
         "select segment_nextval('t')",

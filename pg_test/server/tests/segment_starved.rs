@@ -5,7 +5,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, NAME, node, wait_at_most};
 use snowflake_ids_server_tests::registry::auto;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take_until_refused};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take_until_refused};
 use snowflake_ids_server_tests::snowflakes::{next as next_snowflake, status};
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::fs;
@@ -38,10 +38,10 @@ fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Clien
 
 /// The lease is renewed.
 fn is_renewed(server: &Server, client: &mut Client) -> Result<()> {
-    let horizon: String = status(client, "lease_horizon::text")?;
-    server.reload("snowflake_ids.lease_horizon", "48h")?;
-    wait::until(PATIENCE, "the lease to be renewed", || {
-        Ok((status::<String>(client, "lease_horizon::text")? != horizon).then_some(()))
+    let expiry: String = status(client, "lease_expires_at::text")?;
+    server.reload("snowflake_ids.lease_duration", "48h")?;
+    wait::until(TIMEOUT, "the lease to be renewed", || {
+        Ok((status::<String>(client, "lease_expires_at::text")? != expiry).then_some(()))
     })
 }
 
@@ -52,7 +52,7 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
     create(&mut registry.serve_nodes()?, "t", ONE_BY_ONE)?;
     // Worker ids are leased here.
     let builder = node().set("snowflake_ids.registry_timeout", "1min");
-    let server = builder.set("snowflake_ids.database", "postgres").start()?;
+    let server = builder.set("snowflake_ids.registry_database", "postgres").start()?;
     let mut sound = server.session()?;
     create(&mut sound, "t", ONE_BY_ONE)?;
     next_snowflake(&mut sound)?;
@@ -77,7 +77,7 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
                 Ok(())
             });
         }
-        let done = wait::until(PATIENCE, "calls of the others to fail", || {
+        let done = wait::until(TIMEOUT, "calls of the others to fail", || {
             Ok((refused.load(Relaxed) >= HUNG).then_some(()))
         })
         .and_then(|()| {
@@ -92,7 +92,7 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
     done
 }
 
-/// A server that can run two refillers, a database that wants ids, and two whose refiller never comes to an end with what
+/// A server that can run two refill workers, a database that wants ids, and two whose refill worker never comes to an end with what
 /// somebody asked it for.
 fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
     let builder = Server::builder().small().set("max_logical_replication_workers", "0");
@@ -137,14 +137,14 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
         });
         // It waits until nobody is connected to it.
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
-        wait::until(PATIENCE, "the database to be renamed", || {
+        wait::until(TIMEOUT, "the database to be renamed", || {
             sound.batch_execute(&end)?;
             Ok(rename.is_finished().then_some(()))
         })?;
         lockers.push(rename.join().unwrap()?);
     }
     let waiting = "select count(*) = 2 from pg_locks where locktype = 'object' and not granted";
-    wait::until(PATIENCE, "two workers to wait for the databases", || {
+    wait::until(TIMEOUT, "two workers to wait for the databases", || {
         Ok(sql::one::<bool>(&mut sound, waiting)?.then_some(()))
     })?;
     (1..=10).try_for_each(|expected| {
@@ -171,7 +171,7 @@ fn the_error_says_that_no_worker_could_connect() -> Result<()> {
         "{error:?}"
     );
     fs::write(&version, text)?;
-    wait_at_most(&mut client, PATIENCE)?;
+    wait_at_most(&mut client, TIMEOUT)?;
     assert_eq!(next(&mut client, "t")?, 1, "it is tried again");
     Ok(())
 }

@@ -121,7 +121,7 @@ fn a_table_that_is_locked_is_everybody_s_trouble_but_ends_with_the_lock() -> Res
 
 #[test]
 fn tags_that_do_not_exist_take_no_place_from_those_that_do() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.max_segments", "4").start()?;
+    let server = Server::builder().small().set("snowflake_ids.max_tags", "4").start()?;
     let mut client = server.session()?;
     create(&mut client, "good", "")?;
     for number in 0..20 {

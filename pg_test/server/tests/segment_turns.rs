@@ -33,11 +33,11 @@ fn trickle(stop: &AtomicBool, client: &mut Client) -> Result<Vec<i64>> {
 
 /// One more database, and the lease, while the others are busy.
 fn is_served_meanwhile(server: &Server, client: &mut Client) -> Result<Vec<i64>> {
-    let horizon: String = status(client, "lease_horizon::text")?;
-    server.reload("snowflake_ids.lease_horizon", "48h")?;
+    let expiry: String = status(client, "lease_expires_at::text")?;
+    server.reload("snowflake_ids.lease_duration", "48h")?;
     let taken = (0..3).map(|_| next(client, "t")).collect::<Result<_>>()?;
     wait::until(LONG, "the lease to be renewed", || {
-        Ok((status::<String>(client, "lease_horizon::text")? != horizon).then_some(()))
+        Ok((status::<String>(client, "lease_expires_at::text")? != expiry).then_some(()))
     })?;
     Ok(taken)
 }
@@ -70,18 +70,18 @@ fn check_turns(max_worker_processes: &str, busy: usize, segment_wait_timeout: &s
 
 #[test]
 fn databases_take_turns_and_the_lease_is_renewed() -> Result<()> {
-    // The supervisor, the launcher of logical replication, the registrar, and one refiller.
+    // The launcher, the launcher of logical replication, the lease worker, and one refill worker.
     check_turns("4", 4, "20s")
 }
 
 #[test]
-fn a_refiller_makes_room_for_the_registrar() -> Result<()> {
+fn a_refill_worker_makes_room_for_the_lease_worker() -> Result<()> {
     // One of them at a time.
     check_turns("3", 4, "20s")
 }
 
 #[test]
 fn more_busy_databases_than_workers_keep_no_other_waiting() -> Result<()> {
-    // Five refillers, and the time limit that calls have by default.
+    // Five refill workers, and the time limit that calls have by default.
     check_turns("8", 8, "5s")
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
 use postgres::{CancelToken, Client, NoTls};
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ const TRIALS: usize = 8;
 
 /// A server with tags of which some are in use: t0 to t4 of t0 to t9.
 fn server() -> Result<(Server, Client)> {
-    let server = Server::builder().small().set("snowflake_ids.max_segments", PLACES).start()?;
+    let server = Server::builder().small().set("snowflake_ids.max_tags", PLACES).start()?;
     let mut client = server.session()?;
     for number in 0..10 {
         create(&mut client, &format!("t{number}"), "step => 10")?;
@@ -127,7 +127,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     }
     let mut locker = lock(&server, "exclusive")?;
     let waiting = waiting(&server)?;
-    wait::until(PATIENCE, "the calls to wait", || {
+    wait::until(TIMEOUT, "the calls to wait", || {
         Ok((places(&mut client)?.len() == 5 + TRIALS).then_some(()))
     })?;
 
@@ -166,7 +166,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
             [SqlState::QUERY_CANCELED, SqlState::ADMIN_SHUTDOWN, SqlState::CONFIGURATION_LIMIT_EXCEEDED];
         assert!(error.is_closed() || error.code().is_some_and(|code| ended.contains(code)), "{error:?}");
     }
-    wait::until(PATIENCE, "the places of calls that were ended", || {
+    wait::until(TIMEOUT, "the places of calls that were ended", || {
         Ok((!places(&mut client)?.iter().any(|tag| tag.starts_with("new"))).then_some(()))
     })?;
     assert_eq!(places(&mut client)?.len(), 5 + 7);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{PATIENCE, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::sessions::timed;
 use snowflake_ids_server_tests::{Server, Shutdown, sql, wait};
 use std::thread;
@@ -28,11 +28,7 @@ fn wait_for_waiting(server: &Server, count: i64) -> Result<()> {
          where backend_type = 'client backend' and query like '%segment_nextval%' and pid <> pg_backend_pid()
            and state = 'active' and wait_event is not null"
     );
-    wait::until(
-        PATIENCE,
-        "the calls to wait",
-        || Ok(sql::one::<bool>(&mut observer, &waiting)?.then_some(())),
-    )
+    wait::until(TIMEOUT, "the calls to wait", || Ok(sql::one::<bool>(&mut observer, &waiting)?.then_some(())))
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::segments::{
-    PATIENCE, SUPERVISOR, WORKER, create, next, process, processes, take,
+    LAUNCHER, TIMEOUT, WORKER, create, next, process, processes, take,
 };
 use snowflake_ids_server_tests::sessions::{at_once, timed};
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
@@ -16,10 +16,10 @@ fn server() -> Result<Server> {
 }
 
 #[test]
-fn pg_stat_activity_shows_the_supervisor_always_and_a_worker_while_there_is_work() -> Result<()> {
+fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
-    let supervisor = process(&mut client, SUPERVISOR)?;
+    let launcher = process(&mut client, LAUNCHER)?;
     assert_eq!(processes(&mut client, WORKER)?, [], "a worker without work");
     server.create_database("a")?;
     let mut in_a = server.connect("a")?;
@@ -27,10 +27,10 @@ fn pg_stat_activity_shows_the_supervisor_always_and_a_worker_while_there_is_work
     next(&mut in_a, "t")?;
     let databases = format!("select datname::text from pg_stat_activity where backend_type = '{WORKER}'");
     assert_eq!(sql::column::<String>(&mut client, &databases)?, ["a"]);
-    wait::until(PATIENCE, "the worker to leave", || {
+    wait::until(TIMEOUT, "the worker to leave", || {
         Ok(processes(&mut client, WORKER)?.is_empty().then_some(()))
     })?;
-    assert_eq!(processes(&mut client, SUPERVISOR)?, [supervisor], "the supervisor stays");
+    assert_eq!(processes(&mut client, LAUNCHER)?, [launcher], "the launcher stays");
     assert!(!server.log().contains("ERROR"), "{}", server.log());
     Ok(())
 }
@@ -70,7 +70,7 @@ fn take_until(stop: &AtomicBool, mut client: Client) -> Result<Vec<i64>> {
 }
 
 #[test]
-fn callers_do_not_notice_that_the_worker_and_the_supervisor_are_terminated() -> Result<()> {
+fn callers_do_not_notice_that_the_worker_and_the_launcher_are_terminated() -> Result<()> {
     const TIMES: usize = 16;
     let server = server()?;
     let mut client = server.session()?;
@@ -82,7 +82,7 @@ fn callers_do_not_notice_that_the_worker_and_the_supervisor_are_terminated() -> 
             return take_until(&stop, client);
         }
         let terminated = (0..TIMES).try_for_each(|time| {
-            let victim = process(&mut client, if time % 4 == 3 { SUPERVISOR } else { WORKER })?;
+            let victim = process(&mut client, if time % 4 == 3 { LAUNCHER } else { WORKER })?;
             client.execute("select pg_terminate_backend($1)", &[&victim])?;
             sleep(Duration::from_millis(150));
             Ok(())
@@ -93,7 +93,7 @@ fn callers_do_not_notice_that_the_worker_and_the_supervisor_are_terminated() -> 
     let taken = taken.concat();
     assert!(taken.len() > 1000, "{} ids", taken.len());
     ids::unique(taken)?;
-    process(&mut client, SUPERVISOR).map(drop)
+    process(&mut client, LAUNCHER).map(drop)
 }
 
 #[test]

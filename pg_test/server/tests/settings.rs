@@ -19,14 +19,14 @@ const WRONG: [(&str, &str, &str); 42] = [
     ("worker_id_policy", "recycle", "Available values"),
     ("max_drift", "-1", "outside the valid range"),
     ("max_drift", "1 parsec", "Valid units"),
-    ("max_wait", "-1", "outside the valid range"),
-    ("max_wait", "long", "invalid value"),
+    ("clock_wait_timeout", "-1", "outside the valid range"),
+    ("clock_wait_timeout", "long", "invalid value"),
     ("max_clock_jump", "-1", "outside the valid range"),
     ("max_clock_jump", "far", "invalid value"),
     ("reserve", "99ms", "outside the valid range"),
     ("reserve", "61min", "outside the valid range"),
-    ("lease_horizon", "59s", "outside the valid range"),
-    ("lease_horizon", "soon", "invalid value"),
+    ("lease_duration", "59s", "outside the valid range"),
+    ("lease_duration", "soon", "invalid value"),
     ("max_clock_skew", "-1", "outside the valid range"),
     ("max_clock_skew", "much", "invalid value"),
     ("clock_rollback", "ignore", "Available values"),
@@ -80,9 +80,9 @@ fn right_value(setting: &str) -> &'static str {
         "layout" => "twitter",
         "clock_rollback" => "wait",
         "worker_id_policy" => "reuse",
-        "lease_horizon" => "1h",
+        "lease_duration" => "1h",
         "sequence_start" => "zero",
-        "reserve" | "max_clock_jump" | "max_clock_skew" | "max_drift" | "max_wait" => "1s",
+        "reserve" | "max_clock_jump" | "max_clock_skew" | "max_drift" | "clock_wait_timeout" => "1s",
         _ => "1",
     }
 }
@@ -109,9 +109,9 @@ fn alter_system_refuses_a_wrong_value_and_keeps_the_old_one() -> Result<()> {
 
 #[test]
 fn an_unknown_setting_is_warned_of_at_start_and_refused_in_a_session() -> Result<()> {
-    let server = Server::builder().small().set("snowflake_ids.worker", "5").start()?;
+    let server = Server::builder().small().set("snowflake_ids.worker_lease", "5").start()?;
     let log = server.log();
-    assert!(log.contains("invalid configuration parameter name \"snowflake_ids.worker\""), "{log}");
+    assert!(log.contains("invalid configuration parameter name \"snowflake_ids.worker_lease\""), "{log}");
     let error = sql::error(&mut server.session()?, "set snowflake_ids.cashe = 5")?;
     assert_eq!(error.code(), &SqlState::INVALID_NAME, "{error:?}");
     Ok(())
@@ -122,7 +122,7 @@ fn an_ordinary_user_may_tune_only_what_harms_nobody_else() -> Result<()> {
     let server = Server::builder().small().start()?;
     let mut client = server.session()?;
     client.batch_execute("create role app; set role app")?;
-    client.batch_execute("set snowflake_ids.cache = 100; set snowflake_ids.max_wait = '5s'")?;
+    client.batch_execute("set snowflake_ids.cache = 100; set snowflake_ids.clock_wait_timeout = '5s'")?;
     sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
     for setting in ["max_drift = '1h'", "clock_rollback = switch", "sequence_start = random"] {
         let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;

@@ -2,13 +2,13 @@
 
 use anyhow::{Result, ensure};
 use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::segments::{SUPERVISOR, process};
+use snowflake_ids_server_tests::segments::{LAUNCHER, process};
 use snowflake_ids_server_tests::snowflakes::{next, now, take, time};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, full, ids, wait};
 use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 8;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn rounds() -> usize {
     if full() { 10 } else { 3 }
@@ -33,7 +33,7 @@ fn crash_again_and_again(
         load.run(Duration::from_millis(300));
         crash(server)?;
         taken.add(load.end());
-        let mut client = wait::until(PATIENCE, "sessions again", || Ok(server.connect("postgres").ok()))?;
+        let mut client = wait::until(TIMEOUT, "sessions again", || Ok(server.connect("postgres").ok()))?;
         let (accepting, newest) = (Instant::now(), taken.ids.iter().max().copied().unwrap_or(0));
         let first = next(&mut client)?;
         ensure!(accepting.elapsed() < Duration::from_secs(1), "the first id after {:?}", accepting.elapsed());
@@ -74,10 +74,10 @@ fn an_immediate_stop_costs_at_most_the_reserve() -> Result<()> {
 
 /// The server restarts all its processes and its shared memory by itself.
 #[test]
-fn the_supervisor_killed_repeats_nothing() -> Result<()> {
+fn the_launcher_killed_repeats_nothing() -> Result<()> {
     crash_again_and_again(&mut builder("1s").start()?, 1.0, |server| {
-        let supervisor = process(&mut server.connect("postgres")?, SUPERVISOR)?;
-        server.crash_by(supervisor)
+        let launcher = process(&mut server.connect("postgres")?, LAUNCHER)?;
+        server.crash_by(launcher)
     })
 }
 

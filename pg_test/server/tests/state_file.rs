@@ -126,7 +126,8 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
 /// What is known and can be trusted stays known: a reset is no way to issue ids again.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
-    let mut server = Server::builder().small().faketime().set("snowflake_ids.max_wait", "0").start()?;
+    let mut server =
+        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let mut taken = take(&mut server.session()?, 100)?;
     server.stop(Shutdown::Fast)?;
     server.set_clock("-20m")?;
@@ -209,7 +210,7 @@ fn only_its_owner_can_read_the_file_and_only_the_extensions_may_act_on_it() -> R
         let error = sql::error(&mut client, &format!("select snowflake_ids.{function}"))?;
         assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{function}: {error:?}");
     }
-    let error = sql::error(&mut client, "select * from snowflake_ids.worker")?;
+    let error = sql::error(&mut client, "select * from snowflake_ids.worker_lease")?;
     assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
     Ok(())
 }

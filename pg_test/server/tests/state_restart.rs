@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::snowflakes::{BEHIND, next, refused, seconds, sta
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that was stopped while it ran ahead of the clock goes on from the very next place. 16 ids a tick.
 #[test]
@@ -88,7 +88,7 @@ fn a_smart_shutdown_serves_the_sessions_that_are_left() -> Result<()> {
     let mut client = server.session()?;
     let mut taken = take(&mut client, 100)?;
     server.ask_to_stop(Shutdown::Smart)?;
-    wait::until(PATIENCE, "new sessions to be refused", || Ok(server.connect("postgres").err()))?;
+    wait::until(TIMEOUT, "new sessions to be refused", || Ok(server.connect("postgres").err()))?;
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
         taken.extend(take(&mut client, 100)?);
@@ -110,7 +110,8 @@ const STEPS: [(&str, bool); 4] = [("-10", true), ("-1h", false), ("-5y", false),
 /// Load, a stop, a step back, a start, for each of the steps. Within `max_drift` ids go on, beyond they wait for
 /// the clock; never does one come again.
 fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Result<()> {
-    let mut server = Server::builder().small().faketime().set("snowflake_ids.max_wait", "100ms").start()?;
+    let mut server =
+        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "100ms").start()?;
     server.session()?;
     let mut taken = Taken::default();
     for (step, served) in STEPS {
@@ -172,7 +173,8 @@ fn ids_of_a_worker_id_used_before_do_not_come_again() -> Result<()> {
 /// A restart is no way around a clock that is behind.
 #[test]
 fn restarts_do_not_make_a_clock_right() -> Result<()> {
-    let mut server = Server::builder().small().faketime().set("snowflake_ids.max_wait", "0").start()?;
+    let mut server =
+        Server::builder().small().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let before = next(&mut server.session()?)?;
     server.set_clock("-1h")?;
     for stop in [Shutdown::Fast, Shutdown::Immediate, Shutdown::Fast] {

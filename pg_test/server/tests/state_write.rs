@@ -11,7 +11,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const DAMAGED: &str = "the state file of snowflake_ids is damaged";
 const MISSING: &str = "the state file of snowflake_ids is missing";
 
@@ -21,7 +21,7 @@ fn server() -> Result<Server> {
 
 /// Takes ids until one is refused, within the time that is reserved at most.
 fn take_until_refused(client: &mut Client, taken: &mut Vec<i64>) -> Result<DbError> {
-    wait::until(PATIENCE, "a refusal", || match sql::column::<i64>(client, "select snowflake_nextvals(3)") {
+    wait::until(TIMEOUT, "a refusal", || match sql::column::<i64>(client, "select snowflake_nextvals(3)") {
         Ok(ids) => {
             taken.extend(ids);
             Ok(None)
@@ -46,7 +46,7 @@ fn goes_on_once_mended(fault: Fault, code: &SqlState, reason: &str) -> Result<()
     assert_eq!(sql::one::<i32>(&mut client, "select 1")?, 1, "the session lives on");
 
     obstacle.remove()?;
-    taken.push(wait::until(PATIENCE, "an id after the fault", || Ok(next(&mut client).ok()))?);
+    taken.push(wait::until(TIMEOUT, "an id after the fault", || Ok(next(&mut client).ok()))?);
     taken.extend(take(&mut client, 100)?);
     assert!(server.logged("snowflake_ids could not write its state file") < 50, "{}", server.log());
     ids::growing(&taken)

@@ -8,14 +8,15 @@ use snowflake_ids_server_tests::{Builder, Server, full, sql, wait};
 use std::thread::sleep;
 use std::time::Duration;
 
-const REGISTRAR: &str = "select pid from pg_stat_activity where backend_type = 'snowflake_ids registrar'";
-const PATIENCE: Duration = Duration::from_secs(30);
+const LEASE_WORKER: &str =
+    "select pid from pg_stat_activity where backend_type = 'snowflake_ids lease worker'";
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn rounds() -> u64 {
     if full() { 60 } else { 6 }
 }
 
-/// With ids enough for all that are lost to crashes until their horizon has passed.
+/// With ids enough for all that are lost to crashes until their expiry has passed.
 fn builder() -> Builder {
     auto().set("snowflake_ids.layout", "41/0/10/12")
 }
@@ -40,7 +41,7 @@ fn killed_at_any_moment(move_lease: impl Fn(&Server, u64) -> Result<()>) -> Resu
 #[test]
 fn a_kill_while_a_lease_is_renewed_repeats_nothing() -> Result<()> {
     killed_at_any_moment(|server, round| {
-        server.reload("snowflake_ids.lease_horizon", if round % 2 == 0 { "2h" } else { "3h" })
+        server.reload("snowflake_ids.lease_duration", if round % 2 == 0 { "2h" } else { "3h" })
     })
 }
 
@@ -56,7 +57,7 @@ fn a_kill_while_a_lease_is_given_up_and_another_taken_repeats_nothing() -> Resul
 
 /// The server restarts all its processes by itself.
 #[test]
-fn a_registrar_killed_at_work_repeats_nothing() -> Result<()> {
+fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
     let server = builder().start()?;
     let mut taken = Taken::default();
     let mut client = server.session()?;
@@ -65,12 +66,12 @@ fn a_registrar_killed_at_work_repeats_nothing() -> Result<()> {
         let load = server.load(3)?;
         let own: i32 = status(&mut client, "worker_id")?;
         client.batch_execute(&format!("select snowflake_ids.worker_release({own})"))?;
-        let registrar = wait::until(PATIENCE, "the registrar", || {
-            Ok(sql::column::<i32>(&mut client, REGISTRAR)?.first().copied())
+        let lease_worker = wait::until(TIMEOUT, "the lease worker", || {
+            Ok(sql::column::<i32>(&mut client, LEASE_WORKER)?.first().copied())
         })?;
-        server.crash_by(registrar)?;
+        server.crash_by(lease_worker)?;
         taken.add(load.end());
-        client = wait::until(PATIENCE, "sessions again", || Ok(server.connect("postgres").ok()))?;
+        client = wait::until(TIMEOUT, "sessions again", || Ok(server.connect("postgres").ok()))?;
     }
     taken.ids.push(wait_for_id(&mut client)?);
     taken.unique()

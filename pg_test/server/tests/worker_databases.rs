@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::PATIENCE;
+use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{next, refused};
 use snowflake_ids_server_tests::{Server, sql, wait};
 
@@ -20,7 +20,7 @@ fn server(databases: &[&str]) -> Result<(Server, Client)> {
 /// Has a database locked, by a change of it that is not committed.
 fn lock(client: &mut Client, database: &str) -> Result<()> {
     let rename = format!("begin; alter database {database} rename to {database}_renamed");
-    wait::until(PATIENCE, "the database to be free of workers", || {
+    wait::until(TIMEOUT, "the database to be free of workers", || {
         let locked = client.batch_execute(&rename);
         if locked.is_err() {
             client.batch_execute("rollback")?;
@@ -52,10 +52,10 @@ fn databases_that_are_locked_are_passed_over() -> Result<()> {
 #[test]
 fn where_the_registry_is_locked_the_error_says_so_until_it_is_not() -> Result<()> {
     let (server, mut owner) = server(&["app", "registry"])?;
-    server.reload("snowflake_ids.database", "registry")?;
+    server.reload("snowflake_ids.registry_database", "registry")?;
     lock(&mut owner, "registry")?;
     let mut client = server.connect("app")?;
-    let error = wait::until(PATIENCE, "the worker to have tried", || {
+    let error = wait::until(TIMEOUT, "the worker to have tried", || {
         let error = refused(&mut client)?;
         Ok(error.detail().is_some_and(|detail| detail.contains("locked")).then_some(error))
     })?;
@@ -74,11 +74,11 @@ fn one_that_was_passed_over_is_the_registry_in_time_if_it_comes_first() -> Resul
     lock(&mut owner, "first")?;
     let mut second = server.connect("second")?;
     next(&mut second)?;
-    let leased = "select count(*) from snowflake_ids.worker";
+    let leased = "select count(*) from snowflake_ids.worker_lease";
     assert_eq!(sql::one::<i64>(&mut second, leased)?, 1);
     owner.batch_execute("rollback")?;
     let mut first = server.connect("first")?;
-    wait::until(PATIENCE, "a lease from the first", || {
+    wait::until(TIMEOUT, "a lease from the first", || {
         Ok((sql::one::<i64>(&mut first, leased)? == 1).then_some(()))
     })?;
     next(&mut second)?;

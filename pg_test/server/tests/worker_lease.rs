@@ -17,9 +17,9 @@ fn a_fresh_server_leases_an_id_without_any_set_up() -> Result<()> {
         "select w.worker_id, w.datacenter_id, s.worker_id, s.datacenter_id, s.scope, s.registry, s.state,
            w.system_identifier = (select system_identifier from pg_control_system()) and w.timeline = 1
              and w.port = current_setting('port')::int and w.data_directory = current_setting('data_directory'),
-           w.horizon between now() + interval '23h' and now() + interval '25h'
-             and w.horizon = s.lease_horizon
-         from snowflake_ids.worker w, snowflake_ids.status s",
+           w.expires_at between now() + interval '23h' and now() + interval '25h'
+             and w.expires_at = s.lease_expires_at
+         from snowflake_ids.worker_lease w, snowflake_ids.status s",
         &[],
     )?;
     assert_eq!(row.get::<_, i32>(0), worker(&mut client, id)?);
@@ -28,15 +28,15 @@ fn a_fresh_server_leases_an_id_without_any_set_up() -> Result<()> {
     assert_eq!(row.get::<_, String>(4), "this server only");
     assert_eq!((row.get::<_, &str>(5), row.get::<_, &str>(6)), ("postgres", "ready"));
     assert!(row.get::<_, bool>(7), "the row says who holds the id");
-    assert!(row.get::<_, bool>(8), "the horizon is a day away");
+    assert!(row.get::<_, bool>(8), "the expiry is a day away");
     Ok(())
 }
 
-/// The supervisor looks for the database by its name, maybe before any session has been there, when the indexes of the
+/// The launcher looks for the database by its name, maybe before any session has been there, when the indexes of the
 /// shared catalogs can't be opened yet.
 #[test]
 fn a_registry_of_a_name_is_found_at_each_start() -> Result<()> {
-    let mut server = auto().set("snowflake_ids.database", "postgres").start()?;
+    let mut server = auto().set("snowflake_ids.registry_database", "postgres").start()?;
     next(&mut server.session()?)?;
     for _ in 0..4 {
         server.restart()?;
@@ -77,14 +77,14 @@ fn the_first_database_with_the_extension_is_the_registry_of_all() -> Result<()> 
     let mut client = server.session()?;
     let second = next(&mut client)?;
     assert_eq!(worker(&mut client, first)?, worker(&mut client, second)?);
-    assert_eq!(status::<String>(&mut client, "registry")?, "a");
+    assert_eq!(status::<String>(&mut client, "leased_from")?, "a");
     assert_eq!((held(&mut of_a)?.len(), held(&mut client)?.len()), (1, 0));
     ids::growing(&[first, second])
 }
 
 #[test]
 fn the_setting_names_the_registry_and_ids_wait_for_it() -> Result<()> {
-    let server = auto().set("snowflake_ids.database", "b").start()?;
+    let server = auto().set("snowflake_ids.registry_database", "b").start()?;
     let mut client = server.session()?;
     let error = refused(&mut client)?;
     sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
@@ -92,7 +92,7 @@ fn the_setting_names_the_registry_and_ids_wait_for_it() -> Result<()> {
     assert_eq!(status::<String>(&mut client, "state")?, NO_ID);
     server.create_database("b")?;
     wait_for_id(&mut client)?;
-    assert_eq!(status::<String>(&mut client, "registry")?, "b");
+    assert_eq!(status::<String>(&mut client, "leased_from")?, "b");
     Ok(())
 }
 
@@ -130,7 +130,7 @@ fn an_extension_that_is_not_committed_gives_no_id_yet() -> Result<()> {
 
 #[test]
 fn without_a_free_background_worker_the_error_says_so() -> Result<()> {
-    // The supervisor and the launcher of logical replication.
+    // The launcher and the launcher of logical replication.
     let server = auto().set("max_worker_processes", "2").start()?;
     let mut client = server.session()?;
     let error = refused(&mut client)?;

@@ -69,7 +69,7 @@ fn an_id_whose_holder_is_down_is_free_soon_and_begins_above_it() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let mut client = server.session()?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
-    // Its holder may be alive: the id is free when its horizon has passed.
+    // Its holder may be alive: the id is free when its expiry has passed.
     client.batch_execute("select snowflake_ids.worker_release(0, datacenter_id => 0)")?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
     let released: f64 = sql::one(&mut client, "select extract(epoch from now())::float8")?;
@@ -82,15 +82,17 @@ fn an_id_whose_holder_is_down_is_free_soon_and_begins_above_it() -> Result<()> {
 }
 
 #[test]
-fn an_id_whose_horizon_has_passed_is_taken_over_and_no_other() -> Result<()> {
+fn an_id_whose_expiry_has_passed_is_taken_over_and_no_other() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let mut client = server.session()?;
     refused(&mut client)?;
-    client.batch_execute("update snowflake_ids.worker set horizon = now() where worker_id = 1")?;
+    client.batch_execute("update snowflake_ids.worker_lease set expires_at = now() where worker_id = 1")?;
     let id = wait_for_id(&mut client)?;
     assert_eq!(worker(&mut client, id)?, 1);
-    let holders: Vec<i64> =
-        sql::column(&mut client, "select system_identifier from snowflake_ids.worker order by worker_id")?;
+    let holders: Vec<i64> = sql::column(
+        &mut client,
+        "select system_identifier from snowflake_ids.worker_lease order by worker_id",
+    )?;
     assert_eq!(holders[0], 4711);
     assert_ne!(holders[1], 4712);
     Ok(())
@@ -106,7 +108,7 @@ fn a_clock_far_ahead_frees_no_id() -> Result<()> {
         refused(&mut client)?;
         sleep(Duration::from_millis(100));
     }
-    let holders = "select system_identifier from snowflake_ids.worker order by worker_id";
+    let holders = "select system_identifier from snowflake_ids.worker_lease order by worker_id";
     assert_eq!(sql::column::<i64>(&mut client, holders)?, [4711, 4712]);
     Ok(())
 }
@@ -164,15 +166,15 @@ fn queue_takes_the_id_that_was_free_the_longest() -> Result<()> {
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
     client
         .batch_execute(
-            "update snowflake_ids.worker w
-         set horizon = now() - free.since, released_at = now() - free.since, token = null
+            "update snowflake_ids.worker_lease w
+         set expires_at = now() - free.since, released_at = now() - free.since, token = null
          from (values (0, interval '1min'), (1, '3min'), (2, '5min'), (3, '2min')) free(worker, since)
          where worker_id = worker",
         )
         .or_else(|_| {
             // A token that must not be null: the row is free all the same.
             client.batch_execute(
-            "update snowflake_ids.worker w set horizon = now() - free.since, released_at = now() - free.since
+            "update snowflake_ids.worker_lease w set expires_at = now() - free.since, released_at = now() - free.since
              from (values (0, interval '1min'), (1, '3min'), (2, '5min'), (3, '2min')) free(worker, since)
              where worker_id = worker",
         )

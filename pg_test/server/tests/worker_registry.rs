@@ -1,4 +1,4 @@
-//! The registry of worker ids in trouble: dropped, locked, moved, changed by hand, away until the horizon.
+//! The registry of worker ids in trouble: dropped, locked, moved, changed by hand, away until the expiry.
 
 use anyhow::Result;
 use postgres::error::SqlState;
@@ -10,7 +10,7 @@ use snowflake_ids_server_tests::{Server, ids, sql, wait};
 use std::time::Duration;
 
 const NO_ID: &str = "this server has no worker id yet";
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn the_registry_can_be_dropped_and_ids_go_on() -> Result<()> {
@@ -18,7 +18,7 @@ fn the_registry_can_be_dropped_and_ids_go_on() -> Result<()> {
     server.create_database("a")?;
     let mut taken = vec![next(&mut server.connect("a")?)?];
     let mut client = server.session()?;
-    wait::until(PATIENCE, "the registry to be dropped", || {
+    wait::until(TIMEOUT, "the registry to be dropped", || {
         Ok(client.batch_execute("drop database if exists a").ok())
     })?;
     taken.extend(take(&mut client, 100)?);
@@ -45,15 +45,15 @@ fn the_registry_serves_as_a_template_and_can_be_moved_to_another_database() -> R
     server.create_database("a")?;
     let mut taken = vec![next(&mut server.connect("a")?)?];
     let mut client = server.session()?;
-    wait::until(PATIENCE, "the registry to be copied", || {
+    wait::until(TIMEOUT, "the registry to be copied", || {
         Ok(client.batch_execute("create database b template a").ok())
     })?;
-    server.set("snowflake_ids.database", "b")?;
-    // Another horizon asks for a renewal.
-    server.reload("snowflake_ids.lease_horizon", "2h")?;
+    server.set("snowflake_ids.registry_database", "b")?;
+    // Another expiry asks for a renewal.
+    server.reload("snowflake_ids.lease_duration", "2h")?;
     taken.extend(take(&mut client, 1000)?);
-    wait::until(PATIENCE, "the change", || {
-        Ok((status::<String>(&mut client, "registry")? == "b").then_some(()))
+    wait::until(TIMEOUT, "the change", || {
+        Ok((status::<String>(&mut client, "leased_from")? == "b").then_some(()))
     })?;
     taken.extend(take(&mut client, 1000)?);
     server.restart()?;
@@ -82,11 +82,11 @@ fn a_registry_that_takes_no_connections_is_found_and_renews_the_lease() -> Resul
     let mut client = server.session()?;
     client.batch_execute("alter database a allow_connections false")?;
     let taken = vec![next(&mut client)?];
-    assert_eq!(status::<String>(&mut client, "registry")?, "a", "the first with the extension");
-    let horizon: String = status(&mut client, "lease_horizon::text")?;
-    server.reload("snowflake_ids.lease_horizon", "48h")?;
-    wait::until(PATIENCE, "the lease to be renewed", || {
-        Ok((status::<String>(&mut client, "lease_horizon::text")? != horizon).then_some(()))
+    assert_eq!(status::<String>(&mut client, "leased_from")?, "a", "the first with the extension");
+    let expiry: String = status(&mut client, "lease_expires_at::text")?;
+    server.reload("snowflake_ids.lease_duration", "48h")?;
+    wait::until(TIMEOUT, "the lease to be renewed", || {
+        Ok((status::<String>(&mut client, "lease_expires_at::text")? != expiry).then_some(()))
     })?;
     // Nobody is in the template that is closed so that it can be copied.
     client.batch_execute("create database copy template template0")?;
@@ -96,7 +96,7 @@ fn a_registry_that_takes_no_connections_is_found_and_renews_the_lease() -> Resul
 /// A registry that is locked, over restarts too.
 fn locked(server: &Server) -> Result<()> {
     Ok(server.connect("postgres")?.batch_execute(
-        "begin; lock table snowflake_ids.worker in access exclusive mode; prepare transaction 'lock'",
+        "begin; lock table snowflake_ids.worker_lease in access exclusive mode; prepare transaction 'lock'",
     )?)
 }
 
@@ -121,12 +121,12 @@ fn a_call_without_a_lease_waits_for_a_locked_registry_five_seconds() -> Result<(
     next(&mut client).map(drop)
 }
 
-/// Until the horizon, and with a warning from half the way on. The clock is set forward so as not to wait for it.
+/// Until the expiry, and with a warning from half the way on. The clock is set forward so as not to wait for it.
 #[test]
-fn under_a_locked_registry_ids_go_on_until_the_horizon() -> Result<()> {
+fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     let mut server = auto()
         .faketime()
-        .set("snowflake_ids.lease_horizon", "20min")
+        .set("snowflake_ids.lease_duration", "20min")
         .set("max_prepared_transactions", "1")
         .start()?;
     let mut client = server.session()?;
@@ -138,7 +138,7 @@ fn under_a_locked_registry_ids_go_on_until_the_horizon() -> Result<()> {
         server.set_clock(clock)?;
         taken.extend(take(&mut client, 1000)?);
     }
-    wait::until(PATIENCE, "a warning", || {
+    wait::until(TIMEOUT, "a warning", || {
         let log = server.log();
         Ok(log.lines().any(|line| line.contains("WARNING") && line.contains("registry")).then_some(()))
     })?;
@@ -160,10 +160,10 @@ fn a_lost_lease_is_exchanged_for_another() -> Result<()> {
     let mut all = Taken { ids: take(&mut client, 100)?, ..Taken::default() };
     let lost: i32 = status(&mut client, "worker_id")?;
     let load = server.load(4)?;
-    client.batch_execute("update snowflake_ids.worker set token = 12345, system_identifier = 4711")?;
-    // A shorter horizon asks for a renewal.
-    server.reload("snowflake_ids.lease_horizon", "1min")?;
-    wait::until(PATIENCE, "another worker id", || {
+    client.batch_execute("update snowflake_ids.worker_lease set token = 12345, system_identifier = 4711")?;
+    // A shorter expiry asks for a renewal.
+    server.reload("snowflake_ids.lease_duration", "1min")?;
+    wait::until(TIMEOUT, "another worker id", || {
         Ok(status::<Option<i32>>(&mut client, "worker_id")?.filter(|worker| *worker != lost))
     })?;
     load.goes_on()?;
@@ -185,18 +185,18 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     let server = auto().faketime().start()?;
     let mut client = server.session()?;
     next(&mut client)?;
-    let token = "select token from snowflake_ids.worker";
+    let token = "select token from snowflake_ids.worker_lease";
     let leased: i64 = sql::one(&mut client, token)?;
     server.set_clock("+10y")?;
-    server.reload("snowflake_ids.lease_horizon", "2h")?;
+    server.reload("snowflake_ids.lease_duration", "2h")?;
     next(&mut client)?;
     // Renewed or put off: either is fine.
     let _ = wait::until(Duration::from_secs(3), "a renewal", || {
         Ok((sql::one::<i64>(&mut client, token)? != leased).then_some(()))
     });
     server.set_clock("+0")?;
-    let near = "select bool_and(horizon < now() + interval '25h') from snowflake_ids.worker";
-    assert!(sql::one::<bool>(&mut client, near)?, "the horizon is years away");
+    let near = "select bool_and(expires_at < now() + interval '25h') from snowflake_ids.worker_lease";
+    assert!(sql::one::<bool>(&mut client, near)?, "the expiry is years away");
     next(&mut client).map(drop)
 }
 
@@ -214,7 +214,7 @@ fn a_clock_behind_the_other_holders_gets_no_lease() -> Result<()> {
     let said = format!("{error:?}");
     assert!(said.contains("clock") && said.contains("snowflake_ids.max_clock_skew"), "{said}");
     client.batch_execute(
-        "update snowflake_ids.worker set clock = now(), last_time = now() where system_identifier <> 0",
+        "update snowflake_ids.worker_lease set clock = now(), last_time = now() where system_identifier <> 0",
     )?;
     wait_for_id(&mut client).map(drop)
 }

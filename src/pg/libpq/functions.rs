@@ -4,7 +4,7 @@
 //! the one that this extension was built with; the functions used here are in all of them. The server's own module for
 //! replication needs libpq, and brings it into the process.
 
-use crate::error::raise;
+use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};

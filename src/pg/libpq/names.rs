@@ -5,7 +5,7 @@
 //! touches nothing of the server's. Where nobody waits for it any more it ends by itself when the C library is done.
 
 use super::Failure;
-use super::patience::{Need, Patience};
+use super::timeout::{Need, Timeout};
 use snowflake_ids_core::hosts::{self, Setting};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -22,7 +22,7 @@ const LOOKUP: &str = "failed to lookup address information: ";
 ///
 /// # Errors
 /// [`Failure::Unreachable`] and [`Failure::Silent`].
-pub fn looked_up(options: &[Setting], patience: &mut Patience) -> Result<Vec<Setting>, Failure> {
+pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, Failure> {
     let Some(name) = hosts::name(options) else { return Ok(options.to_vec()) };
     let unknown = |reason: io::Error| {
         let reason = reason.to_string();
@@ -30,7 +30,7 @@ pub fn looked_up(options: &[Setting], patience: &mut Patience) -> Result<Vec<Set
         Failure::Unreachable(format!("could not translate host name \"{name}\" to address: {reason}"))
     };
     let lookup = Lookup::start(name.to_owned()).map_err(unknown)?;
-    patience.wait(lookup.done.as_raw_fd(), Need::Read)?;
+    timeout.wait(lookup.done.as_raw_fd(), Need::Read)?;
     Ok(hosts::with_addresses(options, name, &lookup.addresses().map_err(unknown)?))
 }
 

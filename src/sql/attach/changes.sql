@@ -5,7 +5,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
 BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry) THEN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.registry_seed(tag, highest);
         PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
         RETURN;

@@ -91,7 +91,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number
 CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry) THEN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag);
     END IF;
     RETURN snowflake_ids.segment_raise(tag, 0);

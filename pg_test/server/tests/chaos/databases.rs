@@ -2,7 +2,7 @@
 
 use crate::database::{AGAIN, ALL, Database};
 use crate::held::Held;
-use crate::world::{Outcome, PATIENCE, World};
+use crate::world::{Outcome, TIMEOUT, World};
 use anyhow::{Context, Result, bail};
 use snowflake_ids_server_tests::wait;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ impl World {
         let said = self.server.file("said");
         let mut child =
             command.stderr(File::create(&said)?).spawn().with_context(|| format!("{command:?}"))?;
-        let ended = wait::until(PATIENCE, "a program to end", || Ok(child.try_wait()?));
+        let ended = wait::until(TIMEOUT, "a program to end", || Ok(child.try_wait()?));
         let what = format!("{:?}", command.get_args().collect::<Vec<_>>());
         let Ok(status) = ended else {
             let activity = self.activity();

@@ -1,6 +1,6 @@
 //! What is done to processes, tables and the whole server.
 
-use crate::world::{Outcome, PATIENCE, World};
+use crate::world::{Outcome, TIMEOUT, World};
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::{Shutdown, wait};
 use std::sync::atomic::Ordering;
@@ -34,7 +34,7 @@ impl World {
         let query = format!(
             "select 1 from pg_stat_activity where pid = {process} and backend_type = 'client backend'"
         );
-        let ended = wait::until(PATIENCE, "a session to end", || {
+        let ended = wait::until(TIMEOUT, "a session to end", || {
             let gone = self.client("postgres").and_then(|mut client| client.query_opt(&query, &[]));
             Ok(matches!(gone, Ok(None)).then_some(()))
         });
@@ -97,7 +97,7 @@ impl World {
             0 => ("segment_prefetch", format!("{}", self.random.below(101))),
             1 => ("segment_target_duration", format!("{}s", 1 + self.random.below(20))),
             2 => ("reserve", format!("{}ms", 100 + self.random.below(3000))),
-            3 => ("lease_horizon", format!("{}s", 60 + self.random.below(100_000))),
+            3 => ("lease_duration", format!("{}s", 60 + self.random.below(100_000))),
             _ => ("worker_id_policy", ["reuse", "queue"][self.random.of(2)].to_owned()),
         };
         self.story.tell(format!("{name} = {value}"));

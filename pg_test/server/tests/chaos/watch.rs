@@ -1,7 +1,7 @@
 //! What sessions and the server have to complain of, and what is waited for.
 
 use crate::judge::describe;
-use crate::world::{HANGS, PATIENCE, World};
+use crate::world::{HANGS, TIMEOUT, World};
 use anyhow::{Context, Result, bail};
 use postgres::Client;
 use snowflake_ids_server_tests::wait;
@@ -40,7 +40,7 @@ impl World {
     pub fn wait_for_server(&mut self) -> Result<()> {
         self.held.retain(|held| !held.is_lost_by_a_crash());
         self.own.clear();
-        wait::until(PATIENCE, "the server to take sessions after a crash", || {
+        wait::until(TIMEOUT, "the server to take sessions after a crash", || {
             let client = self.client("postgres");
             Ok(client.and_then(|mut client| client.batch_execute("select 1")).ok())
         })
@@ -49,7 +49,7 @@ impl World {
     /// Waits until a database gives ids of all kinds.
     pub fn wait_for_ids(&self, database: usize) -> Result<()> {
         let mut said = String::new();
-        let ids = wait::until(PATIENCE, "ids to come again", || {
+        let ids = wait::until(TIMEOUT, "ids to come again", || {
             let took = self.databases[database].connect().and_then(|mut client: Client| {
                 client.batch_execute(
                     "insert into t default values; insert into s default values;

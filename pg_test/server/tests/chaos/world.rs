@@ -23,7 +23,7 @@ const SESSIONS_OF_EACH: usize = 2;
 /// No call lasts longer: each waits for a lock or for ids for 2 s at most, and few do both more than once.
 pub const HANGS: Duration = Duration::from_secs(30);
 /// No action lasts longer, nor does what must come after it.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+pub const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What became of something that was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl World {
             ("log_line_prefix", "%m [%p] %b %e "),
             ("statement_timeout", "30s"),
             ("lock_timeout", "3s"),
-            ("snowflake_ids.database", "postgres"),
-            ("snowflake_ids.lease_horizon", "1min"),
+            ("snowflake_ids.registry_database", "postgres"),
+            ("snowflake_ids.lease_duration", "1min"),
         ];
         let builder = settings.iter().fold(auto(), |builder, (name, value)| builder.set(name, value));
         let server = builder.start()?;
@@ -231,8 +231,8 @@ impl World {
     pub fn must(&mut self, database: &str, what: &str) -> Result<()> {
         let start = Instant::now();
         while self.run(database, what)? != Outcome::Done {
-            if start.elapsed() > PATIENCE {
-                bail!("not possible for {PATIENCE:?}: {what}\n{}", self.activity());
+            if start.elapsed() > TIMEOUT {
+                bail!("not possible for {TIMEOUT:?}: {what}\n{}", self.activity());
             }
             // What is left open may be in the way.
             self.release_all(None)?;

@@ -1,0 +1,49 @@
+//! What the log was told, so that it is told once and not with every attempt.
+
+use rustc_hash::FxBuildHasher;
+use std::hash::{BuildHasher, Hash};
+use std::time::Duration;
+
+/// After this long the same is said again.
+pub const AGAIN: Duration = Duration::from_mins(1);
+
+/// How many different things are remembered: no more than so many are said within [`AGAIN`].
+const KEPT: usize = 64;
+
+/// What was said lately. Plain data of fixed size, for shared memory; times are of any clock that only goes forward.
+#[derive(Clone, Debug)]
+pub struct LogLimit([Option<Logged>; KEPT]);
+
+#[derive(Clone, Copy, Debug)]
+struct Logged {
+    hash: u64,
+    said: Duration,
+    /// How often it came since.
+    more: u64,
+}
+
+impl Default for LogLimit {
+    fn default() -> Self {
+        Self([None; KEPT])
+    }
+}
+
+impl LogLimit {
+    /// Whether to say this now: with how often it came since it was said last, which was not said.
+    pub fn say(&mut self, what: &impl Hash, now: Duration) -> Option<u64> {
+        let hash = FxBuildHasher.hash_one(what);
+        let is_old = |saying: &Logged| now.saturating_sub(saying.said) >= AGAIN;
+        let same = |saying: &Option<Logged>| saying.is_some_and(|saying| saying.hash == hash);
+        let fresh = Logged { hash, said: now, more: 0 };
+        if let Some(saying) = self.0.iter_mut().find(|saying| same(saying)).and_then(Option::as_mut) {
+            if !is_old(saying) {
+                saying.more += 1;
+                return None;
+            }
+            return Some(std::mem::replace(saying, fresh).more);
+        }
+        let room = self.0.iter_mut().find(|saying| saying.as_ref().is_none_or(is_old))?;
+        *room = Some(fresh);
+        Some(0)
+    }
+}

@@ -1,0 +1,61 @@
+//! Which places have requests, so that whoever serves them need not look at all places each time.
+//!
+//! A bit for each. Whoever asks sets it after the request stands; whoever serves takes it away where nothing is asked, and
+//! looks once more then. So a request that stands without its bit is one whose caller died in between.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// The bits, in memory that processes share.
+#[derive(Clone, Copy, Debug)]
+pub struct Requested<'a> {
+    words: &'a [AtomicU64],
+}
+
+/// How many words hold the bits of so many places.
+pub const fn words(places: usize) -> usize {
+    places.div_ceil(BITS)
+}
+
+const BITS: usize = u64::BITS as usize;
+
+impl<'a> Requested<'a> {
+    /// These bits, as many as [`words`] says.
+    pub const fn new(words: &'a [AtomicU64]) -> Self {
+        Self { words }
+    }
+
+    /// Notes that something is asked there, once it is.
+    pub fn note(&self, place: usize) {
+        if let Some(word) = self.words.get(place / BITS) {
+            word.fetch_or(1 << (place % BITS), Ordering::AcqRel);
+        }
+    }
+
+    /// The places where something is asked, as `is_asked` tells, in their order.
+    pub fn places(&self, is_asked: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut found = Vec::new();
+        for (number, word) in self.words.iter().enumerate() {
+            let mut bits = word.load(Ordering::Acquire);
+            while bits != 0 {
+                let place = number * BITS + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if is_asked(place) || self.is_asked_again(place, &is_asked) {
+                    found.push(place);
+                }
+            }
+        }
+        found
+    }
+
+    /// Takes the bit away, unless something was asked at the same time.
+    fn is_asked_again(&self, place: usize, is_asked: impl Fn(usize) -> bool) -> bool {
+        if let Some(word) = self.words.get(place / BITS) {
+            word.fetch_and(!(1 << (place % BITS)), Ordering::AcqRel);
+        }
+        let again = is_asked(place);
+        if again {
+            self.note(place);
+        }
+        again
+    }
+}

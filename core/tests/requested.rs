@@ -1,0 +1,88 @@
+//! Places with requests are found, all of them and no others, and those without are looked at no more than once.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+use proptest::prelude::*;
+use snowflake_ids_core::request::{Answer, Request};
+use snowflake_ids_core::requested::{Requested, words};
+use std::cell::Cell;
+use std::sync::atomic::AtomicU64;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PLACES: usize = 200;
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    RequestBody(usize),
+    Answer(usize),
+    Look,
+}
+
+fn acts() -> impl Strategy<Value = Act> {
+    prop_oneof![(0..PLACES).prop_map(Act::RequestBody), (0..PLACES).prop_map(Act::Answer), Just(Act::Look)]
+}
+
+proptest! {
+    #[test]
+    fn those_that_ask_are_found_and_the_others_forgotten(acts in prop::collection::vec(acts(), 0..400)) {
+        let bits: Vec<AtomicU64> = (0..words(PLACES)).map(|_| AtomicU64::new(0)).collect();
+        let (asked, requests) = (Requested::new(&bits), (0..PLACES).map(|_| Request::default()).collect::<Vec<_>>());
+        let answer = |place: usize| {
+            if let Some(ticket) = requests[place].pending() {
+                requests[place].answer(ticket, Answer::Supplied);
+            }
+        };
+        for act in acts {
+            match act {
+                Act::RequestBody(place) => {
+                    requests[place].ask();
+                    asked.note(place);
+                }
+                Act::Answer(place) => answer(place),
+                Act::Look => {
+                    let looks = Cell::new(0);
+                    let is_asked = |place: usize| {
+                        looks.set(looks.get() + 1);
+                        requests[place].pending().is_some()
+                    };
+                    let expected: Vec<usize> = (0..PLACES).filter(|place| requests[*place].pending().is_some()).collect();
+                    prop_assert_eq!(&asked.places(is_asked), &expected);
+                    looks.set(0);
+                    asked.places(is_asked);
+                    prop_assert_eq!(looks.get(), expected.len(), "those without a request are not looked at again");
+                }
+            }
+        }
+    }
+}
+
+/// Callers that ask while somebody serves are all served.
+#[test]
+fn no_request_is_missed_while_another_is_answered() {
+    const CALLS: usize = 20_000;
+    let bits: Vec<AtomicU64> = (0..words(2)).map(|_| AtomicU64::new(0)).collect();
+    let (asked, requests) = (Requested::new(&bits), [Request::default(), Request::default()]);
+    thread::scope(|scope| {
+        let callers = [0, 1].map(|place| {
+            let request: &Request = &requests[place];
+            scope.spawn(move || {
+                for _ in 0..CALLS {
+                    let (ticket, began) = (request.ask(), Instant::now());
+                    asked.note(place);
+                    while request.answer_to(ticket).is_none() {
+                        assert!(began.elapsed() < Duration::from_secs(30), "a request was missed");
+                        std::hint::spin_loop();
+                    }
+                }
+            })
+        });
+        while callers.iter().any(|caller| !caller.is_finished()) {
+            for place in asked.places(|place| requests[place].pending().is_some()) {
+                if let Some(ticket) = requests[place].pending() {
+                    requests[place].answer(ticket, Answer::Supplied);
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,80 @@
+//! `segment_nextval`.
+
+use crate::pg::report::raise;
+use crate::pg::tag::tag_of;
+use crate::pg::text::{bytes_of, is_plain};
+use crate::segment;
+use crate::segment::error::SegmentError;
+use crate::segment::held::{self, Held};
+use pgrx::{extension_sql, pg_guard, pg_sys};
+use snowflake_ids_core::definition::MAX_TAG_BYTES;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const NAME: &str = "segment_nextval";
+
+/// Tells the server how to call the function below.
+#[unsafe(no_mangle)]
+extern "C" fn pg_finfo_segment_nextval_wrapper() -> &'static pg_sys::Pg_finfo_record {
+    static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+    &VERSION_1
+}
+
+#[unsafe(no_mangle)]
+extern "C-unwind" fn segment_nextval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: called by the server, with what it passes.
+    let id = catch_unwind(AssertUnwindSafe(|| unsafe { at_once(call) })).ok().flatten();
+    id.map_or_else(|| guarded(call), Into::into)
+}
+
+/// The next id, where the session knows the tag and its buffers have some.
+///
+/// # Safety
+/// Called with what the server passes to a function with one text argument.
+#[inline]
+unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
+    // SAFETY: as above. `fn_extra` belongs to the function, and holds null or what was put there below, which is
+    // never freed.
+    unsafe {
+        let argument = (*call).args.as_ptr().read();
+        if argument.isnull || (*call).flinfo.is_null() || !is_plain(argument.value.cast_mut_ptr()) {
+            return None;
+        }
+        let tag = bytes_of(argument.value);
+        let seen = &raw mut (*(*call).flinfo).fn_extra;
+        // The tag of the last row is mostly this row's, too.
+        let held = match (*seen).cast::<Held>().as_ref() {
+            Some(held) if held.tag() == tag => held,
+            // Longer ones are no tags, and take long to look for.
+            _ if tag.len() > MAX_TAG_BYTES => return None,
+            _ => {
+                let held = held::find(tag)?;
+                *seen = std::ptr::from_ref(held).cast_mut().cast();
+                held
+            }
+        };
+        segment::next_at_once(held)
+    }
+}
+
+#[cold]
+#[pg_guard]
+extern "C-unwind" fn guarded(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: as above.
+    let argument = unsafe { (*call).args.as_ptr().read() };
+    if argument.isnull {
+        raise(SegmentError::NoTag);
+    }
+    // SAFETY: the argument is a text.
+    let tag = unsafe { tag_of(argument.value) };
+    let tag = tag.unwrap_or_else(|error| raise(SegmentError::BadTag(error)));
+    segment::next(NAME, tag).unwrap_or_else(|failure| raise(failure)).into()
+}
+
+extension_sql!(
+    "
+/* The next id of a tag: dense, and growing from call to call of a session. */
+CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+",
+    name = "segment_nextval"
+);

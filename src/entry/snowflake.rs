@@ -1,0 +1,35 @@
+//! `snowflake_nextval`.
+
+use crate::pg::report::raise;
+use crate::snowflake;
+use pgrx::{extension_sql, pg_guard, pg_sys};
+use std::panic::catch_unwind;
+
+/// Tells the server how to call the function below.
+#[unsafe(no_mangle)]
+extern "C" fn pg_finfo_snowflake_nextval_wrapper() -> &'static pg_sys::Pg_finfo_record {
+    static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+    &VERSION_1
+}
+
+#[unsafe(no_mangle)]
+extern "C-unwind" fn snowflake_nextval_wrapper(_: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // Not at once, or not at all; a panic would come again, and be reported.
+    let id = catch_unwind(snowflake::next_at_once).ok().flatten();
+    id.map_or_else(|| guarded(), Into::into)
+}
+
+#[cold]
+#[pg_guard]
+extern "C-unwind" fn guarded() -> pg_sys::Datum {
+    snowflake::next("snowflake_nextval").unwrap_or_else(|failure| raise(failure)).into()
+}
+
+extension_sql!(
+    "
+/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+",
+    name = "snowflake_nextval"
+);

@@ -1,0 +1,44 @@
+//! Trigger functions. pgrx takes a call that no trigger makes for a fault of the program; what stands before its entries
+//! here refuses it as an error of the caller's, as plpgsql does.
+
+use crate::pg::report::raise;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::trigger_support::called_as_trigger;
+use pgrx::{PgSqlErrorCode, function_name, pg_guard, pg_sys};
+
+/// An entry, what tells the server how to call it, and the entry of pgrx's behind it.
+macro_rules! entry {
+    ($entry:ident, $info:ident, $behind:ident) => {
+        unsafe extern "C-unwind" {
+            fn $behind(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+        }
+
+        #[unsafe(no_mangle)]
+        extern "C" fn $info() -> &'static pg_sys::Pg_finfo_record {
+            static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+            &VERSION_1
+        }
+
+        #[unsafe(no_mangle)]
+        extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+            // SAFETY: called by the server, with what it passes. What is behind has a guard of its own.
+            unsafe { if called_as_trigger(call) { $behind(call) } else { refuse() } }
+        }
+    };
+}
+
+entry!(segment_check_trigger, pg_finfo_segment_check_trigger, segment_check_wrapper);
+entry!(segment_changed_trigger, pg_finfo_segment_changed_trigger, segment_changed_wrapper);
+entry!(
+    segment_privileges_changed_trigger,
+    pg_finfo_segment_privileges_changed_trigger,
+    segment_privileges_changed_wrapper
+);
+entry!(keep_from_replication_trigger, pg_finfo_keep_from_replication_trigger, keep_from_replication_wrapper);
+
+#[cold]
+#[pg_guard]
+extern "C-unwind" fn refuse() -> pg_sys::Datum {
+    let message = "trigger functions can only be called as triggers";
+    raise(ErrorReport::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message, function_name!()))
+}

@@ -1,0 +1,30 @@
+//! Where background workers begin.
+
+use crate::pg::worker::{self, Errand};
+use crate::worker::{launcher, lease_worker, refill_worker};
+use pgrx::{pg_guard, pg_sys};
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_ids_launcher_main(_argument: pg_sys::Datum) {
+    worker::note_termination();
+    worker::connect_to_no_database();
+    launcher::run();
+}
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_ids_refill_worker_main(argument: pg_sys::Datum) {
+    worker::die_when_terminated();
+    let (worker_slot, database) = worker::number_and_database(argument);
+    refill_worker::run(worker_slot, database);
+}
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn snowflake_ids_lease_worker_main(argument: pg_sys::Datum) {
+    worker::die_when_terminated();
+    let (errand, database) = worker::number_and_database(argument);
+    let errand = if errand == Errand::Survey as u32 { Errand::Survey } else { Errand::Serve };
+    lease_worker::run(errand, database);
+}

@@ -1,0 +1,146 @@
+//! Asking for a worker id on lease.
+
+use crate::pg::clock::uptime;
+use crate::pg::encoding::legible;
+use crate::pg::server;
+use crate::pg::wait::Event;
+use crate::settings;
+use crate::shared::generator::Shared;
+use crate::shared::leases::{Leases, leases};
+use crate::shared::segments::segments;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, function_name};
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::clock::micros;
+use snowflake_ids_core::lease as rule;
+use snowflake_ids_core::request::Answer;
+use snowflake_ids_core::wire::{MAX_LEASE, NoLease};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Between the parts of one in shared memory.
+const SEPARATOR: char = '\u{1f}';
+
+/// As one text. What may be cut comes last.
+fn to_text(none: &NoLease) -> String {
+    let NoLease { message, detail, hint, holders } = none;
+    format!("{message}{SEPARATOR}{hint}{SEPARATOR}{detail}{SEPARATOR}{holders}")
+}
+
+fn from_text(text: &str) -> Option<NoLease> {
+    let mut parts = text.splitn(4, SEPARATOR).map(legible);
+    let (message, hint, detail, holders) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    Some(NoLease { message, detail, hint, holders })
+}
+
+/// For a session: not everybody is to know what other servers there are, and where.
+#[cold]
+pub fn report(none: NoLease) -> ErrorReport {
+    let NoLease { message, detail, hint, holders } = none;
+    let tells = !holders.is_empty() && server::may_see_all_activity();
+    let detail = if tells { format!("{detail} {holders}") } else { detail };
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
+        .set_detail(detail)
+        .set_hint(hint)
+}
+
+/// Has the lease worker lease a worker id, or another one where the clock is behind the ids of the present one; waits until
+/// it has looked after that.
+///
+/// # Errors
+/// [`NoLease`].
+pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), NoLease> {
+    let Some(leases) = leases() else { return Err(silence()) };
+    if other {
+        leases.behind.store(shared.generator.era() + 1, Relaxed);
+    }
+    let ticket = leases.request.ask();
+    call(leases);
+    match leases.answered.wait(Event::Lease, limit, || leases.request.answer_to(ticket)) {
+        Some(Answer::Supplied) => Ok(()),
+        _ => Err(trouble().unwrap_or_else(silence)),
+    }
+}
+
+/// Why there was no lease when the lease worker looked last; None where there was one.
+pub fn trouble() -> Option<NoLease> {
+    from_text(&leases()?.trouble.read().1)
+}
+
+/// The foreign server that the worker id is leased from; None where that is this server.
+pub fn origin() -> Option<String> {
+    Some(leases()?.origin.read().1).filter(|origin| !origin.is_empty())
+}
+
+/// Has the request looked at soon.
+pub fn call(leases: &Leases) {
+    let called = leases.worker_slot.station.wake();
+    if !called && let Some(segments) = segments() {
+        segments.launcher.wake();
+    }
+}
+
+/// Answers all who asked up to this ticket.
+pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
+    let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
+    note(leases, outcome.err().as_ref());
+    leases.request.answer(ticket, answer);
+    leases.answered.broadcast();
+}
+
+/// Notes why there is no lease, for those who wait in vain.
+pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
+    let former = leases.trouble.read().1;
+    let text = trouble.map(to_text).unwrap_or_default();
+    if let Some(none) = trouble.filter(|none| !none.holders.is_empty() && former != text) {
+        pgrx::log!("{none}: {} {}", none.detail, none.holders);
+    }
+    leases.trouble.write(&text);
+}
+
+/// The time until a lease has to be renewed.
+pub fn until_renewal(expiry: UnixMicros, now: UnixMicros) -> Duration {
+    let left = Duration::from_micros(expiry.since(now));
+    let known = leases().map(|leases| [&leases.granted, &leases.granted_at].map(|at| at.load(Relaxed)));
+    let [granted, renewed] = known.unwrap_or_default().map(|at| (at != 0).then(|| Duration::from_micros(at)));
+    let renewed = renewed.map(|at| uptime().saturating_sub(at));
+    rule::until_renewal(left, duration(origin().is_some()), granted, renewed)
+}
+
+/// Notes what the registry has just granted.
+pub fn granted(leases: &Leases, expiry: UnixMicros, now: UnixMicros) {
+    leases.granted.store(expiry.since(now), Relaxed);
+    leases.granted_at.store(micros(uptime()), Relaxed);
+}
+
+/// For how long the lease is good from one renewal to the next, as far as is known.
+pub fn length() -> Duration {
+    let granted = leases().map_or(0, |leases| leases.granted.load(Relaxed));
+    let asked = duration(origin().is_some());
+    if granted == 0 { asked } else { asked.min(Duration::from_micros(granted)) }
+}
+
+/// For how long ids are leased; a shared registry does so for a month at most.
+pub fn duration(shared: bool) -> Duration {
+    let duration = settings::lease_duration();
+    if shared { duration.min(MAX_LEASE) } else { duration }
+}
+
+fn silence() -> NoLease {
+    let manned = segments().is_some_and(|segments| segments.launcher.is_manned());
+    if !manned {
+        return no_worker();
+    }
+    NoLease::yet(
+        "The background worker that leases one has not come to it in time.",
+        "Look at \"snowflake_ids lease worker\" in pg_stat_activity, and at the server's log.",
+    )
+}
+
+/// No worker is there: mostly because all of the server's are in use.
+pub fn no_worker() -> NoLease {
+    NoLease::yet(
+        "No background worker is there to lease one: it is about to start, or all max_worker_processes are in use.",
+        "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the server.",
+    )
+}

@@ -1,0 +1,92 @@
+//! How long another server is waited for.
+
+use super::Failure;
+use crate::pg::process::PerProcess;
+use crate::pg::wait::{self, Event};
+use pgrx::{check_for_interrupts, pg_sys};
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::time::{Duration, Instant};
+
+/// What a socket is waited for.
+#[derive(Clone, Copy)]
+pub enum Need {
+    /// That there is something to read.
+    Read,
+    /// That it takes what is written.
+    Write,
+    /// Either.
+    ReadOrWrite,
+}
+
+impl Need {
+    const fn events(self) -> u32 {
+        match self {
+            Self::Read => pg_sys::WL_SOCKET_READABLE,
+            Self::Write => pg_sys::WL_SOCKET_WRITEABLE,
+            Self::ReadOrWrite => pg_sys::WL_SOCKET_READABLE | pg_sys::WL_SOCKET_WRITEABLE,
+        }
+    }
+}
+
+/// How much longer this process may wait, whatever it waits for; None: as long as it wants.
+type Bound = fn() -> Option<Duration>;
+
+static BOUND: PerProcess<Cell<Option<Bound>>> = PerProcess::new(Cell::new(None));
+
+/// Has this process wait no longer for other servers than `bound` says. Whoever makes that shorter wakes the process.
+pub fn bound_by(bound: Bound) {
+    BOUND.set(Some(bound));
+}
+
+/// A server that gave no answer in this time is silent, whoever else would have liked to wait less.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// A time limit for all waits together.
+pub struct Timeout {
+    limit: Duration,
+    began: Instant,
+    woken: bool,
+}
+
+impl Timeout {
+    /// From now on.
+    pub fn new(limit: Duration) -> Self {
+        Self { limit, began: Instant::now(), woken: false }
+    }
+
+    /// Sleeps until the socket is ready. An interrupt ends it by the error that it throws.
+    ///
+    /// # Errors
+    /// [`Failure::Silent`] and [`Failure::GivenUp`].
+    pub fn wait(&mut self, socket: c_int, need: Need) -> Result<(), Failure> {
+        loop {
+            check_for_interrupts!();
+            let left = self.limit.saturating_sub(self.began.elapsed());
+            if left.is_zero() {
+                return Err(Failure::Silent(self.limit));
+            }
+            let bound = BOUND.get().and_then(|bound| bound()).unwrap_or(left);
+            if bound.is_zero() {
+                let waited = self.began.elapsed();
+                return Err(if waited >= SILENT { Failure::Silent(waited) } else { Failure::GivenUp });
+            }
+            let left = left.min(bound);
+            let happened = wait::until_woken_or_ready(Event::Registry, socket, need.events(), left);
+            self.woken |= happened & pg_sys::WL_LATCH_SET != 0;
+            if happened & need.events() != 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whoever woke this process may have meant something else: wake-ups that were used up here are handed on to its next
+/// sleep.
+impl Drop for Timeout {
+    fn drop(&mut self) {
+        if self.woken {
+            wait::wake();
+        }
+    }
+}

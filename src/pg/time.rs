@@ -1,0 +1,35 @@
+//! Instants between Postgres, which counts from 2000, and the core, which counts from 1970.
+#![allow(clippy::result_large_err, reason = "what pgrx takes")]
+
+use crate::pg::report::bad_argument;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_ids_core::UnixMicros;
+
+/// 2000-01-01 UTC in microseconds since 1970.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+/// An instant as the core has it. The last years of `timestamptz` run together; no layout reaches them.
+pub fn from_sql(at: TimestampWithTimeZone) -> Result<UnixMicros, ErrorReport> {
+    if at.is_infinity() || at.is_neg_infinity() {
+        return Err(bad_argument(
+            "no id belongs to an infinite timestamp",
+            "Layouts have a first and a last tick.",
+        ));
+    }
+    Ok(UnixMicros(i64::from(at).saturating_add(POSTGRES_EPOCH)))
+}
+
+/// An instant as SQL has it. Every layout ends before `timestamptz` does.
+pub fn to_sql(at: UnixMicros) -> Result<TimestampWithTimeZone, ErrorReport> {
+    TimestampWithTimeZone::try_from(at.0 - POSTGRES_EPOCH)
+        .map_err(|_| bad_argument("timestamp out of range", format!("It is {at}.")))
+}
+
+/// A length of time as SQL has it: days and what is left of one.
+pub fn interval(micros: u64) -> Result<Interval, ErrorReport> {
+    const DAY: u64 = 86_400_000_000;
+    let days = i32::try_from(micros / DAY).unwrap_or(i32::MAX);
+    Interval::new(0, days, (micros % DAY).cast_signed())
+        .map_err(|_| bad_argument("interval out of range", format!("It is {micros} microseconds.")))
+}

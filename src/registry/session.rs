@@ -1,0 +1,95 @@
+//! Asking registries in a session, whose user is told at once what stands in the way.
+
+use super::RegistryError;
+use super::call::{Block, Caller, Options, options};
+use crate::pg::catalog::Source;
+use crate::pg::report::{caught, spi};
+use crate::segment::error::SegmentError;
+use crate::settings;
+use crate::store::registry::Site;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
+use snowflake_ids_core::reservation::Unfit;
+use snowflake_ids_core::wire::{self, RequestBody, Response};
+
+/// What came of something, or the report of why nothing did.
+pub type Checked<T> = Result<T, Box<ErrorReport>>;
+
+/// Asks the registry of a foreign server; `seen` says which one is meant.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask(
+    caller: &mut Caller,
+    server: &str,
+    seen: Option<&wire::Registry>,
+    ask: RequestBody,
+) -> Checked<Response> {
+    let options = options_of(server)?;
+    let answer = caller.ask_at(server, &options, seen, ask, settings::registry_timeout());
+    answer.map_err(|error| refused(server, &error))
+}
+
+fn options_of(server: &str) -> Checked<Options> {
+    PgTryBuilder::new(|| Ok(options(server)))
+        .catch_others(|error| {
+            let report = caught(error);
+            let hint = report.hint().unwrap_or(RegistryError::NoServer(String::new()).hint());
+            let detail = report.detail().unwrap_or_default();
+            Err(refusal(report.sql_error_code(), server, report.message(), detail, hint))
+        })
+        .execute()
+}
+
+/// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
+///
+/// # Errors
+/// Why there is none.
+pub fn begin(caller: &mut Caller, site: &Site, of: usize) -> Checked<Block> {
+    let block = caller.begin(site, &options_of(&site.server)?, of, settings::registry_timeout());
+    block.map_err(|error| refused(&site.server, &error))
+}
+
+/// Asks a registry in use.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask_site(caller: &mut Caller, site: &Site, what: RequestBody) -> Checked<Response> {
+    ask(caller, &site.server, Some(&site.seen), what)
+}
+
+/// Why a registry gave no answer, for the session's user.
+pub fn refused(server: &str, why: &RegistryError) -> Box<ErrorReport> {
+    refusal(why.code(), server, &why.shown(), why.detail(), why.hint())
+}
+
+/// An answer to another question.
+pub fn garbled(server: &str) -> Box<ErrorReport> {
+    refused(server, &RegistryError::Garbled("it answers another question".to_owned()))
+}
+
+/// What keeps a registry from being used can be mended.
+pub const NOT_READY: Code = Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+
+/// Why a registry can't be used.
+pub fn refusal(code: Code, server: &str, why: &str, detail: &str, hint: &str) -> Box<ErrorReport> {
+    let message = format!("cannot use registry \"{server}\": {why}");
+    let report = ErrorReport::new(code, message, function_name!());
+    Box::new(if detail.is_empty() { report } else { report.set_detail(detail) }.set_hint(hint))
+}
+
+/// A tag's row there is not fit.
+pub fn unfit_row(server: &str, tag: &str, unfit: Unfit) -> Box<ErrorReport> {
+    let why = format!("segment tag \"{tag}\" there is not fit");
+    refusal(NOT_READY, server, &why, &unfit.detail(), &unfit.hint(tag))
+}
+
+/// Runs SQL on the tables of this database, with the rights of their owner.
+///
+/// # Errors
+/// There is no extension; those of SPI.
+pub fn here<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Checked<T> {
+    let source = Source::find().ok_or_else(|| Box::new(SegmentError::NoTable.into()))?;
+    source.as_owner(work).map_err(|error| Box::new(spi(&error)))
+}

@@ -1,0 +1,16 @@
+//! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
+//! and registries, and the slots of the workers.
+#![allow(unsafe_code, reason = "blocks are laid out by hand")]
+
+pub mod counts;
+pub mod generator;
+pub mod leases;
+pub mod registries;
+pub mod segments;
+pub mod slot;
+pub mod worker_slot;
+
+use crate::pg::shmem::Block;
+
+/// All blocks, in the order in which they are laid out.
+pub static BLOCKS: [Block; 4] = [generator::BLOCK, segments::BLOCK, leases::BLOCK, registries::BLOCK];

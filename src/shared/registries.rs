@@ -1,0 +1,276 @@
+//! How the registries of all databases fare, in shared memory: for those who ask them, and for the view.
+
+use crate::pg::clock::{SystemClock, uptime};
+use crate::pg::server;
+use crate::pg::shmem::Block;
+use crate::shared::slot::SharedText;
+use snowflake_ids_core::clock::{human, micros};
+use snowflake_ids_core::failover::Health;
+use snowflake_ids_core::{Clock, UnixMicros};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64};
+use std::time::Duration;
+
+/// How many are noted. Of more, nothing is known but what is asked of them now.
+const MOST: usize = 64;
+
+/// What is known of one registry of one database since the server's start. Several workers may write at once.
+#[derive(Default)]
+pub struct Entry {
+    /// The oid of the database, and above it the place among its registries, from 1; 0: unused.
+    key: AtomicU64,
+    /// How often it was asked, how often it gave no answer, and how often since it gave one.
+    pub calls: AtomicU64,
+    /// See above.
+    pub failures: AtomicU64,
+    in_a_row: AtomicU64,
+    /// Since when an answer is waited for, in microseconds of uptime; 0: none is.
+    asked_at: AtomicU64,
+    /// When it gave no answer last, in microseconds of uptime.
+    failed_at: AtomicU64,
+    /// The same by the clock; 0: never. When it answered last; 0: never.
+    pub last_failure: AtomicI64,
+    /// See above.
+    pub last_answer: AtomicI64,
+    /// How long that took, in microseconds.
+    pub last_duration: AtomicU64,
+    writing: AtomicBool,
+    server: SharedText<8>,
+    error: SharedText<64>,
+    /// Whether the error tells where the registry is, and what everybody is told instead.
+    private: AtomicBool,
+    briefly: SharedText<16>,
+    hint: SharedText<32>,
+}
+
+/// What those are told to do about it who are not to know all.
+const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
+
+/// What is wrong with a registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// What it is.
+    pub why: String,
+    /// The same for everybody, where not everybody is to know that: it may tell where the registry is, or name a tag.
+    pub briefly: Option<String>,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl Complaint {
+    /// One that everybody may know.
+    pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { why: why.into(), briefly: None, hint: hint.into() }
+    }
+}
+
+impl Entry {
+    /// Notes that it is asked.
+    pub fn asked(&self) {
+        self.asked_at.store(micros(uptime()), Relaxed);
+    }
+
+    /// Notes that the answer is not waited for any longer, for no fault of its.
+    pub fn given_up(&self) {
+        self.asked_at.store(0, Relaxed);
+    }
+
+    /// Notes an answer.
+    pub fn answered(&self, took: Duration) {
+        self.asked_at.store(0, Relaxed);
+        self.calls.fetch_add(1, Relaxed);
+        if self.in_a_row.swap(0, Relaxed) > 0 {
+            self.be_content();
+        }
+        self.last_answer.store(SystemClock.now().0, Relaxed);
+        self.last_duration.store(micros(took), Relaxed);
+    }
+
+    /// Notes that there was none, and why.
+    pub fn failed(&self, complaint: &Complaint) {
+        self.asked_at.store(0, Relaxed);
+        self.calls.fetch_add(1, Relaxed);
+        self.failures.fetch_add(1, Relaxed);
+        self.in_a_row.fetch_add(1, Relaxed);
+        self.failed_at.store(micros(uptime()), Relaxed);
+        self.last_failure.store(SystemClock.now().0, Relaxed);
+        self.complain(complaint);
+    }
+
+    /// Notes what is wrong with what it answers; whether that is news.
+    pub fn complain(&self, complaint: &Complaint) -> bool {
+        let news = self.is_news(complaint);
+        // Hidden before it is written, and shown only when nothing is left of what is to be hidden.
+        self.private.store(true, Release);
+        self.write(&self.briefly, complaint.briefly.as_deref().unwrap_or_default());
+        self.write(&self.error, &complaint.why);
+        self.write(&self.hint, &complaint.hint);
+        self.private.store(complaint.briefly.is_some(), Release);
+        news
+    }
+
+    /// Whether something else was wrong with it before.
+    pub fn is_news(&self, complaint: &Complaint) -> bool {
+        self.error.read().1 != complaint.why
+    }
+
+    /// Notes that there is nothing wrong with what it answers.
+    pub fn be_content(&self) {
+        self.write(&self.error, "");
+        self.write(&self.hint, "");
+        self.write(&self.briefly, "");
+        self.private.store(false, Release);
+    }
+
+    /// What is wrong with it, if anything, for the session's user.
+    fn complaint(&self) -> Option<String> {
+        let error = self.error();
+        let since = self.asked_at.load(Relaxed);
+        if error.is_empty() && since != 0 {
+            let waited = micros(uptime()).saturating_sub(since) / 1_000 * 1_000;
+            return Some(format!("it was asked {} ago, and has not answered yet", human(waited)));
+        }
+        Some(error).filter(|error| !error.is_empty())
+    }
+
+    /// The foreign server.
+    pub fn server(&self) -> String {
+        self.server.read().1
+    }
+
+    /// What there is to go by when it is to be asked again.
+    pub fn health(&self) -> Health {
+        Health {
+            failures: u32::try_from(self.in_a_row.load(Relaxed)).unwrap_or(u32::MAX),
+            failed_at: Duration::from_micros(self.failed_at.load(Relaxed)),
+        }
+    }
+
+    /// Why it did not answer last, for the session's user: not everybody is to know where it is, nor the names of tags.
+    /// Empty where it always did.
+    pub fn error(&self) -> String {
+        if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
+    }
+
+    /// What to do about it, likewise.
+    fn shown_hint(&self) -> String {
+        if self.is_brief() { FOR_OTHERS.to_owned() } else { self.hint.read().1 }
+    }
+
+    fn is_brief(&self) -> bool {
+        self.private.load(Acquire) && !server::may_see_all_activity()
+    }
+
+    /// When it is asked again; None where it answers.
+    pub fn retry_at(&self) -> Option<UnixMicros> {
+        let health = self.health();
+        let pause = health.retry_at().checked_sub(health.failed_at)?;
+        (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(micros(pause)))
+    }
+
+    /// One process at a time; what another writes meanwhile is as good.
+    fn write<const WORDS: usize>(&self, shared_text: &SharedText<WORDS>, text: &str) {
+        if !self.writing.swap(true, AcqRel) {
+            shared_text.write(text);
+            self.writing.store(false, Release);
+        }
+    }
+
+    /// Begins anew where it is another server now.
+    fn is_for(&self, server: &str) {
+        if self.server.read().1 != server {
+            for count in [&self.calls, &self.failures, &self.in_a_row, &self.last_duration] {
+                count.store(0, Relaxed);
+            }
+            self.last_failure.store(0, Relaxed);
+            self.last_answer.store(0, Relaxed);
+            self.write(&self.error, "");
+            self.write(&self.server, server);
+        }
+    }
+}
+
+static REGISTRIES: AtomicPtr<[Entry; MOST]> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The entry of a registry of a database; None where there is no place for it, or no shared memory.
+pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Entry> {
+    let key = key(database, position);
+    let ours = |entry: &&Entry| entry.key.load(Acquire) == key;
+    let found = all().iter().find(ours).or_else(|| all().iter().find(|entry| claim(&entry.key, key)))?;
+    found.is_for(server);
+    Some(found)
+}
+
+/// The same, where there is one already.
+pub fn find(database: u32, position: u32) -> Option<&'static Entry> {
+    let key = key(database, position);
+    all().iter().find(|entry| entry.key.load(Acquire) == key)
+}
+
+/// What is wrong with the registries of a database: their names, why, and what to do about it.
+pub fn complaints(database: u32) -> Vec<(String, String, String)> {
+    let each = (0..).map_while(|position| find(database, position));
+    each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.shown_hint()))).collect()
+}
+
+/// The first registry of a database, if it uses any.
+pub fn first(database: u32) -> Option<String> {
+    find(database, 0).map(Entry::server)
+}
+
+/// Gives the places of a database's registries back. What its workers note there meanwhile is lost.
+pub fn forget(database: u32) {
+    for entry in all() {
+        let key = entry.key.load(Acquire);
+        if key != 0 && database_of(key) == database {
+            entry.write(&entry.server, "");
+            entry.key.store(0, Release);
+        }
+    }
+}
+
+/// The databases with registries that are noted.
+pub fn databases() -> BTreeSet<u32> {
+    let keys = all().iter().map(|entry| entry.key.load(Acquire));
+    keys.filter(|key| *key != 0).map(database_of).collect()
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "the half that holds it")]
+fn database_of(key: u64) -> u32 {
+    key as u32
+}
+
+fn all() -> &'static [Entry] {
+    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
+    unsafe { REGISTRIES.load(Relaxed).as_ref() }.map_or(&[], <[Entry; MOST]>::as_slice)
+}
+
+fn key(database: u32, position: u32) -> u64 {
+    (u64::from(position) + 1) << 32 | u64::from(database)
+}
+
+/// Whether it is ours now: another may have been faster, even for the same.
+fn claim(place: &AtomicU64, key: u64) -> bool {
+    place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
+}
+
+/// The block, as the server lays it out.
+pub const BLOCK: Block = Block { name: c"snowflake_ids registries", size, fill, attach };
+
+fn size() -> usize {
+    size_of::<[Entry; MOST]>()
+}
+
+unsafe fn attach(block: *mut u8) {
+    REGISTRIES.store(block.cast(), Relaxed);
+}
+
+#[allow(clippy::cast_ptr_alignment, reason = "blocks begin with a cache line")]
+unsafe fn fill(block: *mut u8) {
+    let first: *mut Entry = block.cast();
+    for place in 0..MOST {
+        // SAFETY: the block is writable, aligned to a cache line and of the size above.
+        unsafe { first.add(place).write(Entry::default()) };
+    }
+}

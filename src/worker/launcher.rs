@@ -1,0 +1,95 @@
+//! The launcher: sees to it that each database with unanswered requests has a refill worker.
+
+mod leases;
+mod marks;
+mod pool;
+
+use super::note_pending;
+use crate::pg::wait::Event;
+use crate::pg::worker::{self, Sleep};
+use crate::pg::{database, server};
+use crate::segment::place;
+use crate::shared::registries;
+use crate::shared::segments::{Segments, segments};
+use leases::Leases;
+use marks::Marks;
+use pool::Pool;
+use std::time::{Duration, Instant};
+
+/// How often it looks around unasked.
+const LOOK_AROUND: Duration = Duration::from_secs(5);
+/// How often at most it looks at all tags, however often it is called.
+const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
+/// How soon it tries again to start a lease worker, at first and in the end.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Runs until the server stops.
+pub fn run() {
+    let Some(segments) = segments() else { return };
+    if !segments.launcher.enter() {
+        return;
+    }
+    worker::on_exit(|| {
+        if let Some(segments) = crate::shared::segments::segments() {
+            segments.launcher.leave();
+        }
+    });
+    let mut launcher = Launcher {
+        segments,
+        pool: Pool::new(segments),
+        looked: None,
+        marks: Marks::default(),
+        leases: Leases::new(),
+    };
+    launcher.marks.begin();
+    loop {
+        let pause = launcher.round();
+        if worker::sleep(Event::Launcher, pause) == Sleep::Stopped {
+            launcher.marks.end();
+            worker::end();
+        }
+    }
+}
+
+struct Launcher {
+    segments: &'static Segments,
+    /// The refill workers.
+    pool: Pool,
+    /// When it looked at all tags last.
+    looked: Option<Instant>,
+    /// The high-water mark of snowflake ids.
+    marks: Marks,
+    /// The worker id.
+    leases: Leases,
+}
+
+impl Launcher {
+    /// Looks around once; gives the time until it should do so again.
+    fn round(&mut self) -> Duration {
+        // First: the worker id is the whole server's.
+        let lease_due = self.leases.round();
+        let pool_due = self.pool.round(usize::from(self.leases.is_short()));
+        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_TAGS) {
+            self.looked = Some(Instant::now());
+            note_pending(self.segments);
+            self.look_at_tags();
+        }
+        let due = [self.marks.round(), lease_due, pool_due].into_iter().flatten().min();
+        due.unwrap_or(LOOK_AROUND).min(LOOK_AROUND)
+    }
+
+    /// Looks at all tags: those of dropped databases go; of the others it becomes known which were not used for a
+    /// while.
+    fn look_at_tags(&self) {
+        if !server::in_recovery() {
+            let dropped =
+                registries::databases().into_iter().filter(|database| !database::may_exist(*database));
+            dropped.for_each(registries::forget);
+        }
+        if self.segments.directory.read().is_empty() || server::in_recovery() {
+            return;
+        }
+        place::forget_dropped_databases(self.segments, database::may_exist);
+        place::look_around(self.segments);
+    }
+}

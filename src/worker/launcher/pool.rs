@@ -1,0 +1,204 @@
+//! The refill workers: which databases have one, of those that wait, where the server can run fewer than there are databases.
+//! [`Turns`] decides; here it is found out who waits, and done what is decided.
+
+use crate::pg::clock::uptime;
+use crate::pg::worker;
+use crate::pg::{database, guc, server};
+use crate::segment::place;
+use crate::shared::generator::shared;
+use crate::shared::segments::Segments;
+use crate::shared::slot::{Slot, Trouble};
+use crate::shared::worker_slot::WorkerSlot;
+use crate::worker::pending;
+use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::turns::{End, Plan, Turns, Urgency};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+/// How soon it tries again to start a refill worker where others than this extension use all of the server's workers.
+const RETRY: Duration = Duration::from_millis(50);
+/// How soon it looks whether one that was started has reached its database.
+const ARRIVAL: Duration = Duration::from_millis(100);
+
+/// How many refill workers there may be, of the workers that the server can run: beside the launcher, the launcher of logical
+/// replication where there is one, and, where the worker id is leased, the lease worker. Places that others take are not
+/// known; when there is none left, starting a worker fails.
+fn places() -> usize {
+    let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
+    let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
+    let others = 1 + usize::from(launcher) + usize::from(leased);
+    server::max_workers().saturating_sub(others).max(1)
+}
+
+/// The refill workers, and who waits for one.
+pub struct Pool {
+    segments: &'static Segments,
+    /// Those that were started, by the number of their worker slot.
+    started: BTreeMap<usize, DynamicBackgroundWorker>,
+    /// Whose turn is next.
+    turns: Turns<u32, usize>,
+    /// Databases that the last refill worker could not connect to, and the SQLSTATE of its error.
+    out_of_reach: BTreeMap<u32, i32>,
+}
+
+impl Pool {
+    /// Without refill workers but those that a former launcher started.
+    pub fn new(segments: &'static Segments) -> Self {
+        Self { segments, started: BTreeMap::new(), turns: Turns::default(), out_of_reach: BTreeMap::new() }
+    }
+
+    /// Sees to it that as many of those who wait are served as can be, with so many others who wait for a worker's place
+    /// and come first. Gives the time until it should look again, None if whenever.
+    pub fn round(&mut self, others: usize) -> Option<Duration> {
+        self.see_off();
+        let waiting = self.waiting();
+        let now = self.note(&waiting);
+        let (places, given) = (places(), self.given().count());
+        let plan = self.turns.plan(places, places.saturating_sub(given), others, now);
+        self.make_room(&plan);
+        let mut due = plan.due;
+        let mut short = plan.short;
+        if !self.begin(&plan.begin) {
+            let now = self.note(&self.waiting());
+            let plan = self.turns.plan(places, 0, others, now);
+            self.make_room(&plan);
+            due = [due, plan.due, Some(now + RETRY)].into_iter().flatten().min();
+            short = true;
+        }
+        self.segments.crowded.store(short, Release);
+        self.tell(short);
+        let arrives = self.given().any(|(_, worker_slot)| !worker_slot.station.is_manned());
+        let due = due.map(|due| due.saturating_sub(uptime()));
+        [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
+    }
+
+    /// Takes the worker slots of refill workers back that have ended.
+    fn see_off(&mut self) {
+        let ended =
+            |worker: &DynamicBackgroundWorker| matches!(worker.pid(), Err(BackgroundWorkerStatus::Stopped));
+        let all: Vec<usize> =
+            self.started.iter().filter(|(_, worker)| ended(worker)).map(|(number, _)| *number).collect();
+        for number in all {
+            self.started.remove(&number);
+            if let Some(worker_slot) = self.segments.worker_slots.get(number) {
+                self.note_end(worker_slot);
+            }
+        }
+        // What a former launcher started tells nobody that it has ended.
+        for (number, worker_slot) in self.given() {
+            if !self.started.contains_key(&number) && !worker_slot.station.is_manned() {
+                worker_slot.free();
+            }
+        }
+    }
+
+    fn note_end(&mut self, worker_slot: &WorkerSlot) {
+        let (database, end) = (worker_slot.database.load(Acquire), worker_slot.end());
+        if end == End::OutOfReach {
+            self.out_of_reach.insert(database, worker_slot.failure.load(Relaxed));
+        } else {
+            self.out_of_reach.remove(&database);
+        }
+        self.turns.ended(database, end, uptime());
+        worker_slot.free();
+    }
+
+    /// The worker slots that are given out.
+    fn given(&self) -> impl Iterator<Item = (usize, &'static WorkerSlot)> + use<> {
+        self.segments.worker_slots.iter().enumerate().filter(|(_, worker_slot)| !worker_slot.is_for(0))
+    }
+
+    /// The tags that wait for ids, and their databases.
+    fn asked(&self) -> Vec<(u32, &'static Slot)> {
+        let directory = self.segments.directory.read();
+        let one = |place| Some((directory.get(place)?.database, self.segments.slots.get(place)?));
+        pending(self.segments).into_iter().filter_map(one).collect()
+    }
+
+    /// The databases with requests and without a refill worker, and what for.
+    fn waiting(&self) -> BTreeMap<u32, Urgency> {
+        let mut waiting = BTreeMap::new();
+        for (database, slot) in self.asked() {
+            if self.given().any(|(_, worker_slot)| worker_slot.is_for(database)) {
+                continue;
+            }
+            let want = waiting.entry(database).or_insert(Urgency::Ahead);
+            if slot.segment.shelves().left() == 0 {
+                *want = Urgency::Now;
+            }
+        }
+        waiting
+    }
+
+    fn note(&mut self, waiting: &BTreeMap<u32, Urgency>) -> Duration {
+        let now = uptime();
+        let served = self.given().map(|(number, worker_slot)| {
+            (number, worker_slot.database.load(Acquire), worker_slot.idle.load(Acquire))
+        });
+        self.turns.note(waiting.iter().map(|(database, want)| (*database, *want)), served, now);
+        now
+    }
+
+    /// Starts refill workers for these databases; false where one could not be started.
+    fn begin(&mut self, databases: &[u32]) -> bool {
+        databases.iter().all(|database| {
+            let exists = database::may_exist(*database);
+            if !exists {
+                place::leave_all(*database, None);
+                self.turns.forget(|one| one == *database);
+                self.out_of_reach.remove(database);
+            }
+            !exists || self.start(*database)
+        })
+    }
+
+    fn start(&mut self, database: u32) -> bool {
+        let free = |(_, worker_slot): &(usize, &WorkerSlot)| worker_slot.is_for(0);
+        let Some((number, worker_slot)) = self.segments.worker_slots.iter().enumerate().find(free) else {
+            return false;
+        };
+        worker_slot.give_out(database);
+        let started = worker::start_refill_worker(u32::try_from(number).unwrap_or(u32::MAX), database);
+        if started.is_err() {
+            worker_slot.free();
+        }
+        started.is_ok_and(|worker| self.started.insert(number, worker).is_none())
+    }
+
+    /// Has those leave who are to, and ends those who have not in time.
+    fn make_room(&self, plan: &Plan<u32, usize>) {
+        for (number, by) in &plan.leave {
+            if let Some(worker_slot) = self.segments.worker_slots.get(*number) {
+                worker_slot.dismiss(*by);
+            }
+        }
+        for number in &plan.end {
+            if let (Some(worker_slot), Some(Ok(pid))) = (
+                self.segments.worker_slots.get(*number),
+                self.started.get(number).map(DynamicBackgroundWorker::pid),
+            ) {
+                worker_slot.cut.store(true, Release);
+                worker::terminate(pid);
+            }
+        }
+    }
+
+    /// Notes at the tags that wait why they do, so that those learn of it who wait in vain.
+    fn tell(&self, short: bool) {
+        if !short && self.out_of_reach.is_empty() {
+            return;
+        }
+        for (database, slot) in self.asked() {
+            if let Some(code) = self.out_of_reach.get(&database) {
+                slot.trouble.set(Trouble::OutOfReach(*code));
+            } else if short
+                && slot.trouble.get().is_none()
+                && !self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
+            {
+                slot.trouble.set(Trouble::NoWorker);
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Telling the log of what goes wrong again and again, but not again and again.
+
+use crate::pg::clock::uptime;
+use crate::pg::server;
+use crate::shared::segments::segments;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+
+/// Tells the log, unless this was said of this database within the last minute; then with how often it came since.
+pub fn once(level: PgLogLevel, message: String) {
+    let said = segments()
+        .map_or(Some(0), |segments| segments.logged.write().say(&(server::database(), &message), uptime()));
+    let Some(more) = said else { return };
+    let report = ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, function_name!());
+    let report = if more > 0 {
+        report.set_detail(format!("So it was {more} more times since the log was told last."))
+    } else {
+        report
+    };
+    report.report(level);
+}

@@ -59,11 +59,11 @@ SELECT adopt('shadowed');
 DROP TABLE pg_temp.pg_class, pg_temp.segment, pg_temp.pg_inherits;
 
 -- A sequence of another schema and another owner, of which the table's owner may do no more than take numbers.
-CREATE ROLE state lock;
+CREATE ROLE keeper;
 CREATE ROLE user_of_it;
-CREATE SCHEMA other AUTHORIZATION state lock;
+CREATE SCHEMA other AUTHORIZATION keeper;
 CREATE SEQUENCE other.numbers START 100;
-ALTER SEQUENCE other.numbers OWNER TO state lock;
+ALTER SEQUENCE other.numbers OWNER TO keeper;
 GRANT USAGE ON SCHEMA other TO user_of_it;
 GRANT USAGE ON SEQUENCE other.numbers TO user_of_it;
 CREATE TABLE foreign_numbers (id bigint DEFAULT nextval('other.numbers'), note text);
@@ -168,5 +168,5 @@ RESET statement_timeout;
 DROP TABLE mimicked, foreign_numbers, hard;
 DROP SCHEMA mimic, other, a, "a.b" CASCADE;
 DROP FUNCTION public.segment_nextval(integer), public.segment_nextval(varchar), refused, adopt;
-DROP ROLE state lock, user_of_it;
+DROP ROLE keeper, user_of_it;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment \g /dev/null

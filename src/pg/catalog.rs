@@ -31,7 +31,7 @@ impl Source {
 
     /// The table of worker ids of this database; None where the extension is not. Only within a transaction.
     pub fn registry() -> Option<Self> {
-        Self::look_up(c"worker")
+        Self::look_up(c"worker_lease")
     }
 
     /// One of the extension's tables in this database. Only within a transaction.

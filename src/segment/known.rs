@@ -27,7 +27,7 @@ pub fn look(source: Source, tag: &Tag) -> Known {
 
 /// Ids that this database has received of a tag say that one of its registries has it.
 fn look_elsewhere(tag: &Tag) -> Option<Known> {
-    let registries = rows::texts(Source::look_up(c"registry")?, c"identity")?;
+    let registries = rows::texts(Source::look_up(c"registry_server")?, c"identity")?;
     if registries.is_empty() {
         return Some(Known::No);
     }

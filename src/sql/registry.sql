@@ -33,7 +33,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker', 'registry', 'received'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'registry_server', 'received'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_applied', name);
@@ -51,7 +51,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF TG_TABLE_NAME = 'registry' THEN
+    IF TG_TABLE_NAME = 'registry_server' THEN
         RAISE EXCEPTION 'permission denied to set the registry of this database' USING
             ERRCODE = 'insufficient_privilege',
             DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),

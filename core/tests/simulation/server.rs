@@ -93,7 +93,7 @@ pub enum Publish {
 #[derive(Clone, Debug)]
 pub enum Change {
     Reserve,
-    Switch { terms: u64 },
+    Switch { definition: u64 },
     Claim(i64),
     TakeUp(Lease),
     Renewed { token: i64, claim: i64, expiry: UnixMicros },
@@ -136,7 +136,7 @@ pub struct Live {
     pub anchor: Option<Reading>,
     pub term: Option<Node>,
     /// Counts terms.
-    pub terms: u64,
+    pub definition: u64,
     pub sessions: Vec<Session>,
     pub locked: Option<Locked>,
     pub lease: Option<Lease>,
@@ -196,7 +196,7 @@ impl Server {
             generator: Generator::new(),
             anchor: None,
             term: None,
-            terms: 0,
+            definition: 0,
             sessions: (0..sessions).map(|_| session()).collect(),
             locked: None,
             lease: None,
@@ -321,8 +321,8 @@ impl Server {
         let publish = match change {
             Change::Reserve if live.stopping => return Err(Trouble::Moot),
             Change::Reserve => self.reserve(&mut state, at, before)?,
-            Change::Switch { terms } => {
-                if live.terms != *terms || live.stopping {
+            Change::Switch { definition } => {
+                if live.definition != *definition || live.stopping {
                     return Err(Trouble::Moot);
                 }
                 if !state.clone().switch_rollback(&self.layout, at) {
@@ -457,17 +457,17 @@ impl Server {
             Publish::Nothing | Publish::Stopped => {}
             Publish::Raise { limit } => live.generator.raise(limit),
             Publish::Begin { node, next, limit, before, now } => {
-                if live.terms == 0 {
+                if live.definition == 0 {
                     live.generator.resume(before, now);
                 }
                 live.generator.begin(layout.place(node).expect("the node fits"), next, limit);
                 live.term = Some(node);
-                live.terms += 1;
+                live.definition += 1;
             }
             Publish::Close => {
                 live.generator.close();
                 live.term = None;
-                live.terms += 1;
+                live.definition += 1;
             }
         }
     }
@@ -476,7 +476,7 @@ impl Server {
 impl Live {
     /// What makes a session's block worthless.
     pub fn era(&self) -> u64 {
-        self.generator.era() + self.terms
+        self.generator.era() + self.definition
     }
 }
 

@@ -76,7 +76,7 @@ impl World {
                 Err(Refusal::Drift(Drift { cause: Cause::StepBack, .. }))
                     if this.rollback == ClockRollback::Switch =>
                 {
-                    return Some(Change::Switch { terms: live.terms });
+                    return Some(Change::Switch { definition: live.definition });
                 }
                 Err(_) => return None,
             }
@@ -102,10 +102,10 @@ impl World {
         this.last = Some((now, tick));
         this.highest = this.highest.max(held.position);
         this.last_commit = Some(this.reading(now).wall);
-        let (node, terms) = (live.term, live.terms);
+        let (node, definition) = (live.term, live.definition);
         let scope = this.scope;
         self.ledger.issue(scope, id, || {
-            format!("{}: server {server} issued {id} (tick {tick}, position {}) again, as {node:?} of term {terms}", seconds(now), held.position)
+            format!("{}: server {server} issued {id} (tick {tick}, position {}) again, as {node:?} of term {definition}", seconds(now), held.position)
         });
         if self.scope == Scope::Succession {
             self.ledger.not_yet_replicated(server, now, id);

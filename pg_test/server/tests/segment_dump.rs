@@ -82,15 +82,15 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension() -> Result<()>
 /// A database of a role that is no superuser, in which a superuser created the extension, with tags and rights.
 fn shop(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
-    client.batch_execute("create role state lock login; create role alice login; create role bob login")?;
-    client.batch_execute("create database shop owner state lock")?;
+    client.batch_execute("create role keeper login; create role alice login; create role bob login")?;
+    client.batch_execute("create database shop owner keeper")?;
     let mut client = server.connect("shop")?;
     client.batch_execute(
         "create extension snowflake_ids;
          select snowflake_ids.segment_create('open'), snowflake_ids.segment_create('invoices');
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE, SELECT');
          create role gone; select snowflake_ids.segment_grant('invoices', 'gone', 'USAGE'); drop role gone;
-         set role state lock;
+         set role keeper;
          create table t (id bigint primary key default segment_nextval('open'))",
     )?;
     // The lease of this server's worker id is in the first database with the extension.
@@ -117,8 +117,8 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
     let mut client = shop(&server)?;
     let before: i64 = sql::one(&mut client, "insert into t default values returning id")?;
-    server.connect("postgres")?.batch_execute("create database copy owner state lock")?;
-    dump_and_restore_as(&server, "state lock", "shop", &[])?;
+    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
+    dump_and_restore_as(&server, "keeper", "shop", &[])?;
     let mut copy = server.connect("copy")?;
     assert_eq!(
         sql::column::<String>(&mut copy, DEFINITION)?,
@@ -126,12 +126,12 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     );
     let after: i64 = sql::one(&mut copy, "insert into t default values returning id")?;
     assert!(after > before, "{after} after {before}");
-    assert!(may_take(&server, "alice")? && may_take(&server, "state lock")? && !may_take(&server, "bob")?);
+    assert!(may_take(&server, "alice")? && may_take(&server, "keeper")? && !may_take(&server, "bob")?);
     // What was granted to a role that is no more would be somebody else's in another cluster.
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.segment_privilege")?, 1);
     // Who leases which worker id is not a database owner's to say.
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker_lease")?, 0);
-    copy.batch_execute("set role state lock")?;
+    copy.batch_execute("set role keeper")?;
     for (wanted, statement) in [
         ("permission denied for table worker", "update snowflake_ids.worker_lease set token = 1"),
         ("permission denied for table registry", "delete from snowflake_ids.registry_server"),

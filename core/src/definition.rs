@@ -6,25 +6,16 @@
 //! about them is `max_id`: everything up to it counts as issued.
 
 mod error;
+pub mod limits;
 
 pub use error::{DefinitionError, Exhausted, TagError};
+pub use limits::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
 
 use crate::clock::YEAR_MICROS;
 use crate::step::Bounds;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The largest step and the largest increment. A step fits the offset of a segment's cursor with room for
-/// the takes that miss.
-pub const MAX_STEP: i64 = 1_000_000_000;
-/// The longest tag, in characters.
-pub const MAX_TAG_CHARS: usize = 128;
-/// The longest tag, in bytes of any encoding that Postgres knows.
-pub const MAX_TAG_BYTES: usize = 4 * MAX_TAG_CHARS;
-/// The longest description of a tag, in bytes.
-pub const MAX_DESCRIPTION_BYTES: usize = 4_000;
-/// The longest name of a period or of a time zone, in bytes.
-pub const MAX_NAME_BYTES: usize = 128;
 /// A forecast reaches no further, in microseconds: 10,000 years.
 const MAX_FORECAST: u128 = 10_000 * YEAR_MICROS.unsigned_abs() as u128;
 

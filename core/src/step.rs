@@ -9,7 +9,7 @@
 //! of steps reserved at once, doubles with every segment, and the next one is fetched at once. Without hunger
 //! the depth goes back by halves; what the demand deserves is by then in the step.
 
-use crate::definition::MAX_STEP;
+use crate::definition::limits::MAX_STEP;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

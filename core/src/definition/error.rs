@@ -1,6 +1,6 @@
 //! Why terms or a tag are refused, and that ids are used up.
 
-use super::{MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
+use super::limits::{MAX_STEP, MAX_TAG_BYTES, MAX_TAG_CHARS};
 use crate::error::{Explain, Kind};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 //! Why a layout is refused, or an instant has no tick in one.
 
-use super::{Field, preset};
+use super::field::Field;
+use super::preset;
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};
 

@@ -3,7 +3,10 @@
 //! Fields are `ticks/datacenter/worker/sequence`; two rollback bits after the worker are written `2r`, and
 //! a sequence that stands above the worker is written right after the ticks, as `12s`.
 
-use super::{Field, Layout, LayoutError, Order, RANGES, Widths, preset};
+use super::bits::{Layout, check_epoch, check_unit};
+use super::error::LayoutError;
+use super::field::{Field, Order, RANGES, Widths};
+use super::preset;
 use crate::clock::UnixMicros;
 use crate::error::excerpt;
 use jiff::{Timestamp, civil, tz::TimeZone};
@@ -140,7 +143,7 @@ fn parse_unit(text: &str) -> Result<u64, LayoutError> {
         _ => return Err(wrong()),
     };
     let unit = count.parse::<u64>().ok().and_then(|count| count.checked_mul(scale)).ok_or_else(wrong)?;
-    super::check_unit(unit).map_err(|_| wrong())?;
+    check_unit(unit).map_err(|_| wrong())?;
     Ok(unit)
 }
 
@@ -154,7 +157,7 @@ fn parse_epoch(text: &str) -> Result<UnixMicros, LayoutError> {
         return Err(wrong("It is finer than a millisecond"));
     }
     let epoch = UnixMicros(at.as_microsecond());
-    super::check_epoch(epoch).map_err(|error| match error {
+    check_epoch(epoch).map_err(|error| match error {
         LayoutError::Epoch { reason, .. } => wrong(reason),
         other => other,
     })?;

@@ -1,6 +1,6 @@
 //! Why a template or a period is refused.
 
-use super::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
+use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
 use crate::error::{Explain, Kind};
 
 /// Why a template or a period is refused.

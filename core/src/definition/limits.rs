@@ -1,0 +1,13 @@
+//! How large a tag's parts may be.
+
+/// The largest step and the largest increment. A step fits the offset of a segment's cursor with room for
+/// the takes that miss.
+pub const MAX_STEP: i64 = 1_000_000_000;
+/// The longest tag, in characters.
+pub const MAX_TAG_CHARS: usize = 128;
+/// The longest tag, in bytes of any encoding that Postgres knows.
+pub const MAX_TAG_BYTES: usize = 4 * MAX_TAG_CHARS;
+/// The longest description of a tag, in bytes.
+pub const MAX_DESCRIPTION_BYTES: usize = 4_000;
+/// The longest name of a period or of a time zone, in bytes.
+pub const MAX_NAME_BYTES: usize = 128;

@@ -1,0 +1,151 @@
+//! A template: its text, and the keys that it gives.
+
+use super::error::FormatError;
+use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
+use crate::error::excerpt;
+use jiff::{SignedDuration, civil};
+use std::fmt;
+
+/// A template, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    pub(super) parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Literal(String),
+    Date(DateField),
+    /// The number and the digits it has at least.
+    Number(u8),
+}
+
+impl Format {
+    /// Reads a template for a tag that starts anew each period, or never.
+    ///
+    /// # Errors
+    /// [`FormatError`], which says what in the template is wrong.
+    pub fn parse(text: &str, reset: Option<Reset>) -> Result<Self, FormatError> {
+        if text.len() > MAX_FORMAT_BYTES {
+            return Err(FormatError::TooLong { bytes: text.len() });
+        }
+        let format = Self { parts: parse_parts(text)? };
+        match format.parts.iter().filter(|part| matches!(part, Part::Number(_))).count() {
+            1 => format.check_dates(reset).map(|()| format),
+            count => Err(FormatError::Number { count }),
+        }
+    }
+
+    /// The template of a tag that names none: [`Reset::default_format`], and `{n}` without a reset.
+    pub fn default_for(reset: Option<Reset>) -> Self {
+        reset.map_or_else(|| Self { parts: vec![Part::Number(1)] }, Reset::default_format)
+    }
+
+    /// The key of a number. `day` is the first day of its period, in days since 1970-01-01; without date fields
+    /// it has no meaning. Days outside the years -9999 to 9999 are shown as the nearest inside.
+    pub fn render(&self, day: i32, n: i64) -> String {
+        let date = civil::date(1970, 1, 1).saturating_add(SignedDuration::from_hours(24 * i64::from(day)));
+        self.parts.iter().map(|part| part.render(date, n)).collect()
+    }
+
+    fn dates(&self) -> impl Iterator<Item = DateField> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Date(field) => Some(*field),
+            _ => None,
+        })
+    }
+
+    /// Whether the date fields say the period, and no more than that.
+    fn check_dates(&self, reset: Option<Reset>) -> Result<(), FormatError> {
+        let Some(reset) = reset else {
+            let first = self.dates().next();
+            return first.map_or(Ok(()), |field| Err(FormatError::WithoutReset { field: field.name() }));
+        };
+        if let Some(field) = self.dates().find(|field| field.period() < reset) {
+            return Err(FormatError::TooFine { field: field.name(), reset });
+        }
+        let told = |period| self.dates().any(|field| field.period() == period);
+        let needed = Reset::ALL.into_iter().filter(|period| *period >= reset);
+        match needed.rev().find(|period| !told(*period)) {
+            Some(missing) => Err(FormatError::Missing { missing, reset }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Part {
+    fn parse(field: &str) -> Result<Self, FormatError> {
+        let unknown = || FormatError::UnknownField { field: excerpt(field) };
+        match field.split_once(':') {
+            Some(("n", width)) => parse_width(width).map(Self::Number),
+            Some(_) => Err(unknown()),
+            None if field == "n" => Ok(Self::Number(1)),
+            None => {
+                let named = DateField::ALL.into_iter().find(|date| date.name() == field);
+                named.map(Self::Date).ok_or_else(unknown)
+            }
+        }
+    }
+
+    fn render(&self, date: civil::Date, n: i64) -> String {
+        match self {
+            Self::Literal(text) => text.clone(),
+            Self::Date(DateField::Year) => format!("{:04}", date.year()),
+            Self::Date(DateField::YearOfCentury) => format!("{:02}", date.year().rem_euclid(100)),
+            Self::Date(DateField::Month) => format!("{:02}", date.month()),
+            Self::Date(DateField::Day) => format!("{:02}", date.day()),
+            Self::Number(width) => format!("{n:0width$}", width = usize::from(*width)),
+        }
+    }
+}
+
+fn parse_parts(text: &str) -> Result<Vec<Part>, FormatError> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((literal, brace)) = rest.find(['{', '}']).and_then(|at| rest.split_at_checked(at)) {
+        push_literal(&mut parts, literal);
+        rest = if let Some(rest) = brace.strip_prefix("{{").or_else(|| brace.strip_prefix("}}")) {
+            push_literal(&mut parts, &brace[..1]);
+            rest
+        } else {
+            let (field, rest) = split_field(brace).ok_or_else(|| FormatError::Brace {
+                // The brace is one byte, and all bytes but those of `brace` come before it.
+                at: text[..text.len() - brace.len()].chars().count() + 1,
+            })?;
+            parts.push(Part::parse(field)?);
+            rest
+        };
+    }
+    push_literal(&mut parts, rest);
+    Ok(parts)
+}
+
+/// Splits `{field}rest`; None where the brace is not opened, or not closed before another is opened.
+fn split_field(text: &str) -> Option<(&str, &str)> {
+    let (field, rest) = text.strip_prefix('{')?.split_once('}')?;
+    (!field.contains('{')).then_some((field, rest))
+}
+
+fn push_literal(parts: &mut Vec<Part>, text: &str) {
+    if !text.is_empty() {
+        parts.push(Part::Literal(text.to_owned()));
+    }
+}
+
+fn parse_width(text: &str) -> Result<u8, FormatError> {
+    let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let width = digits.and_then(|digits| digits.parse().ok()).filter(|width| (1..=MAX_WIDTH).contains(width));
+    width.ok_or_else(|| FormatError::Width { width: excerpt(text) })
+}
+
+/// The template.
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Literal(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+            Part::Date(field) => write!(f, "{{{}}}", field.name()),
+            Part::Number(1) => f.write_str("{n}"),
+            Part::Number(width) => write!(f, "{{n:{width}}}"),
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! The modules of a crate and what each imports, read from its files.
+
+use anyhow::{Context, Result};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// A module's path from the crate's root, which is empty.
+pub type Module = Vec<String>;
+
+/// The modules of a crate that have a file each, and those that each imports.
+#[derive(Debug, Default)]
+pub struct Modules(BTreeMap<Module, BTreeSet<Module>>);
+
+impl Modules {
+    /// Reads all files below the folder of a crate's sources.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is not Rust.
+    pub fn read(sources: &Path) -> Result<Self> {
+        let mut files = BTreeMap::new();
+        find(sources, &Module::new(), &mut files)?;
+        let mut modules = Self(files.keys().map(|module| (module.clone(), BTreeSet::new())).collect());
+        for (module, text) in files {
+            let tokens: TokenStream =
+                text.parse().map_err(|error| anyhow::anyhow!("{}: {error}", shown(&module)))?;
+            let mut paths = BTreeSet::new();
+            collect(tokens, &module, &mut paths);
+            let imports: BTreeSet<Module> = paths
+                .iter()
+                .filter_map(|path| modules.holding(path))
+                .filter(|import| *import != module)
+                .collect();
+            // What is part of a module is declared in it, which is an import, too.
+            let parts =
+                modules.0.keys().filter(|part| part.len() == module.len() + 1 && part.starts_with(&module));
+            let imports = parts.cloned().chain(imports).collect();
+            modules.0.insert(module, imports);
+        }
+        Ok(modules)
+    }
+
+    /// The module with a file of its own in which an item of this path is.
+    fn holding(&self, path: &[String]) -> Option<Module> {
+        (1..=path.len())
+            .rev()
+            .map(|length| path[..length].to_vec())
+            .find(|prefix| self.0.contains_key(prefix))
+    }
+
+    /// Each module with one that it imports.
+    pub fn imports(&self) -> impl Iterator<Item = (&Module, &Module)> {
+        self.0.iter().flat_map(|(module, imports)| imports.iter().map(move |import| (module, import)))
+    }
+
+    /// One way round for each module that imports itself by way of others.
+    pub fn circles(&self) -> Vec<Vec<&Module>> {
+        self.0.keys().filter_map(|module| self.way_back(module)).collect()
+    }
+
+    fn way_back<'a>(&'a self, from: &'a Module) -> Option<Vec<&'a Module>> {
+        let mut ways = vec![vec![from]];
+        let mut seen = BTreeSet::new();
+        while let Some(way) = ways.pop() {
+            for next in way.last().and_then(|last| self.0.get(*last)).into_iter().flatten() {
+                if next == from {
+                    return Some(way);
+                }
+                if seen.insert(next) {
+                    ways.push(way.iter().copied().chain([next]).collect());
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A module's path as Rust writes it.
+pub fn shown(module: &[String]) -> String {
+    if module.is_empty() { "the crate's root".to_owned() } else { module.join("::") }
+}
+
+fn find(folder: &Path, module: &Module, files: &mut BTreeMap<Module, String>) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let of = |name: String| module.iter().cloned().chain([name]).collect::<Module>();
+        if path.is_dir() {
+            find(&path, &of(name), files)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let module = match name.as_str() {
+                "lib" | "main" => Module::new(),
+                "mod" => module.clone(),
+                _ => of(name),
+            };
+            files.insert(module, fs::read_to_string(&path)?);
+        }
+    }
+    Ok(())
+}
+
+/// Collects the paths that begin with `crate`, `self` or `super`; `here` is the module that the tokens are in.
+fn collect(tokens: TokenStream, here: &Module, paths: &mut BTreeSet<Module>) {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut inner = None;
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(word) if word == "mod" => {
+                inner =
+                    tokens.next_if(|next| matches!(next, TokenTree::Ident(_))).map(|name| name.to_string());
+            }
+            TokenTree::Ident(word) if word == "crate" || word == "self" || word == "super" => {
+                let base = match word.to_string().as_str() {
+                    "crate" => Module::new(),
+                    "self" => here.clone(),
+                    _ => parent(here),
+                };
+                follow(&mut tokens, base, paths);
+            }
+            TokenTree::Group(group) => {
+                let name = inner.take().filter(|_| group.delimiter() == Delimiter::Brace);
+                let here = here.iter().cloned().chain(name).collect();
+                collect(group.stream(), &here, paths);
+            }
+            _ => inner = None,
+        }
+    }
+}
+
+type Tokens = std::iter::Peekable<proc_macro2::token_stream::IntoIter>;
+
+/// Follows what comes behind the beginning of a path, to all ends that its braces have.
+fn follow(tokens: &mut Tokens, mut path: Module, paths: &mut BTreeSet<Module>) {
+    // A word alone is a visibility or a method's argument.
+    let mut is_path = false;
+    loop {
+        let colons = (0..2).filter(|_| tokens.next_if(|next| is_mark(next, ':')).is_some()).count();
+        is_path |= colons == 2;
+        let next = (colons == 2).then(|| tokens.peek()).flatten();
+        match next {
+            Some(TokenTree::Ident(word)) if word == "super" => path = parent(&path),
+            Some(TokenTree::Ident(word)) if word == "self" => {}
+            Some(TokenTree::Ident(word)) => path.push(word.to_string()),
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+                for_each_end(group.stream(), &path, paths);
+                tokens.next();
+                return;
+            }
+            _ => {
+                if is_path {
+                    paths.insert(path);
+                }
+                return;
+            }
+        }
+        tokens.next();
+    }
+}
+
+/// The ends of a path that are within braces, between commas.
+fn for_each_end(tokens: TokenStream, path: &Module, paths: &mut BTreeSet<Module>) {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        if let TokenTree::Ident(word) = token {
+            let word = word.to_string();
+            let path =
+                if word == "self" { path.clone() } else { path.iter().cloned().chain([word]).collect() };
+            paths.insert(path.clone());
+            follow(&mut tokens, path, paths);
+            // An alias has no path of its own.
+            while tokens.next_if(|next| !is_mark(next, ',')).is_some() {}
+        }
+    }
+}
+
+fn is_mark(token: &TokenTree, mark: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == mark)
+}
+
+fn parent(module: &Module) -> Module {
+    module[..module.len().saturating_sub(1)].to_vec()
+}

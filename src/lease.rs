@@ -10,11 +10,12 @@ use crate::shared::leases::{Leases, leases};
 use crate::shared::segments::segments;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
-use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::lease as rule;
+use snowflake_ids_core::lease::{self as rule, Lease};
 use snowflake_ids_core::request::Answer;
+use snowflake_ids_core::state::State;
 use snowflake_ids_core::wire::{MAX_LEASE, NoLease};
+use snowflake_ids_core::{Layout, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -143,4 +144,11 @@ pub fn no_worker() -> NoLease {
         "No background worker is there to lease one: it is about to start, or all max_worker_processes are in use.",
         "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the server.",
     )
+}
+
+/// The instant from which another may issue as the worker of a lease: the tick after the last in which we did.
+pub fn end_of(state: &State, lease: &Lease, layout: &Layout) -> UnixMicros {
+    let marks = state.marks.iter().filter(|mark| lease.is_of(mark.node));
+    let end = marks.map(|mark| mark.position).fold(lease.start, u64::max);
+    layout.instant_of(end).plus(layout.unit())
 }

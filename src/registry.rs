@@ -8,7 +8,7 @@
 //! | [`serve`] | what a registry does |
 //! | [`call`] | asking one that is another server |
 //! | [`error`] | why one gave no answer |
-//! | [`asking`] | the same, in a session |
+//! | [`session`] | the same, in a session |
 //! | [`join`] | beginning to use some, and ending it |
 //! | [`handover`] | tags that go from one to another |
 //! | [`seeded`] | tags that were raised for a column |

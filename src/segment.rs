@@ -2,9 +2,8 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`failure`] | why a session got no id |
+//! | [`error`] | why a session got no id |
 //! | [`held`] | what this session knows of tags |
-//! | [`slot`] | what all sessions share of one |
 //! | [`place`] | who has which slot |
 //! | [`known`] | whether a tag exists, as far as a session can tell |
 //! | [`visit`] | waiting at the slot of a tag that nobody has found yet |

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The machine's clocks at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// The wall clock.
+    /// What the wall clock showed, which is stepped by people and by NTP.
     pub wall: UnixMicros,
     /// Which start of the machine `since_boot` counts from; empty where that is not known.
     pub boot: String,

@@ -45,6 +45,7 @@ impl Block {
             return None;
         }
         self.next.store(next + 1, Ordering::Relaxed);
+        debug_assert!(self.is_within_end(), "{self:?}");
         Some(next)
     }
 
@@ -56,6 +57,7 @@ impl Block {
             return None;
         }
         self.next.store(to, Ordering::Relaxed);
+        debug_assert!(self.is_within_end(), "{self:?}");
         Some(PositionRange { from, to })
     }
 
@@ -68,6 +70,7 @@ impl Block {
     /// Replaces what is left with what was taken after this era had begun.
     #[inline]
     pub fn fill(&self, Taken { stretch, node_bits }: Taken, era: u64) {
+        debug_assert!(stretch.from < stretch.to, "{stretch:?} is empty");
         self.node_bits.store(node_bits, Ordering::Relaxed);
         self.next.store(stretch.from, Ordering::Relaxed);
         self.until.store(stretch.to.min(stretch.from + Self::SPAN), Ordering::Relaxed);
@@ -75,7 +78,7 @@ impl Block {
         self.era.store(era, Ordering::Relaxed);
     }
 
-    /// Drops what is left.
+    /// Gives up the positions that were not handed out: a gap.
     pub fn clear(&self) {
         self.end.store(0, Ordering::Relaxed);
         self.until.store(0, Ordering::Relaxed);
@@ -88,8 +91,16 @@ impl Block {
         let renewed = next < end && !self.is_stale(era) && allowed(until - 1);
         if renewed {
             self.until.store(until, Ordering::Relaxed);
+            debug_assert!(self.is_within_end(), "{self:?}");
         }
         renewed
+    }
+
+    /// Whether all that may be handed out was taken, and no more than a span of it without a look at the clock.
+    fn is_within_end(&self) -> bool {
+        let [next, until, end] =
+            [&self.next, &self.until, &self.end].map(|place| place.load(Ordering::Relaxed));
+        next <= until && until <= end && until - next <= Self::SPAN
     }
 
     #[inline]

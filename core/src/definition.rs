@@ -125,7 +125,7 @@ impl Definition {
 /// Ids that belong to one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// The first id.
+    /// The id that is handed out first: the lowest, as `increment` is above 0.
     pub first: i64,
     /// How many there are: 1 or more.
     pub count: u32,
@@ -140,12 +140,18 @@ impl Range {
         self.first.wrapping_add(self.increment.wrapping_mul(offset as i64))
     }
 
+    /// Whether each of its ids is one: whether the last one fits into a bigint.
+    pub(crate) fn is_representable(&self) -> bool {
+        let steps = i64::from(self.count.saturating_sub(1));
+        self.increment.checked_mul(steps).and_then(|way| self.first.checked_add(way)).is_some()
+    }
+
     /// Whether another range goes on where this one ends, in the same steps.
     pub const fn is_followed_by(&self, next: &Self) -> bool {
         self.increment == next.increment && self.at(self.count) == next.first
     }
 
-    /// The last id.
+    /// The id that is handed out last; `first` for a range of none.
     pub const fn last(&self) -> i64 {
         self.at(self.count.saturating_sub(1))
     }

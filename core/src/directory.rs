@@ -17,7 +17,7 @@ use std::hash::BuildHasher;
 /// What a tag's segments are known by on a server with many databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The database's oid.
+    /// The oid of the tag's database.
     pub database: u32,
     /// The oid of the table that holds the tag's row: another one after the extension was created anew.
     pub source: u32,
@@ -91,7 +91,7 @@ impl<'m> Directory<'m> {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether it holds no tag.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

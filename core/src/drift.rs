@@ -20,11 +20,11 @@ pub enum Cause {
 /// The next id would run too far ahead of the clock. All lengths in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
-    /// Why.
+    /// What put the generator ahead.
     pub cause: Cause,
-    /// How far the next id is ahead of the clock.
+    /// How far the next id is ahead of the clock, in microseconds.
     pub ahead: u64,
-    /// How far it may be.
+    /// How far it may be by `snowflake_ids.max_drift`, in microseconds.
     pub max_drift: u64,
 }
 
@@ -59,15 +59,15 @@ pub enum Refusal {
     /// The wall clock shows a time before the layout begins.
     #[error("the clock is before the epoch of the layout")]
     BeforeEpoch {
-        /// What the clock shows.
+        /// What the wall clock showed when the id was asked for.
         at: UnixMicros,
-        /// Where the layout begins.
+        /// The instant of the layout's tick 0.
         epoch: UnixMicros,
     },
-    /// No tick is left.
+    /// The clock, or the next id, is behind the layout's last tick.
     #[error("the time of the layout is used up")]
     Exhausted {
-        /// The last instant of the layout.
+        /// The last instant that lies in one of the layout's ticks.
         last: UnixMicros,
     },
 }

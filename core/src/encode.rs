@@ -23,42 +23,24 @@ pub enum Format {
 }
 
 /// Why text is not an id, or a name not a format.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// No format has this name.
-    #[error("unknown text format \"{name}\"")]
-    UnknownFormat {
-        /// The name given.
-        name: String,
-    },
+    #[error("unrecognized text format \"{name}\"")]
+    UnknownFormat { name: String },
     /// A negative id.
     #[error("id {id} is negative")]
-    Negative {
-        /// The id given.
-        id: i64,
-    },
+    Negative { id: i64 },
     /// Text without a digit.
     #[error("text is not a {format} id: it is empty")]
-    Empty {
-        /// The format it was read in.
-        format: &'static str,
-    },
+    Empty { format: &'static str },
     /// A character outside the alphabet.
     #[error("text is not a {format} id: character \"{}\" at position {at} is not a digit of it", excerpt(&.found.to_string()))]
-    Digit {
-        /// The format it was read in.
-        format: &'static str,
-        /// The character.
-        found: char,
-        /// Its place in the text, counted from 1.
-        at: usize,
-    },
+    Digit { format: &'static str, found: char, at: usize },
     /// A value beyond 63 bits.
     #[error("text is not a {format} id: its value is out of range")]
-    TooLarge {
-        /// The format it was read in.
-        format: &'static str,
-    },
+    TooLarge { format: &'static str },
 }
 
 impl Explain for TextError {
@@ -85,7 +67,7 @@ impl Explain for TextError {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats, in the order in which a hint lists them.
     pub const ALL: [Self; 5] = [Self::Base62, Self::Base58, Self::Base36, Self::Crockford32, Self::Hex];
 
     /// The name by which SQL asks for it.

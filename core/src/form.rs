@@ -4,7 +4,7 @@ use crate::error::excerpt;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// This release.
+/// The version of this build, as in `Cargo.toml`.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// What stands in every file, whatever else is in it.
@@ -23,22 +23,34 @@ impl Head {
     }
 }
 
-/// A file of a newer release, in a form that this one does not know.
+/// A file in a newer form than this release knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newer {
-    /// Its form,
+    /// The form that the file has.
     pub version: u32,
-    /// the one that is known here,
+    /// The newest form that this release reads.
     pub known: u32,
-    /// and the release that wrote it, as a message can quote it.
+    /// The release that wrote it, as a message can quote it.
     pub release: String,
 }
 
-/// Whether a file is in a newer form than this. Nothing but its head is understood. A file that says that this release
-/// wrote a form that it does not know is damaged rather than newer.
+/// Whether a file is in a newer form than `known`. Nothing but its head is understood.
 pub fn newer(text: &[u8], known: u32) -> Option<Newer> {
     let Head { version, release } = serde_json::from_slice(text).ok()?;
-    (version > known && release != RELEASE).then(|| Newer { version, known, release: excerpt(&release) })
+    (version > known).then(|| Newer { version, known, release: excerpt(&release) })
+}
+
+impl Newer {
+    /// The way out, as the sentence of a HINT.
+    pub fn hint(&self) -> String {
+        let release = &self.release;
+        if release == RELEASE {
+            return format!(
+                "Install the build of version {release} of snowflake_ids that wrote it, or a later one, and restart the server."
+            );
+        }
+        format!("Install at least version {release} of snowflake_ids, and restart the server.")
+    }
 }
 
 /// As the sentence of a DETAIL.
@@ -47,7 +59,7 @@ impl fmt::Display for Newer {
         let Self { version, known, release } = self;
         write!(
             f,
-            "It has form {version}, as version {release} writes it; version {RELEASE} reads form {known}."
+            "It has form {version}, as version {release} writes it; this is version {RELEASE}, which reads forms up to {known}."
         )
     }
 }

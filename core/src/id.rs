@@ -19,47 +19,33 @@ pub struct Node {
 /// An id taken apart. Serialises as the JSON that `snowflake_decode_json` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Decoded {
-    /// The id itself.
+    /// What was taken apart: 0 to the largest id of the layout.
     pub id: u64,
-    /// When the id's tick begins.
+    /// The instant at which the id's tick begins.
     pub timestamp: UnixMicros,
-    /// Its datacenter.
+    /// 0 to the layout's largest datacenter.
     pub datacenter_id: u32,
-    /// Its worker.
+    /// 0 to the layout's largest worker.
     pub worker_id: u32,
-    /// Its rollback count; 0 in a layout without one.
+    /// 0 to the layout's largest rollback count; 0 in a layout without one.
     pub rollback: u32,
-    /// Its number within the tick.
+    /// The number within the tick, 0 to the layout's largest sequence.
     pub sequence: u32,
 }
 
 /// Why an id can't be made or taken apart.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     /// A negative id: no layout uses the sign.
     #[error("id {id} is negative")]
-    Negative {
-        /// The id given.
-        id: i64,
-    },
+    Negative { id: i64 },
     /// An id with more bits than the layout.
     #[error("id {id} has bits beyond layout \"{layout}\"")]
-    Foreign {
-        /// The id given.
-        id: i64,
-        /// The layout it was taken for.
-        layout: Layout,
-    },
+    Foreign { id: i64, layout: Layout },
     /// A field's value beyond its width.
     #[error("{field} {value} is out of range for layout \"{layout}\"")]
-    Field {
-        /// The field at fault.
-        field: Field,
-        /// Its value.
-        value: i64,
-        /// The layout it was meant for.
-        layout: Layout,
-    },
+    Field { field: Field, value: i64, layout: Layout },
     /// An instant outside the layout.
     #[error(transparent)]
     Tick(#[from] TickError),
@@ -118,7 +104,7 @@ impl Layout {
         tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits
     }
 
-    /// Takes an id apart.
+    /// The tick, node and sequence that an id was made of.
     ///
     /// # Errors
     /// [`IdError`] for a negative id and for one that is larger than the layout's largest.

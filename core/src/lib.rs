@@ -26,11 +26,11 @@
 //! | [`segment`] | the two buffers of a tag |
 //! | [`step`] | how many ids to reserve next, and when |
 //! | [`request`] | asking for a refill, and being told |
-//! | [`asked`] | which places have requests |
+//! | [`requested`] | which places have requests |
 //! | [`directory`] | which buffers are which tag's |
 //! | [`places`] | who may have buffers, and who gives them up |
 //! | [`turns`] | who of those that serve makes room |
-//! | [`logged`] | what the log was told |
+//! | [`log_limit`] | what the log was told already |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
 //! | [`guard`] | rules that a test may leave out |

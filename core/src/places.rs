@@ -27,9 +27,9 @@ pub enum Claim {
 /// What a place is used for. Lengths of time are those for which nobody has used it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// A tag on trial; whether somebody waits for its ids.
+    /// A tag of which it is not known yet whether there is a row.
     Trial {
-        /// See above.
+        /// Whether a caller waits for its ids.
         awaited: bool,
     },
     /// Ids of a known tag are asked for.

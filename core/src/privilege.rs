@@ -69,7 +69,7 @@ impl Action {
 pub struct Privileges(u8);
 
 impl Privileges {
-    /// None.
+    /// No privilege at all.
     pub const NONE: Self = Self(0);
 
     /// What can be granted: all but [`Privilege::Owner`], which a tag is given to.
@@ -105,13 +105,13 @@ impl Privileges {
         Privilege::ALL.into_iter().find(|one| word.eq_ignore_ascii_case(one.name())).map(Self::from)
     }
 
-    /// These and those.
+    /// All privileges that are in either.
     #[must_use]
     pub const fn with(self, more: Self) -> Self {
         Self(self.0 | more.0)
     }
 
-    /// These but for those.
+    /// The privileges that are in this and not in the other.
     #[must_use]
     pub const fn without(self, less: Self) -> Self {
         Self(self.0 & !less.0)

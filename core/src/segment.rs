@@ -40,9 +40,9 @@ pub struct Segment {
 /// may still be published: what was reserved before the buffers were emptied may have been given to others since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Whose they are.
+    /// The incarnation of the place that the buffers belong to; no two tags have the same.
     pub incarnation: u64,
-    /// How often they were emptied.
+    /// How often the buffers were emptied, for whatever reason.
     pub clearings: u64,
 }
 
@@ -98,9 +98,9 @@ impl Period {
 /// A range to be published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Supply {
-    /// The ids.
+    /// The ids, 1 or more.
     pub range: Range,
-    /// When they count.
+    /// The period that they count in.
     pub period: Period,
     /// The next range is wanted when this many of these ids are used; 0: with the first.
     pub prefetch_at: u32,
@@ -109,9 +109,9 @@ pub struct Supply {
 /// Ids that a taker got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The ids.
+    /// The ids, between 1 and as many as were asked for.
     pub range: Range,
-    /// The first day of the period they count in.
+    /// The first day of the period that they count in, in days since 1970-01-01.
     pub day: i32,
     /// Whether this taker is to ask for the next range: exactly one of a range's takers is.
     pub prefetch: bool,
@@ -133,7 +133,7 @@ pub enum Miss {
 pub struct Shelf {
     /// All ids of the buffer.
     pub range: Range,
-    /// How many of them are used.
+    /// How many of them are used, from the front.
     pub used: u32,
     /// The period they count in.
     pub period: Period,
@@ -144,7 +144,7 @@ pub struct Shelf {
 pub struct Shelves {
     /// The buffer in use; None before the first range, and after [`Segment::clear`].
     pub current: Option<Shelf>,
-    /// The one after it.
+    /// The one that takers go on with when `current` is used up; None while it is wanted.
     pub next: Option<Shelf>,
 }
 
@@ -226,7 +226,13 @@ impl Segment {
             // Release: what was read of the buffer was read before the claim. Acquire: whoever published what
             // is found now did so before.
             match self.cursor.0.compare_exchange_weak(seen, claimed, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok(supply.taken(used, count)),
+                Ok(_) => {
+                    debug_assert!(
+                        count > 0 && used + count <= supply.range.count,
+                        "{count} from {used} of {supply:?}"
+                    );
+                    return Ok(supply.taken(used, count));
+                }
                 Err(found) => seen = found,
             }
         }
@@ -277,7 +283,14 @@ impl Segment {
             // Neither this generation nor the next was ever published.
             let emptied = cursor(after(after(generation)), 0);
             match self.cursor.0.compare_exchange(seen, emptied, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return self.shelves_at(seen),
+                Ok(_) => {
+                    debug_assert_eq!(
+                        self.shelves_at(emptied),
+                        Shelves::default(),
+                        "emptied, and there are ids"
+                    );
+                    return self.shelves_at(seen);
+                }
                 Err(found) => seen = found,
             }
         }
@@ -349,6 +362,7 @@ impl Buffer {
 
     fn write(&self, generation: u64, supply: &Supply) {
         let Supply { range, period, prefetch_at } = *supply;
+        debug_assert!(range.is_representable(), "{range:?} has numbers that are no ids");
         self.first.store(range.first.cast_unsigned(), Ordering::Relaxed);
         self.count.store(range.count.into(), Ordering::Relaxed);
         self.increment.store(range.increment.cast_unsigned(), Ordering::Relaxed);

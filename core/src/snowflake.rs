@@ -69,7 +69,7 @@ const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Gene
 /// Positions from `from` up to but not including `to`, all the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionRange {
-    /// The first position.
+    /// The lowest position.
     pub from: u64,
     /// The position after the last; above `from`.
     pub to: u64,
@@ -85,7 +85,7 @@ impl PositionRange {
 /// Positions, and the bits of the node that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The positions.
+    /// Positions that are nobody else's, in ascending order.
     pub stretch: PositionRange,
     /// The node's bits, in place.
     pub node_bits: u64,
@@ -94,9 +94,9 @@ pub struct Taken {
 /// A step of the wall clock backwards, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepBack {
-    /// What the clock had shown.
+    /// The tick that the clock had shown before.
     pub from: u64,
-    /// What it showed then.
+    /// The tick that it showed next; below `from`.
     pub to: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct Snapshot {
     pub steps_back: u64,
     /// The largest step back, in ticks.
     pub largest_step_back: u64,
-    /// The last step back.
+    /// The latest step back; None where there was none since the start.
     pub last_step_back: Option<StepBack>,
 }
 
@@ -157,13 +157,21 @@ impl Generator {
         self.first.store(first, Ordering::Release);
         self.limit.store(limit, Ordering::Release);
         self.next.store(first, Ordering::Release);
-        self.term.fetch_add(1, Ordering::AcqRel);
+        let before = self.term.fetch_add(1, Ordering::AcqRel);
+        debug_assert!(before & 1 == 1, "it was closed");
         self.era.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether all that was issued lies below the high-water mark. For the one caller that changes the mark.
+    fn keeps_below_limit(&self) -> bool {
+        let next = self.next.load(Ordering::Acquire);
+        next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit()
     }
 
     /// Ends the term: from now on nobody takes anything. Gives the position after the last one issued, exactly.
     /// One caller at a time.
     pub fn close(&self) -> u64 {
+        debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
         // Odd: before anything else changes.
         self.term.fetch_or(1, Ordering::AcqRel);
         self.limit.store(0, Ordering::Release);
@@ -180,7 +188,9 @@ impl Generator {
 
     /// Raises the high-water mark, which is durable. One caller at a time, with a term begun.
     pub fn raise(&self, limit: u64) {
-        self.limit.fetch_max(limit, Ordering::Release);
+        let before = self.limit.fetch_max(limit, Ordering::Release);
+        debug_assert!(self.term.load(Ordering::Acquire) & 1 == 0, "raised from {before} while nobody issues");
+        debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
     }
 
     /// Takes at least one and at most `want` positions in one atomic step. Fewer come where more would run
@@ -200,7 +210,10 @@ impl Generator {
             let term = self.term.load(Ordering::Acquire);
             let node_bits = self.node_bits.load(Ordering::Acquire);
             let stretch = self.take_stretch(layout, rules, clock, want)?;
+            // Before the term is looked at again: who closes the generator takes the mark away.
+            let below_limit = !cfg!(debug_assertions) || stretch.to <= self.limit();
             if self.term.load(Ordering::Acquire) == term && term & 1 == 0 {
+                debug_assert!(below_limit, "{stretch:?} is taken above the mark");
                 return Ok(Taken { stretch, node_bits });
             }
             // Somebody else issues by now: these positions may be nobody's. A gap, and once more.
@@ -243,6 +256,9 @@ impl Generator {
             }
             match self.next.compare_exchange_weak(next, to, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
+                    debug_assert!(next <= from && from < to, "{from}..{to} does not follow {next}");
+                    debug_assert!(to - from <= want.get().into(), "{from}..{to} is more than {want}");
+                    debug_assert!(from >= now << bits, "{from} is of a tick before {now}");
                     let begun = fresh || next == self.first.load(Ordering::Relaxed);
                     let full = ((to - 1) >> bits) - (if begun { from } else { next - 1 } >> bits);
                     if full > 0 {

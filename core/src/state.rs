@@ -27,11 +27,11 @@ const OF_ANOTHER: u64 = u64::MAX;
 /// The state of one server. Serialises as the content of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// Which cluster wrote it,
+    /// The system identifier of the cluster that wrote it.
     pub system_identifier: u64,
-    /// on which timeline,
+    /// The timeline that the cluster was on.
     pub timeline: u32,
-    /// and where.
+    /// The data directory and the file that it was written to.
     pub home: DataDirectory,
     /// Where it was copied from, if it was.
     pub copy_of: Option<DataDirectory>,
@@ -61,7 +61,7 @@ pub struct State {
 /// The high-water mark of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// Who.
+    /// The node that the mark is of.
     #[serde(flatten)]
     pub node: Node,
     /// The position below which it may have issued.
@@ -150,17 +150,17 @@ pub enum Identity {
 /// What is known here and now by whoever opens a state.
 #[derive(Clone, Debug)]
 pub struct Here {
-    /// The cluster.
+    /// The system identifier in `pg_control`.
     pub system_identifier: u64,
-    /// Its timeline.
+    /// The timeline of the cluster, from 1; it grows with each promotion.
     pub timeline: u32,
-    /// The data directory.
+    /// The data directory, and the state file if one was read.
     pub home: DataDirectory,
-    /// The layout of its ids.
+    /// `snowflake_ids.layout`.
     pub layout: Layout,
-    /// Who it is to issue as.
+    /// What `snowflake_ids.worker_id` asks for.
     pub identity: Identity,
-    /// The clocks.
+    /// The clocks at the moment of opening.
     pub clock: Reading,
     /// The time of the last commit or checkpoint that was replayed, as far as is known.
     pub replayed: Option<UnixMicros>,

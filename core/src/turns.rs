@@ -20,13 +20,12 @@ pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration
 pub const FORCE: Duration = Duration::from_secs(1);
 /// What nobody waits for yet counts as asked for this much later.
 pub const AHEAD: Duration = Duration::from_secs(1);
-/// The pause before somebody comes again that was served in vain: at first, and in the end. And in the end of somebody that
-/// could not even be reached.
+/// The pause before somebody comes again that was served in vain: at first, and in the end.
 pub const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// See above.
+/// The longest pause of somebody that could not even be reached.
 pub const PAUSE_OUT_OF_REACH: Duration = Duration::from_secs(5);
 
-/// What somebody wants.
+/// How soon somebody wants to be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// Somebody waits for it.

@@ -88,7 +88,7 @@ fn unknown_fields_are_named() {
     for field in ["", "N", "yyyy", "HH", "n ", "m:6", "YYYY:4"] {
         let error = error(&format!("{{{field}}}{{n}}"), Some(Reset::Day));
         assert_eq!(error, FormatError::UnknownField { field: field.into() });
-        assert_eq!(error.to_string(), format!("unknown field \"{{{field}}}\" in format"));
+        assert_eq!(error.to_string(), format!("unrecognized field \"{{{field}}}\" in format"));
         assert!(error.detail().unwrap().contains("{YYYY}, {YY}, {MM}, {DD}, {n} and {n:width}"));
     }
 }

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::anchor::Reading;
-use snowflake_ids_core::form::RELEASE;
+use snowflake_ids_core::form::{Head, RELEASE};
 use snowflake_ids_core::lease::{Lease, Origin};
 use snowflake_ids_core::state::{Birth, DataDirectory, Here, Identity, Mark, State, StateError};
 use snowflake_ids_core::{Explain, Kind, Layout, Node, UnixMicros};
@@ -184,17 +184,17 @@ fn without_a_birth_the_inode_tells_a_file() {
     }
 }
 
+/// Before files had identities, form 1 said nothing of them.
 #[test]
-fn a_state_of_the_former_form_is_taken_up_as_before() {
-    let text = fixed().to_text().unwrap();
-    let (head, state) = text.trim_end().split_once(r#""state":"#).unwrap();
-    let state = state.strip_suffix('}').unwrap().replace(r#""file":null,"#, "");
+fn a_state_that_names_no_file_is_taken_up_from_any() {
+    let (_, state) = include_str!("state/form_1.json").trim_end().split_once(r#""state":"#).unwrap();
+    let state = state.strip_suffix('}').unwrap().replacen(r#""file":{"inode":8,"at":"0.5"},"#, "", 1);
     let checksum = crc32fast::hash(state.as_bytes());
-    let (before, _) = head.split_once(r#""checksum":"#).unwrap();
-    let text = format!(r#"{before}"checksum":{checksum},"state":{state}}}"#);
-    assert!(!text.contains(r#""file""#), "{text}");
+    let text = format!(r#"{{"version":1,"release":"0.1.0","checksum":{checksum},"state":{state}}}"#);
     let read = State::from_text(text.as_bytes()).unwrap();
-    assert_eq!(read.open(&found_in(FIXED, &birth(1, "10.5"))).unwrap().node, Some(node(3, 0)));
+    assert_eq!(read.home.file, None);
+    let found = Here { identity: LEASED, ..found_in(FIXED, &birth(1, "10.5")) };
+    assert_eq!(read.open(&found).unwrap().node, Some(node(3, 0)));
 }
 
 /// A promotion tells more than a file does: point-in-time recovery, a base backup that became a standby.
@@ -303,21 +303,26 @@ fn states() -> impl Strategy<Value = State> {
     })
 }
 
+/// The form that this release writes, by the head of what it writes.
+fn present_form() -> u32 {
+    serde_json::from_str::<Head>(&fixed().to_text().unwrap()).unwrap().version
+}
+
 /// The text of a state as a release of this name writes it in this form, with something that is not known here.
 fn of_release(release: &str, version: u32) -> String {
-    let text = fixed().to_text().unwrap();
-    let text = text.replace(r#""version":1"#, &format!(r#""version":{version}"#));
-    let text = text.replace(&format!("\"{RELEASE}\""), &format!("\"{release}\""));
-    text.replace(r#""state":{"#, r#""state":{"unknown here":[],"#)
+    let state = serde_json::to_string(&fixed()).unwrap().replacen('{', r#"{"unknown here":[],"#, 1);
+    let checksum = crc32fast::hash(format!("{version} {release} {state}").as_bytes());
+    format!(r#"{{"version":{version},"release":"{release}","checksum":{checksum},"state":{state}}}"#)
 }
 
 #[test]
 fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
-    let newer = State::from_text(of_release("9.1.0", 2).as_bytes()).unwrap_err();
+    let newer = State::from_text(of_release("9.1.0", present_form() + 1).as_bytes()).unwrap_err();
     assert_eq!(newer.kind(), Kind::NotReady);
     assert_eq!(newer.to_string(), "the state file of snowflake_ids was written by a newer version");
     let (detail, hint) = (newer.detail().unwrap(), newer.hint().unwrap());
-    for known in ["form 2", "9.1.0", "form 1", RELEASE] {
+    let forms = [format!("form {}", present_form() + 1), format!("forms up to {}", present_form())];
+    for known in forms.iter().map(String::as_str).chain(["9.1.0", RELEASE]) {
         assert!(detail.contains(known), "{detail}");
     }
     assert!(hint.contains("at least version 9.1.0") && !hint.contains("reset"), "{hint}");
@@ -327,19 +332,48 @@ fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
 }
 
 #[test]
-fn a_form_that_the_release_did_not_have_is_damage() {
-    let own = of_release(RELEASE, 2);
-    assert_eq!(State::from_text(own.as_bytes()).unwrap_err().kind(), Kind::Damaged);
-    let text = fixed().to_text().unwrap().replace(r#""version":1"#, r#""version":0"#);
-    let older = State::from_text(text.as_bytes()).unwrap_err();
-    assert_eq!(older.kind(), Kind::Damaged);
-    assert!(older.detail().unwrap().contains("form 0"), "{older:?}");
+fn the_state_of_a_later_build_is_newer_too_if_its_seal_says_so() {
+    let text = of_release(RELEASE, present_form() + 1);
+    let newer = State::from_text(text.as_bytes()).unwrap_err();
+    assert_eq!(newer.kind(), Kind::NotReady);
+    let hint = newer.hint().unwrap();
+    assert!(hint.contains("or a later one") && !hint.contains("reset"), "{hint}");
+    let broken = text.replace(r#""checksum":"#, r#""checksum":1"#);
+    assert_eq!(State::from_text(broken.as_bytes()).unwrap_err().kind(), Kind::Damaged);
+}
+
+#[test]
+fn a_form_that_there_never_was_is_damage() {
+    let none = State::from_text(of_release(RELEASE, 0).replace('\n', "").as_bytes()).unwrap_err();
+    assert_eq!(none.kind(), Kind::Damaged);
+}
+
+/// Files that releases wrote in forms of before: what they say is what the present form says.
+#[test]
+fn the_state_of_an_older_release_is_upgraded() {
+    let mut state = State::fresh(&here(LEASED));
+    let origin = Some(Origin { identity: "a-registry".into(), server: "central".into() });
+    state.take_up(Lease { origin, ..lease(3) });
+    state.reserve(&layout(), NOW, 0, 3 * SECOND);
+    state.marks.push(Mark { node: node(4, 2), position: 77 });
+    let copy_of = Some(DataDirectory { file: Some(birth(9, "")), ..home("first") });
+    let (claim, registry, moving_to) = (Some(-12), Some(5), Some(6));
+    let state = State { copy_of, floor: 5, claim, registry, moving_to, ..state }.in_file(birth(8, "0.5"));
+
+    let samples = [include_str!("state/form_1.json")];
+    assert_eq!(samples.len() + 1, present_form() as usize, "a sample of each form of before");
+    for (form, sample) in (1..).zip(samples) {
+        assert!(sample.starts_with(&format!(r#"{{"version":{form},"#)), "{sample}");
+        assert_eq!(State::from_text(sample.as_bytes()).as_ref(), Ok(&state), "of form {form}");
+        let flipped = sample.replace("77", "78");
+        assert_eq!(State::from_text(flipped.as_bytes()).unwrap_err().kind(), Kind::Damaged, "form {form}");
+    }
 }
 
 #[test]
 fn a_state_says_which_release_wrote_it() {
     let text = fixed().to_text().unwrap();
-    assert!(text.starts_with(&format!(r#"{{"version":1,"release":"{RELEASE}","#)), "{text}");
+    assert!(text.starts_with(&format!(r#"{{"version":{},"release":"{RELEASE}","#, present_form())), "{text}");
 }
 
 proptest! {

@@ -325,30 +325,16 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::regis
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
-CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
+CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
+	"server" text /* Text < '_ > */
+) RETURNS TABLE (
+	"identity" TEXT,  /* String */
+	"timeline" INT  /* i32 */
+)
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
-CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -367,19 +353,6 @@ CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* boo
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
-CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
-	"server" text /* Text < '_ > */
-) RETURNS TABLE (
-	"identity" TEXT,  /* String */
-	"timeline" INT  /* i32 */
-)
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -414,249 +387,137 @@ AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
+CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
+CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
 CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
 	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+-- snowflake_ids::sql::tag::snowflake_ids::segment_discard
+CREATE  FUNCTION snowflake_ids."segment_discard"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
-) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
 ) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -707,81 +568,23 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_discard
-CREATE  FUNCTION snowflake_ids."segment_discard"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -795,36 +598,45 @@ AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -856,6 +668,115 @@ COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
     'whether the current role has a privilege on a segment tag; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -925,7 +846,7 @@ CREATE TABLE snowflake_ids.segment_privilege (
     privileges text             NOT NULL,
     PRIMARY KEY (tag, grantee)
 );
-COMMENT ON TABLE snowflake_ids.segment_privilege IS 'who may do what with restricted segment tags';
+COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
 /* Not those of roles that were dropped: where they are restored, their numbers may be other roles'. */
@@ -937,7 +858,7 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges go with their tag, whoever deletes or renames it. */
+/* Privileges go with their tag, whichever role deletes or renames it. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -1084,7 +1005,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
 
-/* The functions from here on run with the rights of the tables' owner, after who called was checked: src/sql/tag.rs. */
+/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/tag.rs. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,
@@ -1140,7 +1061,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
 $$;
 
-/* Locks a tag, so that nobody can reserve from it; gives the highest id reserved. */
+/* Locks a tag, so that no session can reserve from it; gives the highest id reserved. */
 CREATE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -1341,13 +1262,71 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   worker_check_registry
 --   worker_give_up
 --   status_view
 --   segments
 
-/* Who issues as which worker, and until when. Every change compares the token with what was seen of it. */
+/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -1357,7 +1336,7 @@ CREATE TABLE snowflake_ids.worker_lease (
     port              integer,
     data_directory    text,
     token             bigint,
-    expires_at           timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
+    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
     clock             timestamptz,
     last_time         timestamptz,
     leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -1366,7 +1345,7 @@ CREATE TABLE snowflake_ids.worker_lease (
     layout            text,
     PRIMARY KEY (datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: who has leased which worker id';
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
 COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
 COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
     'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
@@ -1402,7 +1381,7 @@ BEGIN
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
             HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
@@ -1505,7 +1484,7 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
-/* The others count whoever writes: also what a function does where rows arrive, and who has set session_replication_role. */
+/* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
 DO $$
 DECLARE
     table_name regclass;
@@ -1631,8 +1610,29 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
-/* Whoever may call functions that ask where ids come from has to be able to look. */
+/* A role that may call functions that ask where ids come from has to be able to look. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1646,7 +1646,7 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 --   registries
 --   segment_nextval
 
--- Adoption: turning a column that a sequence, an identity or nobody fills into one with our default, and back.
+-- Adoption: turning a column that a sequence, an identity or nothing fills into one with our default, and back.
 --
 -- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
 -- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
@@ -1655,7 +1655,7 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 -- of itself that it is immutable) is its owner's, and a superuser may be calling. So
 -- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
 --   have owners of their own;
--- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs nobody's code;
+-- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs no code of the table's;
 -- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
@@ -1744,7 +1744,7 @@ BEGIN
             MESSAGE = 'relation, column, kind and drop_sequence must not be null';
     ELSIF kind NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are snowflake and segment.';
     ELSIF kind = 'snowflake' AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
@@ -1764,7 +1764,7 @@ BEGIN
             MESSAGE = 'relation, column and kind must not be null';
     ELSIF kind NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are sequence, identity and none.';
     END IF;
 END
@@ -1772,7 +1772,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
 
 -- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
--- for each other. From here to the commit nobody inserts between the largest id and the new default, and nobody makes a
+-- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
 -- view of a table, gives it away, or puts another below it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1785,7 +1785,7 @@ BEGIN
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('a column cannot be attached or detached in a %s transaction',
+            MESSAGE = format('cannot attach or detach a column in a %s transaction',
                 current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
@@ -1808,7 +1808,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
     'locks a table and all below it against reading and writing until the transaction ends';
 
--- A foreign table is refused, but as a partition: others may insert where it really is, and it can't be locked against them.
+-- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2003,7 +2003,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.highest_of_tag IS 'the highest id of a tag that this database was given';
 
--- Stored in the table or below, or given by the column's sequences and tags. Negative ids are in nobody's way.
+-- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -2162,7 +2162,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
     'turns identity columns of a table and of those below it into plain ones';
 
--- Belongs to the table's owner from the beginning, as it must to be owned by a column, whoever is calling.
+-- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
 RETURNS regclass LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s OWNED BY %s.%I',
@@ -2226,7 +2226,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
                 attribute, relation),
-            HINT = format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
+            HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kept IS NULL THEN
@@ -2403,7 +2403,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_other_servers IS
     'a notice of what other servers of a registry may do that was raised';
 
--- By a name that was made up, that is: whoever names a tag means it.
+-- By a name that was made up, that is: a caller that names a tag means it.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2435,8 +2435,8 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
 --   registries
 
 -- finalize
-/* What everybody may call: functions that look for themselves who is calling, and those that only tell. The rest is for the
-   extension's owner, who may pass it on. */
+/* What every role may call: functions that check the caller's rights themselves, and those that only tell. The rest is for
+   the extension's owner, a superuser, who may grant it. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
@@ -2506,7 +2506,7 @@ DECLARE
     object_privileges text;
 BEGIN
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
-        RAISE EXCEPTION 'administration cannot be granted to public' USING
+        RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is for roles that are trusted with it.',
             HINT = 'Name a role.';

@@ -8,7 +8,7 @@ use crate::settings;
 use crate::shared::generator::{Shared, StateLock};
 use crate::shared::leases::leases;
 use crate::store::state::{self as file, Stored};
-use lock_api::RwLockWriteGuard;
+use parking_lot::lock_api::RwLockWriteGuard;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::state::{DataDirectory, Here, Identity, State};

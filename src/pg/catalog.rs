@@ -63,7 +63,7 @@ impl Source {
         unsafe { pg_sys::get_rel_namespace(self.0) != pg_sys::InvalidOid }
     }
 
-    /// Its oid.
+    /// The oid in `pg_class`.
     pub fn oid(self) -> pg_sys::Oid {
         self.0
     }

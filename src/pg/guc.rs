@@ -14,11 +14,11 @@ use std::ops::RangeInclusive;
 
 /// What all settings have: a name, a context, and two sentences for people.
 pub struct About {
-    /// With its prefix.
+    /// The name in full, `snowflake_ids.` included.
     pub name: &'static CStr,
-    /// One line.
+    /// One line, for `pg_settings.short_desc`.
     pub short: &'static CStr,
-    /// What more there is to say.
+    /// What more there is to say, for `pg_settings.extra_desc`.
     pub long: &'static CStr,
     /// Who may set it, and when.
     pub context: GucContext,

@@ -43,17 +43,8 @@ pub enum Failure {
     Lost(String),
     /// The answer is longer than what is read. The connection is given up.
     TooLong,
-    /// An SQL error, and nothing was done. The connection stays good.
-    Refused {
-        /// The SQLSTATE.
-        code: [u8; 5],
-        /// The message.
-        message: String,
-        /// What the server adds to it.
-        detail: Option<String>,
-        /// What it advises.
-        hint: Option<String>,
-    },
+    /// An SQL error with its parts, and nothing was done. The connection stays good.
+    Refused { code: [u8; 5], message: String, detail: Option<String>, hint: Option<String> },
 }
 
 /// A connection to another server. Text on it is UTF-8.

@@ -3,7 +3,7 @@
 //! Whoever holds one allocates nothing of the server's, logs nothing and runs no SQL: an error would leave
 //! what it guards half done.
 
-use lock_api::GuardNoSend;
+use parking_lot::lock_api::{GuardNoSend, RawRwLock};
 use pgrx::pg_sys;
 
 /// An `LWLock`. Where it is waited for, `pg_stat_activity` shows `LWLock` and `snowflake_ids`.
@@ -64,7 +64,7 @@ impl LwLock {
 }
 
 // SAFETY: an LWLock excludes as the trait asks; the guards stay in the process that took it.
-unsafe impl lock_api::RawRwLock for LwLock {
+unsafe impl RawRwLock for LwLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "the trait's")]
     const INIT: Self = Self(std::ptr::null_mut());
     type GuardMarker = GuardNoSend;

@@ -28,7 +28,7 @@ impl Statement {
         Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
 
-    /// Runs it.
+    /// Runs it in the present transaction, and passes over its rows.
     ///
     /// # Errors
     /// Those of SPI; SQL errors are thrown.

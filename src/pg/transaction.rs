@@ -5,7 +5,7 @@ use pgrx::{pg_guard, pg_sys};
 use std::ffi::c_void;
 use std::sync::Once;
 
-/// Who wants to know.
+/// What is called at the end of transactions.
 pub struct Hooks {
     /// For [`watch`].
     pub watched: Once,

@@ -26,7 +26,7 @@ pub fn register_launcher() {
 /// # Errors
 /// All of `max_worker_processes` are in use.
 pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
-    start("snowflake_ids segments", "snowflake_ids_refill_worker_main", worker_slot, database)
+    start("snowflake_ids refill worker", "snowflake_ids_refill_worker_main", worker_slot, database)
 }
 
 /// Asks for a lease worker for a database, to serve it or only to look into it. Only from the launcher.

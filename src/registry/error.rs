@@ -79,7 +79,7 @@ impl RegistryError {
     /// The same for everybody: libpq's words tell where the registry is, and its own come from there.
     pub fn briefly(&self) -> String {
         match self {
-            Self::Failed(Failure::Unreachable(_)) => "it can't be reached".to_owned(),
+            Self::Failed(Failure::Unreachable(_)) => "it cannot be reached".to_owned(),
             Self::Failed(Failure::Lost(_)) => "the connection broke".to_owned(),
             other => other.to_string(),
         }
@@ -143,7 +143,7 @@ impl RegistryError {
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed(Failure::Unreachable(why)) => write!(f, "it can't be reached: {why}"),
+            Self::Failed(Failure::Unreachable(why)) => write!(f, "it cannot be reached: {why}"),
             Self::Failed(Failure::Silent(limit)) => {
                 write!(f, "it gave no answer within {}", human(micros(*limit).div_ceil(1_000) * 1_000))
             }

@@ -3,6 +3,7 @@
 use super::call::Caller;
 use super::session::{Checked, NOT_READY, ask, garbled, here, refusal};
 use crate::lease;
+use crate::lease::end_of;
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::report::raise;
@@ -13,7 +14,6 @@ use crate::shared::generator::shared;
 use crate::shared::leases::{ANY, Leases, leases};
 use crate::shared::registries;
 use crate::store::registry::{Site, sites};
-use crate::worker::lease_worker::end_of;
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};

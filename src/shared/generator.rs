@@ -7,7 +7,7 @@ use crate::pg::server;
 use crate::pg::shmem::Block;
 use crate::settings;
 use crate::shared::counts::Counts;
-use lock_api::RwLock;
+use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{Clock, Generator, Layout, Node, UnixMicros};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};

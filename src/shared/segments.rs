@@ -8,7 +8,7 @@ use crate::pg::station::Station;
 use crate::settings;
 use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
-use lock_api::RwLock;
+use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
 use snowflake_ids_core::log_limit::LogLimit;
 use snowflake_ids_core::requested::{self, Requested};

@@ -1,4 +1,4 @@
-//! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::pg::call`].
+//! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::entry`].
 
 use crate::pg::report::{bad_argument, raise};
 use crate::snowflake::{self, Several};

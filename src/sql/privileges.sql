@@ -1,5 +1,5 @@
-/* What everybody may call: functions that look for themselves who is calling, and those that only tell. The rest is for the
-   extension's owner, who may pass it on. */
+/* What every role may call: functions that check the caller's rights themselves, and those that only tell. The rest is for
+   the extension's owner, a superuser, who may grant it. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
@@ -69,7 +69,7 @@ DECLARE
     object_privileges text;
 BEGIN
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
-        RAISE EXCEPTION 'administration cannot be granted to public' USING
+        RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is for roles that are trusted with it.',
             HINT = 'Name a role.';

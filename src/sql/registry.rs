@@ -113,7 +113,7 @@ fn in_a_block(function: &str) -> ErrorReport {
 fn is_no_registry(server: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "this database is no registry",
+        "this database is not a registry",
         function_name!(),
     )
     .set_detail(format!("It takes its own ids from registry \"{server}\"."))

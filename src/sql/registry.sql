@@ -69,7 +69,7 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
-/* The others count whoever writes: also what a function does where rows arrive, and who has set session_replication_role. */
+/* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
 DO $$
 DECLARE
     table_name regclass;
@@ -195,5 +195,5 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
-/* Whoever may call functions that ask where ids come from has to be able to look. */
+/* A role that may call functions that ask where ids come from has to be able to look. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;

@@ -1,4 +1,4 @@
-//! Functions for ids of tags, but for `segment_nextval`, whose entry is in [`crate::pg::call`]. Those that are
+//! Functions for ids of tags, but for `segment_nextval`, whose entry is in [`crate::entry`]. Those that are
 //! written in SQL are in the files beside this one.
 
 use crate::pg::encoding;

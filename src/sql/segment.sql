@@ -50,7 +50,7 @@ CREATE TABLE snowflake_ids.segment_privilege (
     privileges text             NOT NULL,
     PRIMARY KEY (tag, grantee)
 );
-COMMENT ON TABLE snowflake_ids.segment_privilege IS 'who may do what with restricted segment tags';
+COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
 /* Not those of roles that were dropped: where they are restored, their numbers may be other roles'. */
@@ -62,7 +62,7 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges go with their tag, whoever deletes or renames it. */
+/* Privileges go with their tag, whichever role deletes or renames it. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -209,7 +209,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
 
-/* The functions from here on run with the rights of the tables' owner, after who called was checked: src/sql/tag.rs. */
+/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/tag.rs. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,
@@ -265,7 +265,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
 $$;
 
-/* Locks a tag, so that nobody can reserve from it; gives the highest id reserved. */
+/* Locks a tag, so that no session can reserve from it; gives the highest id reserved. */
 CREATE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,13 +1,13 @@
 //! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
 //! concerns this server's own lease.
 
+use crate::lease::end_of;
 use crate::pg::catalog::Source;
 use crate::pg::report::{NotReady, bad_argument, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
 use crate::store::registry;
-use crate::worker::lease_worker::end_of;
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

@@ -1,4 +1,4 @@
-/* Who issues as which worker, and until when. Every change compares the token with what was seen of it. */
+/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -8,7 +8,7 @@ CREATE TABLE snowflake_ids.worker_lease (
     port              integer,
     data_directory    text,
     token             bigint,
-    expires_at           timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
+    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
     clock             timestamptz,
     last_time         timestamptz,
     leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -17,7 +17,7 @@ CREATE TABLE snowflake_ids.worker_lease (
     layout            text,
     PRIMARY KEY (datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: who has leased which worker id';
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
 COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
 COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
     'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
@@ -53,7 +53,7 @@ BEGIN
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
             HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and can't renew it.
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval

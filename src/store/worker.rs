@@ -24,7 +24,7 @@ macro_rules! put_sql {
              VALUES ($1, $2, $3, $4, $5, $5, $5, $6, $7, $8, $9, $10, $11, $12)
              ON CONFLICT (datacenter_id, worker_id) DO ",
             $($otherwise)+,
-            " RETURNING expiry"
+            " RETURNING expires_at"
         )
     };
 }
@@ -61,8 +61,8 @@ static RENEW: Statement = Statement::new(put_over_sql!("", "w.token IN ($3, $13)
 
 static TAKE_OVER: Statement = Statement::new(
     put_over_sql!(
-        ", leased_at = greatest(EXCLUDED.leased_at, w.expiry)",
-        "w.token IS NOT DISTINCT FROM $13 AND w.expiry = $14"
+        ", leased_at = greatest(EXCLUDED.leased_at, w.expires_at)",
+        "w.token IS NOT DISTINCT FROM $13 AND w.expires_at = $14"
     ),
     entry_types!(INT8OID, TIMESTAMPTZOID),
 );

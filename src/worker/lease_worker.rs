@@ -10,8 +10,6 @@ mod acquire;
 mod error;
 mod renew;
 
-pub use acquire::end_of;
-
 use super::rest;
 use crate::issuer;
 use crate::lease;

@@ -5,68 +5,33 @@ use crate::error::{Explain, Kind};
 use serde::{Deserialize, Serialize};
 
 /// Why terms are refused. Every variant names the argument at fault.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// A smallest segment that is not 1 to `max_step`.
     #[error("step {step} is out of range")]
-    Step {
-        /// The step given.
-        step: i64,
-        /// The largest it may be.
-        max_step: i64,
-    },
+    Step { step: i64, max_step: i64 },
     /// A largest segment that is not 1 to [`MAX_STEP`].
     #[error("max_step {max_step} is out of range")]
-    MaxStep {
-        /// The largest step given.
-        max_step: i64,
-    },
+    MaxStep { max_step: i64 },
     /// A distance of ids that is not 1 to [`MAX_STEP`].
     #[error("increment {increment} is out of range")]
-    Increment {
-        /// The increment given.
-        increment: i64,
-    },
+    Increment { increment: i64 },
     /// A remainder that division by the increment cannot leave.
     #[error("remainder {remainder} is out of range")]
-    Remainder {
-        /// The remainder given.
-        remainder: i64,
-        /// What ids are divided by.
-        increment: i64,
-    },
+    Remainder { remainder: i64, increment: i64 },
     /// A negative first id.
     #[error("start {start} is negative")]
-    Start {
-        /// The start given.
-        start: i64,
-    },
+    Start { start: i64 },
     /// A highest reserved id that none could be.
     #[error("max_id {max_id} is out of range")]
-    MaxId {
-        /// The highest id given.
-        max_id: i64,
-    },
+    MaxId { max_id: i64 },
     /// An end before the start.
     #[error("max_value {max_value} is less than start {start}")]
-    MaxValue {
-        /// The largest value given.
-        max_value: i64,
-        /// The start given.
-        start: i64,
-    },
+    MaxValue { max_value: i64, start: i64 },
     /// Between start and end no number has the remainder.
     #[error("no id lies between start {start} and max_value {max_value}")]
-    NoId {
-        /// The start given.
-        start: i64,
-        /// The largest value given.
-        max_value: i64,
-        /// What ids are divided by.
-        increment: i64,
-        /// What they must leave.
-        remainder: i64,
-    },
+    NoId { start: i64, max_value: i64, increment: i64, remainder: i64 },
 }
 
 impl Explain for DefinitionError {
@@ -138,6 +103,7 @@ impl Explain for Exhausted {
 }
 
 /// Why a tag is refused.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TagError {
     /// A tag without a character.
@@ -145,16 +111,10 @@ pub enum TagError {
     Empty,
     /// A tag with too many.
     #[error("tag is too long")]
-    TooLong {
-        /// How many it has.
-        chars: usize,
-    },
+    TooLong { chars: usize },
     /// A tag with so many bytes that its characters need not be counted.
     #[error("tag is too long")]
-    TooManyBytes {
-        /// How many it has.
-        bytes: usize,
-    },
+    TooManyBytes { bytes: usize },
 }
 
 impl Explain for TagError {

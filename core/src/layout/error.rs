@@ -6,54 +6,27 @@ use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};
 
 /// Why a layout is refused. Every variant names the field at fault.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// A width outside its range.
     #[error("{field} width {width} is out of range")]
-    Width {
-        /// The field at fault.
-        field: Field,
-        /// The width asked for.
-        width: u32,
-        /// The smallest width it may have.
-        min: u8,
-        /// The largest.
-        max: u8,
-    },
+    Width { field: Field, width: u32, min: u8, max: u8 },
     /// More than 63 bits in all.
     #[error("ticks, datacenter, worker, rollback and sequence add up to {sum} bits")]
-    Sum {
-        /// What the widths add up to.
-        sum: u32,
-    },
+    Sum { sum: u32 },
     /// A unit that neither divides a second nor is whole seconds.
     #[error("unit \"{unit}\" is neither a fraction of a second nor whole seconds")]
-    Unit {
-        /// The unit as written.
-        unit: String,
-    },
+    Unit { unit: String },
     /// An epoch that is not an instant to the millisecond, or out of range.
     #[error("epoch \"{epoch}\" is not a valid instant")]
-    Epoch {
-        /// The epoch as written.
-        epoch: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
+    Epoch { epoch: String, reason: &'static str },
     /// The last tick lies after the last instant that 64-bit microseconds can say.
     #[error("ticks width {ticks} reaches beyond the year 294246")]
-    TooLong {
-        /// The width of the ticks.
-        ticks: u8,
-    },
+    TooLong { ticks: u8 },
     /// Text that does not have the form of a layout.
-    #[error("layout \"{text}\" is not understood")]
-    Syntax {
-        /// The text as given.
-        text: String,
-        /// What was found wrong.
-        reason: String,
-    },
+    #[error("layout \"{text}\" is not valid")]
+    Syntax { text: String, reason: String },
 }
 
 impl Explain for LayoutError {
@@ -94,24 +67,15 @@ impl Explain for LayoutError {
 }
 
 /// An instant that has no tick in a layout.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TickError {
     /// Before tick 0.
     #[error("{at} is before the epoch of the layout")]
-    BeforeEpoch {
-        /// The instant asked for.
-        at: UnixMicros,
-        /// The instant of tick 0.
-        epoch: UnixMicros,
-    },
+    BeforeEpoch { at: UnixMicros, epoch: UnixMicros },
     /// After the last tick.
     #[error("{at} is after the last tick of the layout")]
-    AfterLast {
-        /// The instant asked for.
-        at: UnixMicros,
-        /// The layout's last instant.
-        last: UnixMicros,
-    },
+    AfterLast { at: UnixMicros, last: UnixMicros },
 }
 
 impl Explain for TickError {

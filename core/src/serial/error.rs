@@ -4,66 +4,36 @@ use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};
 use crate::error::{Explain, Kind};
 
 /// Why a template or a period is refused.
+#[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// A period that is not one of [`Reset::ALL`].
-    #[error("unknown reset \"{name}\"")]
-    UnknownReset {
-        /// The name given.
-        name: String,
-    },
+    #[error("unrecognized reset \"{name}\"")]
+    UnknownReset { name: String },
     /// More bytes than [`MAX_FORMAT_BYTES`].
     #[error("format is too long")]
-    TooLong {
-        /// How many it has.
-        bytes: usize,
-    },
+    TooLong { bytes: usize },
     /// A brace without its partner.
     #[error("format has an unbalanced brace at position {at}")]
-    Brace {
-        /// The brace's place in the template, in characters, counted from 1.
-        at: usize,
-    },
+    Brace { at: usize },
     /// A field that no template has.
-    #[error("unknown field \"{{{field}}}\" in format")]
-    UnknownField {
-        /// What stands between the braces.
-        field: String,
-    },
+    #[error("unrecognized field \"{{{field}}}\" in format")]
+    UnknownField { field: String },
     /// A number of digits that is not 1 to 19.
     #[error("width \"{width}\" of the number in format is not valid")]
-    Width {
-        /// The width as written.
-        width: String,
-    },
+    Width { width: String },
     /// No number, or more than one.
     #[error("format must have the number exactly once")]
-    Number {
-        /// How often it has it.
-        count: usize,
-    },
+    Number { count: usize },
     /// A date in the keys of a tag that never starts anew.
     #[error("format has the date field \"{{{field}}}\", but the tag has no reset")]
-    WithoutReset {
-        /// The field at fault.
-        field: &'static str,
-    },
+    WithoutReset { field: &'static str },
     /// A date field that changes within a period.
     #[error("format has the date field \"{{{field}}}\", but the tag is reset each {reset}")]
-    TooFine {
-        /// The field at fault.
-        field: &'static str,
-        /// When the tag starts anew.
-        reset: Reset,
-    },
+    TooFine { field: &'static str, reset: Reset },
     /// Keys of different periods would be the same.
     #[error("format lacks the {missing}, but the tag is reset each {reset}")]
-    Missing {
-        /// What it does not say.
-        missing: Reset,
-        /// When the tag starts anew.
-        reset: Reset,
-    },
+    Missing { missing: Reset, reset: Reset },
 }
 
 impl Explain for FormatError {

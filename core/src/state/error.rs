@@ -103,10 +103,7 @@ impl Explain for StateError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => RESET.into(),
-            Self::Newer(newer) => format!(
-                "Install at least version {} of snowflake_ids, and restart the server.",
-                newer.release
-            ),
+            Self::Newer(newer) => newer.hint(),
             Self::Layout { stored, .. } => format!(
                 "Set snowflake_ids.layout back to '{}' and restart the server. If no id of that layout was \
                  kept, SELECT snowflake_ids.state_reset() begins anew.",

@@ -11,7 +11,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc;
+use std::sync::Arc;
 use std::thread;
 
 /// What the standard library says before the C library's reason.
@@ -34,29 +34,38 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
     Ok(hosts::with_addresses(options, name, &lookup.addresses().map_err(unknown)?))
 }
 
+/// What the thread found; None as long as it looks.
+#[expect(clippy::disallowed_types, reason = "two threads of one process share it, and no other process does")]
+type Found = Arc<parking_lot::Mutex<Option<io::Result<Vec<String>>>>>;
+
 /// A name that is being looked up.
 struct Lookup {
     /// Closed at the other end when it is done.
     done: UnixStream,
-    found: mpsc::Receiver<io::Result<Vec<String>>>,
+    found: Found,
 }
 
 impl Lookup {
     fn start(name: String) -> io::Result<Self> {
         let (done, end) = UnixStream::pair()?;
-        let (sender, found) = mpsc::channel();
+        let found = Found::default();
+        let thread_found = Arc::clone(&found);
         without_signals(|| {
             thread::Builder::new().spawn(move || {
-                // Closed after what was found is sent. Nobody may want it any more.
+                // Closed after what was found is there to be read.
                 let _end = end;
-                let _ = sender.send(look_up(&name));
+                let addresses = look_up(&name);
+                *thread_found.lock() = Some(addresses);
             })
         })?;
         Ok(Self { done, found })
     }
 
     fn addresses(&self) -> io::Result<Vec<String>> {
-        self.found.try_recv().map_err(io::Error::other)?
+        self.found
+            .lock()
+            .take()
+            .unwrap_or_else(|| Err(io::Error::other("the lookup ended without an answer")))
     }
 }
 

@@ -15,7 +15,7 @@ pub enum Need {
     Read,
     /// That it takes what is written.
     Write,
-    /// Either.
+    /// Whichever comes first.
     ReadOrWrite,
 }
 
@@ -50,7 +50,7 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// From now on.
+    /// A limit that begins now.
     pub fn new(limit: Duration) -> Self {
         Self { limit, began: Instant::now(), woken: false }
     }

@@ -1,4 +1,4 @@
--- Adoption: turning a column that a sequence, an identity or nobody fills into one with our default, and back.
+-- Adoption: turning a column that a sequence, an identity or nothing fills into one with our default, and back.
 --
 -- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
 -- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
@@ -7,7 +7,7 @@
 -- of itself that it is immutable) is its owner's, and a superuser may be calling. So
 -- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
 --   have owners of their own;
--- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs nobody's code;
+-- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs no code of the table's;
 -- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',

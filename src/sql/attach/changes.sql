@@ -73,7 +73,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
     'turns identity columns of a table and of those below it into plain ones';
 
--- Belongs to the table's owner from the beginning, as it must to be owned by a column, whoever is calling.
+-- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
 RETURNS regclass LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s OWNED BY %s.%I',
@@ -137,7 +137,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
                 attribute, relation),
-            HINT = format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
+            HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kept IS NULL THEN

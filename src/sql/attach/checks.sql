@@ -9,7 +9,7 @@ BEGIN
             MESSAGE = 'relation, column, kind and drop_sequence must not be null';
     ELSIF kind NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are snowflake and segment.';
     ELSIF kind = 'snowflake' AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
@@ -29,7 +29,7 @@ BEGIN
             MESSAGE = 'relation, column and kind must not be null';
     ELSIF kind NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = format('unknown kind "%s"', left(kind, 128)),
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are sequence, identity and none.';
     END IF;
 END
@@ -37,7 +37,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_detach IS 'fails where the arguments of detach are not right';
 
 -- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
--- for each other. From here to the commit nobody inserts between the largest id and the new default, and nobody makes a
+-- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
 -- view of a table, gives it away, or puts another below it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -50,7 +50,7 @@ BEGIN
     -- An older snapshot would not see the rows that came while we waited for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('a column cannot be attached or detached in a %s transaction',
+            MESSAGE = format('cannot attach or detach a column in a %s transaction',
                 current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
@@ -73,7 +73,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.lock_table IS
     'locks a table and all below it against reading and writing until the transaction ends';
 
--- A foreign table is refused, but as a partition: others may insert where it really is, and it can't be locked against them.
+-- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

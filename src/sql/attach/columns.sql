@@ -99,7 +99,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.highest_of_tag IS 'the highest id of a tag that this database was given';
 
--- Stored in the table or below, or given by the column's sequences and tags. Negative ids are in nobody's way.
+-- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE

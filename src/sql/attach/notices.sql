@@ -85,7 +85,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_other_servers IS
     'a notice of what other servers of a registry may do that was raised';
 
--- By a name that was made up, that is: whoever names a tag means it.
+-- By a name that was made up, that is: a caller that names a tag means it.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

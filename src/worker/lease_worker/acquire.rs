@@ -2,7 +2,7 @@
 
 use super::{Registry, Step, Trouble, transaction};
 use crate::issuer;
-use crate::lease::granted;
+use crate::lease::{end_of, granted};
 use crate::pg::server;
 use crate::registry::RegistryError;
 use crate::settings;
@@ -117,13 +117,6 @@ impl Registry<'_> {
             pgrx::log!("snowflake_ids could not give worker id {worker} back: {}", trouble.why());
         }
     }
-}
-
-/// The instant from which another may issue as the worker of a lease: the tick after the last in which we did.
-pub fn end_of(state: &State, lease: &Lease, layout: &Layout) -> UnixMicros {
-    let marks = state.marks.iter().filter(|mark| lease.is_of(mark.node));
-    let end = marks.map(|mark| mark.position).fold(lease.start, u64::max);
-    layout.instant_of(end).plus(layout.unit())
 }
 
 impl Plan {

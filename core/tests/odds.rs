@@ -1,0 +1,57 @@
+//! How often servers that share no registry come to the same worker id: the figures that README and docs/guarantees.md give.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use snowflake_ids_core::layout::Layout;
+use snowflake_ids_core::lease::{Preferred, capacity};
+use std::collections::HashSet;
+
+/// So many groups of servers are drawn.
+const GROUPS: u64 = 20_000;
+
+/// The parts of a group's servers are drawn from this.
+struct Numbers(u64);
+
+impl Numbers {
+    /// The next below `end`, by xorshift.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    /// The worker id that a server looks at first: made some time in a year, with an identifier as initdb makes it.
+    fn first_choice(&mut self, capacity: u32) -> u32 {
+        let second = 1_790_000_000 + self.below(31_536_000);
+        let identifier = second << 32 | self.below(1_000_000) << 12 | self.below(4_096);
+        let home = format!("born {second}.{:09}", self.below(1_000_000_000));
+        Preferred::alone(identifier, 1, &home, capacity).worker
+    }
+}
+
+/// Of 1,000 groups of so many servers, those in which two chose the same.
+fn clashes(layout: &str, servers: usize) -> u64 {
+    let layout: Layout = layout.parse().unwrap();
+    let (mut numbers, capacity) = (Numbers(0x1234_5678_9abc_def1), capacity(&layout));
+    let group = |_: &u64| {
+        let mut chosen = HashSet::new();
+        (0..servers).filter(|_| !chosen.insert(numbers.first_choice(capacity))).count() > 0
+    };
+    let clashed = (0..GROUPS).filter(group).count();
+    u64::try_from(clashed).unwrap() * 1_000 / GROUPS
+}
+
+#[test]
+fn servers_without_a_registry_clash_as_often_as_the_documents_say() {
+    for (layout, servers, expected) in [
+        ("41/5/5/12", 2, 29..=34),
+        ("41/5/5/12", 7, 495..=520),
+        ("41/5/5/12", 32, 1_000..=1_000),
+        ("41/0/10/12", 2, 0..=2),
+        ("41/0/10/12", 7, 17..=24),
+        ("41/0/10/12", 32, 377..=397),
+    ] {
+        let clashed = clashes(layout, servers);
+        assert!(expected.contains(&clashed), "{clashed} of 1,000 groups of {servers} servers of {layout}");
+    }
+}

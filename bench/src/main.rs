@@ -2,7 +2,6 @@
 //! matters is a ratio of two contestants that took turns on the same machine in the same minutes.
 
 mod key;
-mod load;
 mod pgbench;
 mod plot;
 mod report;
@@ -42,20 +41,20 @@ fn main() -> Result<()> {
     let all = arguments.only.is_empty();
     let sections = if all { Section::value_variants() } else { &arguments.only };
 
-    let mut report = Report::new(server::describe()?, effort);
+    let mut report = Report { conditions: server::describe()?, effort, sections: Vec::new() };
     for section in sections {
         let started = Instant::now();
         eprint!("{} ... ", section.title());
-        report.add(section.title(), section.measure(effort)?);
+        report.sections.push((section.title(), section.measure(effort)?));
         eprintln!("{:.0} s", started.elapsed().as_secs_f64());
     }
     let text = report.markdown();
     println!("{text}");
     if all {
         let folder = &arguments.results;
-        fs::create_dir_all(folder).with_context(|| format!("can't create {}", folder.display()))?;
-        fs::write(folder.join("latest.md"), text).context("can't write latest.md")?;
-        plot::draw(&report, &folder.join("latest.svg"))?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        fs::write(folder.join("latest.md"), text).context("cannot write latest.md")?;
+        fs::write(folder.join("latest.svg"), plot::svg(&report)).context("cannot write latest.svg")?;
         eprintln!("written: latest.md and latest.svg in {}", folder.display());
     }
     Ok(())

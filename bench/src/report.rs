@@ -2,16 +2,16 @@
 
 use crate::rounds::Effort;
 use crate::stats::Spread;
-use std::fmt::{self, Write};
-
-const RATIOS: &str =
-    "Ratios are medians over rounds, with their quartiles; see [how each is measured](../README.md).";
+use std::fmt;
+use std::iter::{once, zip};
 
 /// Everything a run found.
 pub struct Report {
-    conditions: String,
-    effort: Effort,
-    sections: Vec<(&'static str, Outcome)>,
+    /// The conditions of the run in one sentence.
+    pub conditions: String,
+    pub effort: Effort,
+    /// What each section found, by its title.
+    pub sections: Vec<(&'static str, Outcome)>,
 }
 
 /// What one section found.
@@ -19,142 +19,102 @@ pub struct Report {
 pub struct Outcome {
     /// What was done, in a few sentences.
     pub method: String,
-    /// The figures.
     pub tables: Vec<Table>,
-    /// What they were hoped to be.
     pub goals: Vec<Goal>,
     /// The figures worth a picture.
     pub panels: Vec<Panel>,
 }
 
-/// Figures in rows; the first column names the row.
+/// Figures in rows, as many a row as there are heads; the first column names the row.
+#[derive(Default)]
 pub struct Table {
-    /// The column heads.
     pub head: Vec<String>,
-    /// The cells, as many a row as there are heads.
     pub rows: Vec<Vec<String>>,
 }
 
-/// A claim about the figures.
+/// A claim about the figures, what was found, and whether it holds.
 pub struct Goal {
-    /// The claim.
-    pub claim: &'static str,
-    /// What was found.
-    pub found: String,
-    /// Whether it holds.
-    pub verdict: Verdict,
+    claim: &'static str,
+    found: String,
+    verdict: Verdict,
 }
 
-/// Whether a claim holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It does.
-    Pass,
-    /// The median says no, but not even three quarters of the rounds agree.
-    Noise,
-    /// It doesn't.
-    Miss,
-}
-
-/// A picture: one bar for each contestant.
+/// A picture: a bar for each contestant, top to bottom, by its name and length.
 pub struct Panel {
     /// What is shown, with its unit.
     pub title: String,
-    /// The bars, top to bottom.
-    pub bars: Vec<Bar>,
+    pub bars: Vec<(String, f64)>,
 }
 
-/// One bar of a picture.
-pub struct Bar {
-    /// The contestant.
-    pub label: String,
-    /// Its length.
-    pub value: f64,
-    /// Whether the contestant is this extension's.
-    pub ours: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Pass,
+    /// The median says no, but not even three quarters of the rounds agree.
+    Noise,
+    Miss,
 }
 
 impl Verdict {
-    /// Of a figure without rounds.
-    pub const fn of(holds: bool) -> Self {
-        if holds { Self::Pass } else { Self::Miss }
-    }
-
-    /// Whether a ratio is at most `bound`.
-    pub fn at_most(ratio: Spread, bound: f64) -> Self {
-        if ratio.median <= bound {
-            Self::Pass
-        } else if ratio.low <= bound {
-            Self::Noise
-        } else {
-            Self::Miss
-        }
-    }
-
-    /// Whether a ratio is at least `bound`.
-    pub fn at_least(ratio: Spread, bound: f64) -> Self {
-        if ratio.median >= bound {
-            Self::Pass
-        } else if ratio.high >= bound {
-            Self::Noise
-        } else {
-            Self::Miss
+    const fn of(median: bool, better_quartile: bool) -> Self {
+        match (median, better_quartile) {
+            (true, _) => Self::Pass,
+            (false, true) => Self::Noise,
+            (false, false) => Self::Miss,
         }
     }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pass => "pass",
-            Self::Noise => "within noise",
-            Self::Miss => "**miss**",
-        })
+impl Goal {
+    /// One without rounds.
+    pub fn holds(claim: &'static str, found: String, holds: bool) -> Self {
+        Self { claim, found, verdict: Verdict::of(holds, false) }
+    }
+
+    /// A ratio is at most `bound`. What it is a ratio of stands behind what was found.
+    pub fn at_most(claim: &'static str, ratio: Spread, bound: f64, of: &str) -> Self {
+        let verdict = Verdict::of(ratio.median <= bound, ratio.low <= bound);
+        Self { claim, found: format!("{ratio}{of}"), verdict }
+    }
+
+    /// A ratio is at least `bound`.
+    pub fn at_least(claim: &'static str, ratio: Spread, bound: f64, of: &str) -> Self {
+        let verdict = Verdict::of(ratio.median >= bound, ratio.high >= bound);
+        Self { claim, found: format!("{ratio}{of}"), verdict }
     }
 }
 
 impl Report {
-    /// A report without sections.
-    pub const fn new(conditions: String, effort: Effort) -> Self {
-        Self { conditions, effort, sections: Vec::new() }
-    }
-
-    /// Adds what a section found.
-    pub fn add(&mut self, title: &'static str, outcome: Outcome) {
-        self.sections.push((title, outcome));
-    }
-
-    /// The conditions of the run in one sentence.
-    pub fn conditions(&self) -> &str {
-        &self.conditions
-    }
-
-    /// All pictures.
-    pub fn panels(&self) -> Vec<&Panel> {
-        self.sections.iter().flat_map(|(_, outcome)| &outcome.panels).collect()
-    }
-
-    /// The whole report.
+    /// The whole report as markdown.
     pub fn markdown(&self) -> String {
-        let head = format!("# Benchmark\n\n{}.\n{}{RATIOS}\n", self.conditions, self.effort_note());
-        let goals = format!("\n## Goals\n\n{}", self.goals().markdown());
+        let quick = self.effort.pick("", "A quick run: few rounds, wide spreads.\n");
+        let goals = self.sections.iter().flat_map(|(_, outcome)| &outcome.goals).map(Goal::row);
+        let goals = Table { head: ["goal", "found", ""].map(str::to_owned).into(), rows: goals.collect() };
         let sections = self.sections.iter().map(|(title, outcome)| outcome.markdown(title));
-        [head, goals].into_iter().chain(sections).collect()
+        format!(
+            "# Benchmark\n\n{}.\n{quick}Ratios are medians over rounds, with their quartiles; see [how each is \
+             measured](../README.md).\n\n## Goals\n\n{goals}{}",
+            self.conditions,
+            sections.collect::<String>()
+        )
     }
+}
 
-    const fn effort_note(&self) -> &'static str {
-        match self.effort {
-            Effort::Full => "",
-            Effort::Quick => "A quick run: few rounds, wide spreads.\n",
-        }
+impl Table {
+    /// Its rows, and behind them those of another one with the same heads.
+    pub fn followed_by(mut self, other: Self) -> Self {
+        self.rows.extend(other.rows);
+        self
     }
+}
 
-    fn goals(&self) -> Table {
-        let goals = self.sections.iter().flat_map(|(_, outcome)| &outcome.goals);
-        Table {
-            head: ["goal", "found", ""].map(str::to_owned).into(),
-            rows: goals.map(|g| vec![g.claim.to_owned(), g.found.clone(), g.verdict.to_string()]).collect(),
-        }
+impl Goal {
+    fn row(&self) -> Vec<String> {
+        let verdict = match self.verdict {
+            Verdict::Pass => "pass",
+            Verdict::Noise => "within noise",
+            Verdict::Miss => "**miss**",
+        };
+        vec![self.claim.to_owned(), self.found.clone(), verdict.to_owned()]
     }
 }
 
@@ -169,34 +129,25 @@ impl Outcome {
     }
 
     fn markdown(&self, title: &str) -> String {
-        let tables = self.tables.iter().map(|table| format!("\n{}", table.markdown()));
+        let tables = self.tables.iter().map(|table| format!("\n{table}"));
         format!("\n## {title}\n\n{}\n{}", self.method, tables.collect::<String>())
     }
 }
 
-impl Table {
-    /// A table that begins with its heads.
-    pub fn new(head: &[&str]) -> Self {
-        Self { head: head.iter().map(|&head| head.to_owned()).collect(), rows: Vec::new() }
-    }
-
-    fn markdown(&self) -> String {
-        let columns = 0..self.head.len();
-        let width = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells.chain([self.head[column].chars().count(), 3]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = columns.map(width).collect();
+/// As markdown, with its columns aligned.
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = || once(&self.head).chain(&self.rows);
+        let width = |column: usize| lines().map(|row| row[column].chars().count()).fold(3, usize::max);
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
         let rule: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
-        let mut text = String::new();
         for row in [&self.head, &rule].into_iter().chain(&self.rows) {
-            for (cell, width) in row.iter().zip(&widths) {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "| {cell:width$} ");
+            for (cell, width) in zip(row, &widths) {
+                write!(f, "| {cell:width$} ")?;
             }
-            text += "|\n";
+            f.write_str("|\n")?;
         }
-        text
+        Ok(())
     }
 }
 
@@ -204,33 +155,28 @@ impl Table {
 mod tests {
     use super::*;
 
-    const fn spread(low: f64, median: f64, high: f64) -> Spread {
-        Spread { low, median, high }
-    }
-
     #[test]
     fn a_miss_is_one_in_most_rounds() {
-        assert_eq!(Verdict::at_most(spread(0.9, 1.0, 1.1), 1.0), Verdict::Pass);
-        assert_eq!(Verdict::at_most(spread(0.9, 1.1, 1.2), 1.0), Verdict::Noise);
-        assert_eq!(Verdict::at_most(spread(1.1, 1.2, 1.3), 1.0), Verdict::Miss);
-        assert_eq!(Verdict::at_least(spread(4.0, 4.5, 5.5), 5.0), Verdict::Noise);
-        assert_eq!(Verdict::at_least(spread(3.0, 3.5, 4.5), 5.0), Verdict::Miss);
+        let spread = |low, median, high| Spread { low, median, high };
+        let at_most = |ratio| Goal::at_most("", ratio, 1.0, "").verdict;
+        assert_eq!(at_most(spread(0.9, 1.0, 1.1)), Verdict::Pass);
+        assert_eq!(at_most(spread(0.9, 1.1, 1.2)), Verdict::Noise);
+        assert_eq!(at_most(spread(1.1, 1.2, 1.3)), Verdict::Miss);
+        assert_eq!(Goal::at_least("", spread(4.0, 4.5, 5.5), 5.0, "").verdict, Verdict::Noise);
+        assert_eq!(Goal::at_least("", spread(3.0, 3.5, 4.5), 5.0, "").verdict, Verdict::Miss);
     }
 
     #[test]
-    fn tables_are_aligned() {
-        let mut table = Table::new(&["key", "x"]);
-        table.rows.push(vec!["snowflake".into(), "1".into()]);
-        assert_eq!(table.markdown(), "| key       | x   |\n| --------- | --- |\n| snowflake | 1   |\n");
-    }
-
-    #[test]
-    fn goals_come_first() {
-        let mut report = Report::new("today".into(), Effort::Quick);
-        let goal = Goal { claim: "fast", found: "very".into(), verdict: Verdict::Pass };
-        report.add("Speed", Outcome { method: "Measured.".into(), goals: vec![goal], ..Outcome::default() });
-        let text = report.markdown();
+    fn goals_come_first_and_tables_are_aligned() {
+        let goals = vec![Goal::holds("fast", "very".into(), true)];
+        let rows = vec![vec!["snowflake".into(), "1".into()]];
+        let tables = vec![Table { head: vec!["key".into(), "x".into()], rows }];
+        let speed = Outcome { method: "Measured.".into(), goals, tables, ..Outcome::default() };
+        let text =
+            Report { conditions: "today".into(), effort: Effort::Quick, sections: vec![("Speed", speed)] }
+                .markdown();
+        let table = "| key       | x   |\n| --------- | --- |\n| snowflake | 1   |\n";
         let (goals, section) = (text.find("| fast | very  | pass"), text.find("## Speed\n\nMeasured.\n"));
-        assert!(goals.is_some() && goals < section, "{text}");
+        assert!(goals.is_some() && goals < section && text.ends_with(table), "{text}");
     }
 }

@@ -1,5 +1,7 @@
 //! Taking turns: what makes figures of one run comparable on a machine that is never quiet.
 
+use crate::report::{Panel, Table};
+use crate::stats::{Spread, median};
 use anyhow::Result;
 
 /// How much work a run may be.
@@ -21,21 +23,116 @@ impl Effort {
     }
 }
 
+/// What was measured: for each contestant one figure, or a set of them, a round.
+pub struct Measured<T> {
+    labels: Vec<String>,
+    pub of: Vec<Vec<T>>,
+}
+
+/// What is measured, by the name that it is shown under.
+pub trait Contestant {
+    fn label(&self) -> String;
+}
+
+impl Contestant for &str {
+    fn label(&self) -> String {
+        (*self).to_owned()
+    }
+}
+
+impl<A> Contestant for (&str, A) {
+    fn label(&self) -> String {
+        self.0.to_owned()
+    }
+}
+
+impl<A, B> Contestant for (&str, A, B) {
+    fn label(&self) -> String {
+        self.0.to_owned()
+    }
+}
+
 /// Measures every contestant once a round, each round starting with the next one, so that neither a slow
-/// minute nor a place in the order favours anybody. Gives the measurements of each contestant by round.
-pub fn interleave<C, T>(
+/// minute nor a place in the order favours anybody.
+pub fn interleave<C: Contestant, T>(
     rounds: usize,
     contestants: &[C],
     mut measure: impl FnMut(&C) -> Result<T>,
-) -> Result<Vec<Vec<T>>> {
-    let mut measured: Vec<Vec<T>> = contestants.iter().map(|_| Vec::with_capacity(rounds)).collect();
+) -> Result<Measured<T>> {
+    let mut of: Vec<Vec<T>> = contestants.iter().map(|_| Vec::with_capacity(rounds)).collect();
     for round in 0..rounds {
         for turn in 0..contestants.len() {
             let whose = (round + turn) % contestants.len();
-            measured[whose].push(measure(&contestants[whose])?);
+            of[whose].push(measure(&contestants[whose])?);
         }
     }
-    Ok(measured)
+    Ok(Measured { labels: contestants.iter().map(Contestant::label).collect(), of })
+}
+
+impl<T> Measured<T> {
+    /// How many rounds there were.
+    pub fn rounds(&self) -> usize {
+        self.of.first().map_or(0, Vec::len)
+    }
+
+    /// A figure of one contestant in all rounds.
+    pub fn figures(&self, whose: usize, figure: impl Fn(&T) -> f64) -> Vec<f64> {
+        self.of[whose].iter().map(figure).collect()
+    }
+
+    /// The middle of it.
+    pub fn median(&self, whose: usize, figure: impl Fn(&T) -> f64) -> f64 {
+        median(self.figures(whose, figure))
+    }
+
+    /// The sum of it.
+    pub fn sum(&self, whose: usize, figure: impl Fn(&T) -> f64) -> f64 {
+        self.figures(whose, figure).into_iter().sum()
+    }
+
+    /// It, as a ratio to that of another contestant in the same round.
+    pub fn ratio(&self, whose: usize, other: usize, figure: impl Fn(&T) -> f64) -> Spread {
+        Spread::of_ratios(&self.figures(whose, &figure), &self.figures(other, &figure))
+    }
+
+    /// The same measurements, with other figures made of them.
+    pub fn map<U>(&self, make: impl Fn(usize, usize, &T) -> U) -> Measured<U> {
+        let of = self.of.iter().enumerate().map(|(whose, rounds)| {
+            rounds.iter().enumerate().map(|(round, measured)| make(whose, round, measured)).collect()
+        });
+        Measured { labels: self.labels.clone(), of: of.collect() }
+    }
+
+    /// A table with a row for each of these contestants, named under `head`, and a column for each head with its cells.
+    pub fn table<const N: usize>(
+        &self,
+        head: &str,
+        whose: impl IntoIterator<Item = usize>,
+        columns: [(&str, &dyn Fn(usize) -> String); N],
+    ) -> Table {
+        let heads = [head].into_iter().chain(columns.map(|(head, _)| head));
+        let row = |whose: usize| {
+            let cells = columns.iter().map(|(_, cell)| cell(whose));
+            [self.labels[whose].clone()].into_iter().chain(cells).collect()
+        };
+        Table { head: heads.map(str::to_owned).collect(), rows: whose.into_iter().map(row).collect() }
+    }
+
+    /// A picture with a bar for each of these contestants, as long as the middle of a figure.
+    pub fn panel(
+        &self,
+        title: impl Into<String>,
+        whose: impl IntoIterator<Item = usize>,
+        figure: impl Fn(&T) -> f64,
+    ) -> Panel {
+        let bar = |whose: usize| (self.labels[whose].clone(), self.median(whose, &figure));
+        Panel { title: title.into(), bars: whose.into_iter().map(bar).collect() }
+    }
+
+    /// All contestants, by their places.
+    pub fn all(&self) -> std::ops::Range<usize> {
+        0..self.of.len()
+    }
 }
 
 #[cfg(test)]
@@ -45,18 +142,22 @@ mod tests {
     #[test]
     fn each_round_starts_with_the_next_contestant() -> Result<()> {
         let mut order = Vec::new();
-        interleave(3, &["a", "b", "c"], |name| {
+        let measured = interleave(3, &["a", "b", "c"], |name| {
             order.push(*name);
-            Ok(())
+            Ok(order.len())
         })?;
         assert_eq!(order, ["a", "b", "c", "b", "c", "a", "c", "a", "b"]);
+        assert_eq!(measured.of, [[1, 6, 8], [2, 4, 9], [3, 5, 7]], "measurements stay with their contestant");
         Ok(())
     }
 
     #[test]
-    fn measurements_stay_with_their_contestant() -> Result<()> {
-        let measured = interleave(2, &[10, 20], |value| Ok(value * 2))?;
-        assert_eq!(measured, [[20, 20], [40, 40]]);
+    fn tables_and_panels_have_a_row_for_each_contestant() -> Result<()> {
+        let measured = interleave(3, &[("10", 10.0), ("20", 20.0)], |(_, figure)| Ok(*figure))?;
+        let cell = |whose| measured.ratio(whose, 1, |figure| *figure).to_string();
+        let table = measured.table("key", measured.all(), [("to 20", &cell)]);
+        assert_eq!(table.rows, [["10", "0.50 (0.50..0.50)"], ["20", "1.00 (1.00..1.00)"]]);
+        assert_eq!(measured.panel("keys", [1], |figure| *figure).bars, [("20".to_owned(), 20.0)]);
         Ok(())
     }
 }

@@ -64,6 +64,11 @@ impl Session {
         Ok(values)
     }
 
+    /// The size of the index of a table's primary key, in bytes.
+    pub fn index_bytes(&mut self, table: &str) -> Result<f64> {
+        self.value(&format!("select pg_relation_size('{table}_pkey')::float8"))
+    }
+
     /// The plan of a query, without its estimates.
     pub fn plan(&mut self, query: &str) -> Result<String> {
         let lines = self.client.query(&format!("explain (costs off) {query}"), &[])?;
@@ -84,7 +89,7 @@ impl Session {
     fn cpu(&self) -> Result<f64> {
         let text = fs::read_to_string(&self.schedstat).with_context(|| {
             format!(
-                "can't read {}; processor times need Linux with scheduler statistics",
+                "cannot read {}; processor times need Linux with scheduler statistics",
                 self.schedstat.display()
             )
         })?;

@@ -5,13 +5,13 @@ use anyhow::Result;
 use std::ops::Sub;
 
 /// Bytes of WAL written since the server exists.
-pub fn bytes(session: &mut Session) -> Result<i64> {
-    session.value("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint")
+pub fn bytes(session: &mut Session) -> Result<f64> {
+    session.value("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8")
 }
 
 /// Transaction ids used since the server exists. Asking uses none.
-pub fn transaction_ids(session: &mut Session) -> Result<i64> {
-    session.value("select pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+pub fn transaction_ids(session: &mut Session) -> Result<f64> {
+    session.value("select pg_snapshot_xmax(pg_current_snapshot())::text::float8")
 }
 
 /// Flushes of the WAL to disk.

@@ -1,123 +1,185 @@
 //! What one call costs above the row it is made for.
 
-mod contestants;
+use super::prelude::*;
+use std::thread;
+use std::time::Duration;
 
-use crate::report::{Bar, Goal, Outcome, Panel, Table, Verdict};
-use crate::rounds::{Effort, interleave};
-use crate::server;
-use crate::session::{Cost, Session};
-use crate::stats::{Spread, median};
-use anyhow::{Result, ensure};
-use contestants::{
-    CALLS, CLOCK, NEXTVAL, NEXTVAL_1000, ROWS, SEGMENT, SEGMENT_GRANTED, SEGMENT_OF_100, SNOWFLAKE,
-    SNOWFLAKE_64, UUID,
-};
+/// An expression that is evaluated once a row.
+struct Call {
+    label: &'static str,
+    expression: &'static str,
+    /// Whether the rows are those of a table in which 100 tags take turns. Otherwise they are a nested loop's over two small
+    /// sets, the cheapest source that needs no table.
+    tagged: bool,
+    /// What `snowflake_ids.cache` is set to, where it matters.
+    cache: Option<u32>,
+}
 
-/// The ratios that are shown: to which call, and its column's head.
-const RATIOS: [(usize, &str); 3] = [
-    (CLOCK, "to clock_timestamp()"),
-    (NEXTVAL, "to nextval CACHE 1"),
-    (NEXTVAL_1000, "to nextval CACHE 1000"),
+/// Rows of one slice.
+const ROWS: f64 = 100_000.0;
+
+/// The rows alone. A constant, or the tag itself, takes the place of the call, so that the call is the only
+/// difference.
+const ROW: usize = 0;
+const TAGGED_ROW: usize = 1;
+const SNOWFLAKE: usize = 2;
+const SNOWFLAKE_64: usize = 3;
+const SEGMENT: usize = 5;
+const SEGMENT_OF_100: usize = 6;
+const CLOCK: usize = 7;
+const NEXTVAL: usize = 8;
+const NEXTVAL_1000: usize = 10;
+/// Left out of the picture, where it would flatten all the others.
+const UUID: usize = 11;
+const SEGMENT_GRANTED: usize = 12;
+
+const CALLS: [Call; 13] = [
+    Call::of("a row", "1::bigint"),
+    Call::by_tag("a row with a tag", "tag"),
+    Call::of("snowflake_nextval()", "snowflake_nextval()").cached(1),
+    Call::of("snowflake_nextval(), cache = 64", "snowflake_nextval()").cached(64),
+    Call::of("snowflake_nextval(), cache = 1000", "snowflake_nextval()").cached(1000),
+    Call::of("segment_nextval('tag')", "segment_nextval('tag 0')"),
+    Call::by_tag("segment_nextval(tag), 100 tags", "segment_nextval(tag)"),
+    Call::of("clock_timestamp()", "clock_timestamp()"),
+    Call::of("nextval, CACHE 1", "nextval('one_by_one')"),
+    Call::of("nextval, CACHE 32", "nextval('cache_32')"),
+    Call::of("nextval, CACHE 1000", "nextval('cache_1000')"),
+    Call::of("gen_random_uuid()", "gen_random_uuid()"),
+    Call::of("segment_nextval('tag'), with privileges on it", "segment_nextval('granted')"),
+];
+
+/// The tags, and the table they take turns in. By the time the tags have given so many ids, the steps of their
+/// segments have grown, and no slice waits for one. Without the vacuum the first to read the table would be the one to
+/// write down that its rows are committed.
+const PREPARE: [&str; 7] = [
+    "select snowflake_ids.segment_create('tag ' || i) from generate_series(0, 99) i",
+    "select count(id) from generate_series(0, 99) i, segment_nextvals('tag ' || i, 100000) id",
+    "select snowflake_ids.segment_create('granted')",
+    "select snowflake_ids.segment_grant('granted', 'public', 'USAGE')",
+    "select count(segment_nextval('granted')) from generate_series(1, 100000)",
+    "create table tagged as select 'tag ' || i % 100 as tag from generate_series(1, 100000) i",
+    "vacuum (freeze, analyze) tagged",
 ];
 
 pub fn measure(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
-    contestants::prepare(&mut session)?;
+    PREPARE.iter().try_for_each(|statement| session.execute(statement))?;
     for call in &CALLS {
-        let row = &CALLS[call.rows.baseline()];
+        let row = &CALLS[call.row()];
         ensure!(session.plan(&call.query())? == session.plan(&row.query())?, "the plans differ");
     }
-    interleave(1, &CALLS, |call| call.slice(&mut session))?;
-    let costs = interleave(effort.pick(60, 12), &CALLS, |call| call.slice(&mut session))?;
-    Ok(Costs { cpu: nanoseconds(&costs, |cost| cost.cpu), wall: nanoseconds(&costs, |cost| cost.wall) }
-        .outcome())
+    let mut in_turns = |rounds| interleave(rounds, &CALLS, |call| call.slice(&mut session));
+    in_turns(1)?;
+    Ok(outcome(&in_turns(effort.pick(60, 12))?))
 }
 
-/// Nanoseconds a row, by call and round.
-fn nanoseconds(costs: &[Vec<Cost>], pick: impl Fn(&Cost) -> f64) -> Vec<Vec<f64>> {
-    costs.iter().map(|rounds| rounds.iter().map(|cost| pick(cost) / ROWS * 1e9).collect()).collect()
-}
-
-/// Nanoseconds a row on a processor and in all, by call and round.
-struct Costs {
-    cpu: Vec<Vec<f64>>,
-    wall: Vec<Vec<f64>>,
-}
-
-impl Costs {
-    fn outcome(&self) -> Outcome {
-        Outcome {
-            method: self.method(),
-            tables: vec![self.table()],
-            goals: self.goals(),
-            panels: vec![self.panel()],
-        }
-    }
-
-    fn method(&self) -> String {
-        let row = |place: usize| median(self.cpu[place].iter().copied());
-        format!(
+fn outcome(costs: &Measured<Cost>) -> Outcome {
+    // What a call costs above the row without it, round by round, in nanoseconds.
+    let above = costs.map(|whose, round, cost| {
+        let row = costs.of[CALLS[whose].row()][round];
+        Cost { cpu: (cost.cpu - row.cpu) / ROWS * 1e9, wall: (cost.wall - row.wall) / ROWS * 1e9 }
+    });
+    let row = |whose| costs.median(whose, |cost| cost.cpu / ROWS * 1e9);
+    let ratio = |whose, other| above.ratio(whose, other, |cost| cost.cpu);
+    let to = |other| move |whose| ratio(whose, other).to_string();
+    let at_most = |claim, whose, other, bound| Goal::at_most(claim, ratio(whose, other), bound, "");
+    let calls = || above.all().filter(|whose| ![ROW, TAGGED_ROW].contains(whose));
+    Outcome {
+        method: format!(
             "`select count(f())` over {ROWS:.0} rows less the same with a constant in place of `f()` (a row \
              alone: {:.0} ns), or with the tag alone where the rows hold 100 tags in turns (a row alone: {:.0} \
              ns); one session, the same plan, {} rounds. Each tag has given 100,000 ids before. Ratios are of \
              processor time.",
-            row(contestants::ROW),
-            row(contestants::TAGGED_ROW),
-            self.cpu[contestants::ROW].len()
-        )
-    }
-
-    fn table(&self) -> Table {
-        let heads = ["call", "ns of processor", "ns of wall time"];
-        let mut table =
-            Table::new(&heads.into_iter().chain(RATIOS.map(|(_, head)| head)).collect::<Vec<_>>());
-        for (place, call) in CALLS.iter().enumerate().filter(|(_, call)| !call.is_row()) {
-            let mut cells = vec![
-                call.label.into(),
-                format!("{:.1}", median(above_the_row(&self.cpu, place))),
-                format!("{:.1}", median(above_the_row(&self.wall, place))),
-            ];
-            cells.extend(RATIOS.map(|(other, _)| self.ratio(place, other).to_string()));
-            table.rows.push(cells);
-        }
-        table
-    }
-
-    fn goals(&self) -> Vec<Goal> {
-        let goal = |claim, call, other, bound| {
-            let ratio = self.ratio(call, other);
-            Goal { claim, found: ratio.to_string(), verdict: Verdict::at_most(ratio, bound) }
-        };
-        vec![
-            goal("a call costs at most 1.6x clock_timestamp()", SNOWFLAKE, CLOCK, 1.6),
-            goal("a call costs at most 0.25x nextval CACHE 1", SNOWFLAKE, NEXTVAL, 0.25),
-            goal("with cache = 64 it costs less than clock_timestamp()", SNOWFLAKE_64, CLOCK, 1.0),
-            goal("segment_nextval('tag') costs at most 0.15x nextval CACHE 1", SEGMENT, NEXTVAL, 0.15),
-            goal("segment_nextval('tag') costs at most 1.1x nextval CACHE 1000", SEGMENT, NEXTVAL_1000, 1.1),
-            goal("with one of 100 tags it costs at most 0.3x nextval CACHE 1", SEGMENT_OF_100, NEXTVAL, 0.3),
-            goal("privileges on a tag add at most a tenth to a call", SEGMENT_GRANTED, SEGMENT, 1.1),
-        ]
-    }
-
-    fn panel(&self) -> Panel {
-        let shown = CALLS.iter().enumerate().filter(|&(place, call)| !call.is_row() && place != UUID);
-        let bar = |(place, call): (usize, &contestants::Call)| Bar {
-            label: call.label.into(),
-            value: median(above_the_row(&self.cpu, place)),
-            ours: call.is_ours(),
-        };
-        Panel { title: "A call, ns of processor time".into(), bars: shown.map(bar).collect() }
-    }
-
-    /// What a call costs above its row, as a ratio to what another one costs above its own.
-    fn ratio(&self, call: usize, other: usize) -> Spread {
-        Spread::of_ratios(&above_the_row(&self.cpu, call), &above_the_row(&self.cpu, other))
+            row(ROW),
+            row(TAGGED_ROW),
+            costs.rounds()
+        ),
+        tables: vec![above.table(
+            "call",
+            calls(),
+            [
+                ("ns of processor", &|whose| format!("{:.1}", above.median(whose, |cost| cost.cpu))),
+                ("ns of wall time", &|whose| format!("{:.1}", above.median(whose, |cost| cost.wall))),
+                ("to clock_timestamp()", &to(CLOCK)),
+                ("to nextval CACHE 1", &to(NEXTVAL)),
+                ("to nextval CACHE 1000", &to(NEXTVAL_1000)),
+            ],
+        )],
+        goals: vec![
+            at_most("a call costs at most 1.6x clock_timestamp()", SNOWFLAKE, CLOCK, 1.6),
+            at_most("a call costs at most 0.25x nextval CACHE 1", SNOWFLAKE, NEXTVAL, 0.25),
+            at_most("with cache = 64 it costs less than clock_timestamp()", SNOWFLAKE_64, CLOCK, 1.0),
+            at_most("segment_nextval('tag') costs at most 0.15x nextval CACHE 1", SEGMENT, NEXTVAL, 0.15),
+            at_most(
+                "segment_nextval('tag') costs at most 1.1x nextval CACHE 1000",
+                SEGMENT,
+                NEXTVAL_1000,
+                1.1,
+            ),
+            at_most(
+                "with one of 100 tags it costs at most 0.3x nextval CACHE 1",
+                SEGMENT_OF_100,
+                NEXTVAL,
+                0.3,
+            ),
+            at_most("privileges on a tag add at most a tenth to a call", SEGMENT_GRANTED, SEGMENT, 1.1),
+        ],
+        panels: vec![above.panel(
+            "A call, ns of processor time",
+            calls().filter(|whose| *whose != UUID),
+            |cost| cost.cpu,
+        )],
     }
 }
 
-/// Nanoseconds that a call takes above the row without it, by round.
-fn above_the_row(nanoseconds: &[Vec<f64>], call: usize) -> Vec<f64> {
-    let rows = &nanoseconds[CALLS[call].rows.baseline()];
-    nanoseconds[call].iter().zip(rows).map(|(call, row)| call - row).collect()
+impl Contestant for Call {
+    fn label(&self) -> String {
+        self.label.to_owned()
+    }
+}
+
+impl Call {
+    const fn of(label: &'static str, expression: &'static str) -> Self {
+        Self { label, expression, tagged: false, cache: None }
+    }
+
+    const fn by_tag(label: &'static str, expression: &'static str) -> Self {
+        Self { tagged: true, ..Self::of(label, expression) }
+    }
+
+    const fn cached(self, cache: u32) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// The place of its row without a call.
+    const fn row(&self) -> usize {
+        if self.tagged { TAGGED_ROW } else { ROW }
+    }
+
+    /// Evaluates it once a row; `count` has to, to see whether it is null.
+    fn query(&self) -> String {
+        let source =
+            if self.tagged { "tagged" } else { "generate_series(1, 1000) a, generate_series(1, 100) b" };
+        format!("select count({}) from {source}", self.expression)
+    }
+
+    /// Measures it once.
+    fn slice(&self, session: &mut Session) -> Result<Cost> {
+        if let Some(cache) = self.cache {
+            session.execute(&format!("set snowflake_ids.cache = {cache}"))?;
+            session.execute("select count(snowflake_nextval()) from generate_series(1, 2000)")?;
+            let_the_clock_catch_up(session)?;
+        }
+        session.cost(&self.query())
+    }
+}
+
+/// A loop takes ids faster than the ticks of the layout hold them; each slice starts without such a lead.
+fn let_the_clock_catch_up(session: &mut Session) -> Result<()> {
+    let ahead: f64 =
+        session.value("select coalesce(extract(epoch from drift), 0)::float8 from snowflake_ids.status")?;
+    thread::sleep(Duration::from_secs_f64(ahead.max(0.0)));
+    Ok(())
 }

@@ -1,8 +1,7 @@
 //! The sections of a run: each starts its own server, measures one thing and says what it found.
 
-mod bulk;
 mod call;
-mod copy;
+mod fill;
 mod index;
 mod insert;
 mod reserve;
@@ -14,6 +13,20 @@ use crate::report::Outcome;
 use crate::rounds::Effort;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+
+/// What all of them use.
+mod prelude {
+    pub use crate::key::{Key, NOTE};
+    pub use crate::pgbench::{Attempt, Load, Stop, Throughput};
+    pub use crate::report::{Goal, Outcome, Table};
+    pub use crate::rounds::{Contestant, Effort, Measured, interleave};
+    pub use crate::session::{Cost, Session};
+    pub use crate::stats::Spread;
+    pub use crate::wal::Flushes;
+    pub(crate) use crate::{server, wal};
+    pub use anyhow::{Result, ensure};
+    pub use snowflake_ids_server_tests::Server;
+}
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -63,8 +76,8 @@ impl Section {
             Self::Reserve => reserve::measure(effort),
             Self::Segment => segment::measure(effort),
             Self::Insert => insert::measure(effort),
-            Self::Bulk => bulk::measure(effort),
-            Self::Copy => copy::measure(effort),
+            Self::Bulk => fill::insert(effort),
+            Self::Copy => fill::copy(effort),
             Self::Index => index::measure(effort),
         };
         outcome.with_context(|| format!("could not measure: {}", self.title()))

@@ -1,137 +1,101 @@
 //! What it costs calls that time is reserved durably before ids of it are issued: how often the state is
 //! synced, by whom, and whether any call has to wait for it.
 
-use crate::pgbench::{Load, Pace, Stop, Throughput};
-use crate::report::{Goal, Outcome, Table, Verdict};
-use crate::rounds::{Effort, interleave};
-use crate::server;
-use crate::session::Session;
-use crate::stats::{Spread, median};
-use anyhow::Result;
-use snowflake_ids_server_tests::Server;
+use super::prelude::*;
 use std::time::Instant;
 
 const SESSIONS: usize = 32;
-/// A call that takes longer waited for something.
+/// A call that takes longer waited for something; in milliseconds.
 const LATE: u32 = 50;
-const CALLS: [&str; 2] = ["snowflake_nextval()", "1"];
+const CALLS: [&str; 2] = ["select snowflake_nextval()", "select 1"];
 const OURS: usize = 0;
 const NOTHING: usize = 1;
-/// A session that calls once in a while.
+/// Calls a second of a session that calls once in a while.
 const NOW_AND_THEN: u32 = 20;
 /// The default of `snowflake_ids.reserve`, in seconds.
 const RESERVE: f64 = 3.0;
 
-/// How often the state was written.
-#[derive(Clone, Copy)]
-struct Syncs {
-    all: f64,
-    by_callers: f64,
-}
-
-/// What a load left.
+/// What a load did, and how often the state was written meanwhile.
 struct Slice {
     done: Throughput,
-    syncs: Syncs,
+    syncs: f64,
+    by_callers: f64,
     seconds: f64,
 }
 
 pub fn measure(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
-    let seconds = effort.pick(6, 3);
-    let slices =
-        interleave(effort.pick(8, 3), &CALLS, |call| slice(&server, &mut session, &busy(call, seconds)))?;
-    let now_and_then = slice(&server, &mut session, &rare(effort.pick(60, 15)))?;
-    Ok(outcome(&slices, &now_and_then))
-}
-
-fn busy(call: &str, seconds: u32) -> Load {
-    Load {
-        sessions: SESSIONS,
-        statement: format!("select {call}"),
-        settings: Vec::new(),
-        stop: Stop::Seconds(seconds),
-        pace: Pace { per_second: None, late_after: Some(LATE) },
-    }
-}
-
-fn rare(seconds: u32) -> Load {
-    let pace = Pace { per_second: Some(NOW_AND_THEN), late_after: Some(LATE) };
-    Load { sessions: 1, pace, ..busy(CALLS[OURS], seconds) }
+    let load = |sessions, call, seconds| Load {
+        late_after: Some(LATE),
+        ..Load::new(sessions, call, Stop::Seconds(seconds))
+    };
+    let busy = interleave(effort.pick(8, 3), &CALLS, |call| {
+        slice(&server, &mut session, &load(SESSIONS, *call, effort.pick(6, 3)))
+    })?;
+    let label = format!("{}, {NOW_AND_THEN} a second", CALLS[OURS]);
+    let now_and_then = interleave(1, &[label.as_str()], |_| {
+        let load = Load { per_second: Some(NOW_AND_THEN), ..load(1, CALLS[OURS], effort.pick(60, 15)) };
+        slice(&server, &mut session, &load)
+    })?;
+    Ok(outcome(&busy, &now_and_then))
 }
 
 fn slice(server: &Server, session: &mut Session, load: &Load) -> Result<Slice> {
-    let (before, started) = (syncs(session)?, Instant::now());
+    let mut counts = || {
+        session.values("select reservations::float8, reserved_by_callers::float8 from snowflake_ids.status")
+    };
+    let (before, started): ([f64; 2], _) = (counts()?, Instant::now());
     let done = load.run(server)?;
-    let after = syncs(session)?;
-    let syncs = Syncs { all: after.all - before.all, by_callers: after.by_callers - before.by_callers };
-    Ok(Slice { done, syncs, seconds: started.elapsed().as_secs_f64() })
+    let [syncs, by_callers] = counts()?;
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Slice { done, syncs: syncs - before[0], by_callers: by_callers - before[1], seconds })
 }
 
-fn syncs(session: &mut Session) -> Result<Syncs> {
-    let [all, by_callers] = session
-        .values("select reservations::float8, reserved_by_callers::float8 from snowflake_ids.status")?;
-    Ok(Syncs { all, by_callers })
-}
-
-fn outcome(slices: &[Vec<Slice>], now_and_then: &Slice) -> Outcome {
+fn outcome(busy: &Measured<Slice>, now_and_then: &Measured<Slice>) -> Outcome {
+    let late = |call| busy.sum(call, |slice| slice.done.late);
+    let table = |slices: &Measured<Slice>| {
+        slices.table(
+            "statement",
+            slices.all(),
+            [
+                ("calls/s", &|call| format!("{:.0}", slices.median(call, |slice| slice.done.per_second))),
+                ("late calls", &|call| format!("{:.0}", slices.sum(call, |slice| slice.done.late))),
+                ("syncs / `reserve`", &|call| {
+                    let syncs = slices.sum(call, |slice| slice.syncs);
+                    format!("{:.2}", syncs * RESERVE / slices.sum(call, |slice| slice.seconds))
+                }),
+                ("syncs by callers", &|call| format!("{:.0}", slices.sum(call, |slice| slice.by_callers))),
+            ],
+        )
+    };
+    let by_callers = now_and_then.sum(0, |slice| slice.by_callers);
     Outcome {
         method: format!(
             "pgbench, prepared statements, {SESSIONS} sessions, {} slices of each; then one session with \
              {NOW_AND_THEN} calls a second. A call is late after {LATE} ms: `select 1` shows how often the machine \
              itself makes one so.",
-            slices[OURS].len()
+            busy.rounds()
         ),
-        tables: vec![table(slices, now_and_then)],
-        goals: goals(slices, now_and_then),
+        tables: vec![table(busy).followed_by(table(now_and_then))],
+        goals: vec![
+            Goal::holds(
+                "32 sessions have no more late calls than `select 1` has",
+                format!("{:.0}, and {:.0}", late(OURS), late(NOTHING)),
+                late(OURS) <= late(NOTHING),
+            ),
+            Goal::at_least(
+                "they make at least 0.95x its calls/s",
+                busy.ratio(OURS, NOTHING, |slice| slice.done.per_second),
+                0.95,
+                "",
+            ),
+            Goal::holds(
+                "at 20 calls a second no call syncs",
+                format!("{by_callers:.0} syncs"),
+                by_callers == 0.0,
+            ),
+        ],
         panels: Vec::new(),
     }
-}
-
-fn table(slices: &[Vec<Slice>], now_and_then: &Slice) -> Table {
-    let mut table =
-        Table::new(&["statement", "calls/s", "late calls", "syncs / `reserve`", "syncs by callers"]);
-    let mut row = |label: String, slices: &[Slice]| {
-        table.rows.push(vec![
-            label,
-            format!("{:.0}", median(slices.iter().map(|slice| slice.done.per_second))),
-            format!("{:.0}", sum(slices, |slice| slice.done.late)),
-            format!("{:.2}", sum(slices, |s| s.syncs.all) * RESERVE / sum(slices, |s| s.seconds)),
-            format!("{:.0}", sum(slices, |slice| slice.syncs.by_callers)),
-        ]);
-    };
-    for (call, slices) in CALLS.iter().zip(slices) {
-        row(format!("select {call}"), slices);
-    }
-    row(format!("select {}, {NOW_AND_THEN} a second", CALLS[OURS]), std::slice::from_ref(now_and_then));
-    table
-}
-
-fn goals(slices: &[Vec<Slice>], now_and_then: &Slice) -> Vec<Goal> {
-    let late = |call: usize| sum(&slices[call], |slice| slice.done.late);
-    let rates = |call: usize| slices[call].iter().map(|slice| slice.done.per_second).collect::<Vec<_>>();
-    let pace = Spread::of_ratios(&rates(OURS), &rates(NOTHING));
-    let by_callers = now_and_then.syncs.by_callers;
-    vec![
-        Goal {
-            claim: "32 sessions have no more late calls than `select 1` has",
-            found: format!("{:.0}, and {:.0}", late(OURS), late(NOTHING)),
-            verdict: Verdict::of(late(OURS) <= late(NOTHING)),
-        },
-        Goal {
-            claim: "they make at least 0.95x its calls/s",
-            found: pace.to_string(),
-            verdict: Verdict::at_least(pace, 0.95),
-        },
-        Goal {
-            claim: "at 20 calls a second no call syncs",
-            found: format!("{by_callers:.0} syncs"),
-            verdict: Verdict::of(by_callers == 0.0),
-        },
-    ]
-}
-
-fn sum(slices: &[Slice], figure: impl Fn(&Slice) -> f64) -> f64 {
-    slices.iter().map(figure).sum()
 }

@@ -1,87 +1,66 @@
 //! How many ids one SQL session gets in a second.
 
-use crate::report::{Bar, Goal, Outcome, Panel, Table, Verdict};
-use crate::rounds::{Effort, interleave};
-use crate::server;
-use crate::session::{Cost, Session};
-use crate::stats::{Spread, median};
-use anyhow::Result;
+use super::prelude::*;
 
-/// A way to get many ids.
-struct Source {
-    label: &'static str,
-    query: &'static str,
-    cache: u32,
-    ours: bool,
-}
-
-const CACHE_1000: usize = 1;
-
-const SOURCES: [Source; 4] = [
-    Source {
-        label: "snowflake_nextval()",
-        query: "select count(snowflake_nextval()) from generate_series(1, 1000) a, generate_series(1, 1000) b",
-        cache: 1,
-        ours: true,
-    },
-    Source {
-        label: "snowflake_nextval(), cache = 1000",
-        query: "select count(snowflake_nextval()) from generate_series(1, 1000) a, generate_series(1, 1000) b",
-        cache: 1000,
-        ours: true,
-    },
-    Source {
-        label: "snowflake_nextvals(1000000)",
-        query: "select count(id) from snowflake_nextvals(1000000) as id",
-        cache: 1,
-        ours: true,
-    },
-    Source {
-        label: "nextval, CACHE 1000",
-        query: "select count(nextval('cache_1000')) from generate_series(1, 1000) a, generate_series(1, 1000) b",
-        cache: 1,
-        ours: false,
-    },
+/// Ways to get a million ids: how they are shown, the query, and what `snowflake_ids.cache` is set to.
+const SOURCES: [(&str, &str, u32); 4] = [
+    (
+        "snowflake_nextval()",
+        "count(snowflake_nextval()) from generate_series(1, 1000) a, generate_series(1, 1000) b",
+        1,
+    ),
+    (
+        "snowflake_nextval(), cache = 1000",
+        "count(snowflake_nextval()) from generate_series(1, 1000) a, generate_series(1, 1000) b",
+        1000,
+    ),
+    ("snowflake_nextvals(1000000)", "count(id) from snowflake_nextvals(1000000) as id", 1),
+    (
+        "nextval, CACHE 1000",
+        "count(nextval('cache_1000')) from generate_series(1, 1000) a, generate_series(1, 1000) b",
+        1,
+    ),
 ];
-
-/// Ids that each query takes.
-const IDS: f64 = 1e6;
+const CACHE_1000: usize = 1;
 
 pub fn measure(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
-    let mut run = |source: &Source| {
-        session.execute(&format!("set snowflake_ids.cache = {}", source.cache))?;
-        session.cost(source.query)
+    let mut in_turns = |rounds| {
+        interleave(rounds, &SOURCES, |(_, query, cache)| {
+            session.execute(&format!("set snowflake_ids.cache = {cache}"))?;
+            session.cost(&format!("select {query}"))
+        })
     };
-    interleave(1, &SOURCES, &mut run)?;
-    let costs = interleave(effort.pick(30, 5), &SOURCES, &mut run)?;
-    Ok(outcome(&costs))
+    in_turns(1)?;
+    Ok(outcome(&in_turns(effort.pick(30, 5))?))
 }
 
-fn outcome(costs: &[Vec<Cost>]) -> Outcome {
-    let mut table = Table::new(&["source", "million ids/s (quartiles)", "million ids/s of processor time"]);
-    let mut panel = Panel { title: "One session, million ids/s".into(), bars: Vec::new() };
-    let millions = |source: usize| Spread::of(costs[source].iter().map(|cost| IDS / cost.wall / 1e6));
-    for (place, source) in SOURCES.iter().enumerate() {
-        let by_cpu = median(costs[place].iter().map(|cost| IDS / cost.cpu / 1e6));
-        let by_wall = millions(place);
-        table.rows.push(vec![source.label.into(), by_wall.to_string(), format!("{by_cpu:.2}")]);
-        panel.bars.push(Bar { label: source.label.into(), value: by_wall.median, ours: source.ours });
-    }
-    let found = millions(CACHE_1000);
+fn outcome(costs: &Measured<Cost>) -> Outcome {
+    let by_wall = |cost: &Cost| 1.0 / cost.wall;
+    let found = |whose| Spread::of(costs.figures(whose, by_wall));
     Outcome {
         method: format!(
             "A million ids in one statement that counts them, rows included; one session, drift allowed, {} \
              rounds.",
-            costs[CACHE_1000].len()
+            costs.rounds()
         ),
-        tables: vec![table],
-        goals: vec![Goal {
-            claim: "more than 6 million ids/s out of one session with cache = 1000",
-            found: format!("{found} million"),
-            verdict: Verdict::at_least(found, 6.0),
-        }],
-        panels: vec![panel],
+        tables: vec![costs.table(
+            "source",
+            costs.all(),
+            [
+                ("million ids/s (quartiles)", &|whose| found(whose).to_string()),
+                ("million ids/s of processor time", &|whose| {
+                    format!("{:.2}", costs.median(whose, |cost| 1.0 / cost.cpu))
+                }),
+            ],
+        )],
+        goals: vec![Goal::at_least(
+            "more than 6 million ids/s out of one session with cache = 1000",
+            found(CACHE_1000),
+            6.0,
+            " million",
+        )],
+        panels: vec![costs.panel("One session, million ids/s", costs.all(), by_wall)],
     }
 }

@@ -11,10 +11,8 @@ use postgres::{Client, NoTls};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 use tempfile::TempDir;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
 /// What `postgres` says to it.
 const PASSWORD: &str = "pooled";
 
@@ -75,7 +73,7 @@ impl Bouncer {
             .stderr(log.try_clone()?)
             .stdout(log);
         self.process = Some(command.spawn().with_context(|| format!("cannot run {command:?}"))?);
-        let started = wait::until(TIMEOUT, "the pooler to take sessions", || {
+        let started = wait::until(wait::LONG, "the pooler to take sessions", || {
             if let Some(status) = self.process.as_mut().map(Child::try_wait).transpose()?.flatten() {
                 bail!("it ended: {status}");
             }

@@ -1,9 +1,11 @@
 //! What a server is started with.
 
 use crate::clock;
+use crate::folder::Folder;
+use crate::initdb;
 use crate::owner::Owner;
-use crate::programs::{self, Programs};
-use crate::server::{DataDirectory, Server};
+use crate::programs::Programs;
+use crate::server::Server;
 use anyhow::Result;
 use std::collections::BTreeMap;
 
@@ -14,6 +16,7 @@ pub struct Builder {
     settings: BTreeMap<String, String>,
     faketime: bool,
     checksums: bool,
+    tells: bool,
     environment: Vec<(String, String)>,
 }
 
@@ -26,9 +29,11 @@ impl Default for Builder {
             ("password_encryption", "scram-sha-256"),
             // A call that never ends fails its test instead of holding it up.
             ("statement_timeout", "2min"),
+            // Refills are late on a machine that is busy. A test of calls that find no ids sets less.
+            ("snowflake_ids.segment_wait_timeout", "1min"),
         ];
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
-        Self { settings, faketime: false, checksums: false, environment: Vec::new() }
+        Self { settings, faketime: false, checksums: false, tells: true, environment: Vec::new() }
     }
 }
 
@@ -78,27 +83,35 @@ impl Builder {
         self
     }
 
+    /// Does not show the end of the server's log in the end, as tests want it.
+    pub fn quiet(mut self) -> Self {
+        self.tells = false;
+        self
+    }
+
     /// Creates the cluster and starts it.
     ///
     /// # Errors
     /// A program is missing, or the server does not start; the error holds its log.
     pub fn start(self) -> Result<Server> {
         let owner = Owner::of_servers()?;
-        let home = DataDirectory::new(Programs::find(owner)?, owner)?;
-        let mut initdb = home.command("initdb");
-        // Neither the server's speed nor its safety depends on a sync of the empty cluster.
-        initdb.args(["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]);
-        if self.checksums {
-            initdb.arg("--data-checksums");
-        }
-        programs::output(initdb.arg("--pgdata").arg(home.data()))?;
-        let mut environment = if self.faketime { clock::environment(&home)? } else { Vec::new() };
+        let folder = Folder::new(Programs::find(owner)?, owner)?;
+        initdb::create(&folder, self.checksums)?;
+        let mut environment = if self.faketime { clock::environment(&folder)? } else { Vec::new() };
         environment.extend(self.environment);
-        let mut server = Server::new(home, environment)?;
+        let mut server = Server::new(folder, environment)?;
+        server.tells = self.tells;
         for (name, value) in &self.settings {
             server.set(name, value)?;
         }
         server.start_again()?;
         Ok(server)
+    }
+}
+
+impl Server {
+    /// What a server is started with.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 }

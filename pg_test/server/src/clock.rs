@@ -1,7 +1,7 @@
 //! A server whose wall clock a test steps, by libfaketime. Monotonic time stays true.
 
+use crate::folder::Folder;
 use crate::programs;
-use crate::server::{DataDirectory, Server};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ int select(int n, void *r, void *w, void *e, void *t) { return __select(n, r, w,
 ";
 
 /// What the postmaster's environment needs to have a false clock; it shows true time for now.
-pub(crate) fn environment(home: &DataDirectory) -> Result<Vec<(String, String)>> {
-    write(home.path(), "+0")?;
-    let file = file(home.path());
-    let libraries = format!("{}:{}", select(home.path())?.display(), library()?.display());
+pub(crate) fn environment(folder: &Folder) -> Result<Vec<(String, String)>> {
+    set(folder, "+0")?;
+    let file = file(folder.path());
+    let libraries = format!("{}:{}", select(folder.path())?.display(), library()?.display());
     let variables = [
         ("LD_PRELOAD", libraries.into()),
         ("FAKETIME_TIMESTAMP_FILE", file),
@@ -48,20 +48,9 @@ fn file(folder: &Path) -> PathBuf {
     folder.join("clock")
 }
 
-/// Renamed into place, so that no process ever reads half an offset.
-fn write(folder: &Path, offset: &str) -> Result<()> {
-    let new = folder.join("clock.new");
+/// Steps the clock. The file is renamed into place, so that no process ever reads half an offset.
+pub(crate) fn set(folder: &Folder, offset: &str) -> Result<()> {
+    let new = folder.path().join("clock.new");
     fs::write(&new, format!("{offset}\n"))?;
-    Ok(fs::rename(new, file(folder))?)
-}
-
-impl Server {
-    /// Steps the clock of all the server's processes at once: an offset from true time such as `-1h`,
-    /// `+2.5` (seconds) or `+0`.
-    ///
-    /// # Errors
-    /// The server's folder cannot be written.
-    pub fn set_clock(&self, offset: &str) -> Result<()> {
-        write(self.home.path(), offset)
-    }
+    Ok(fs::rename(new, file(folder.path()))?)
 }

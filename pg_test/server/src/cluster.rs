@@ -3,7 +3,7 @@
 use crate::builder::Builder;
 use crate::load::Taken;
 use crate::registry::auto;
-use crate::segments::{TIMEOUT, take_until_refused};
+use crate::segments::take_until_refused;
 use crate::server::{Server, Shutdown};
 use crate::sql;
 use crate::wait;
@@ -40,6 +40,7 @@ impl Cluster {
     ///
     /// # Errors
     /// A server does not start, or does not join.
+    #[track_caller]
     pub fn start(nodes: usize) -> Result<Self> {
         Self::of(auto(), &node(), nodes)
     }
@@ -48,6 +49,7 @@ impl Cluster {
     ///
     /// # Errors
     /// A server does not start, or does not join.
+    #[track_caller]
     pub fn of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
         let registry = registry.start()?;
         registry.serve_nodes()?;
@@ -63,6 +65,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The tag exists, or the terms are wrong.
+    #[track_caller]
     pub fn create(&self, tag: &str, definition: &str) -> Result<()> {
         crate::segments::create(&mut self.registry.connect("postgres")?, tag, definition)
     }
@@ -71,20 +74,22 @@ impl Cluster {
     ///
     /// # Errors
     /// It refuses one.
+    #[track_caller]
     pub fn session(&self) -> Result<Client> {
         self.nodes[0].connect("postgres")
     }
 }
 
-/// A server to become a node, which gives a registry up after a second.
+/// A server to become a node. A registry on a machine that is busy is not given up; a test of one that hangs sets less.
 pub fn node() -> Builder {
-    auto().set("snowflake_ids.registry_timeout", "1s")
+    auto().set("snowflake_ids.registry_timeout", "20s")
 }
 
 /// A registry, and a server that knows it and has not joined it, with a session there.
 ///
 /// # Errors
 /// A server does not start.
+#[track_caller]
 pub fn strangers() -> Result<(Server, Server, Client)> {
     let (registry, node) = (auto().start()?, node().start()?);
     registry.serve_nodes()?;
@@ -97,6 +102,7 @@ impl Server {
     ///
     /// # Errors
     /// The extension is not installed, or the role exists.
+    #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {
         let mut client = self.session()?;
         client.batch_execute(&format!(
@@ -112,6 +118,7 @@ impl Server {
     ///
     /// # Errors
     /// The file can't be written, or the server does not run.
+    #[track_caller]
     pub fn rule(&self, rule: &str) -> Result<()> {
         let path = self.data().join("pg_hba.conf");
         let rules = fs::read_to_string(&path)?;
@@ -123,6 +130,7 @@ impl Server {
     ///
     /// # Errors
     /// The server refuses it.
+    #[track_caller]
     pub fn connect_as(&self, user: &str, password: &str) -> Result<Client> {
         let mut config = Client::configure();
         config.host("127.0.0.1").port(self.port()).user(user).password(password).dbname("postgres");
@@ -133,6 +141,7 @@ impl Server {
     ///
     /// # Errors
     /// The name is taken.
+    #[track_caller]
     pub fn introduce(&self, name: &str, ports: &[u16]) -> Result<Client> {
         let mut client = self.session()?;
         let hosts = vec!["127.0.0.1"; ports.len()].join(",");
@@ -150,6 +159,7 @@ impl Server {
     ///
     /// # Errors
     /// It is refused.
+    #[track_caller]
     pub fn join(&self, registry: &Self) -> Result<Client> {
         let mut client = self.introduce(NAME, &[registry.port()])?;
         client.batch_execute(JOIN)?;
@@ -160,6 +170,7 @@ impl Server {
     ///
     /// # Errors
     /// It does not run.
+    #[track_caller]
     pub fn end_nodes_sessions(&self) -> Result<()> {
         let sessions =
             format!("select pg_terminate_backend(pid) from pg_stat_activity where usename = '{ROLE}'");
@@ -176,6 +187,7 @@ impl Server {
     ///
     /// # Errors
     /// It does not stop or start.
+    #[track_caller]
     pub fn replace_by(&mut self, mut other: Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
         if other.postmaster.is_some() {
@@ -192,6 +204,7 @@ impl Server {
     ///
     /// # Errors
     /// There is no such tag.
+    #[track_caller]
     pub fn version(&self, tag: &str) -> Result<i64> {
         row(&mut self.connect("postgres")?, tag, "version")
     }
@@ -206,6 +219,7 @@ impl Server {
 ///
 /// # Errors
 /// There is no such tag.
+#[track_caller]
 pub fn row<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
     sql::one(client, &format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
 }
@@ -214,6 +228,7 @@ pub fn row<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Res
 ///
 /// # Errors
 /// It uses no such registry.
+#[track_caller]
 pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column: &str) -> Result<T> {
     let status = "snowflake_ids.registry_status where database = current_database()";
     sql::one(client, &format!("select {column} from {status} and server = '{name}'"))
@@ -223,11 +238,12 @@ pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column:
 ///
 /// # Errors
 /// It does not become so.
+#[track_caller]
 pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
     let mut seen = String::new();
-    let waited = wait::until(TIMEOUT, "the registry's state to change", || {
+    let waited = wait::until_true("the registry's state to change", || {
         seen = registry_status(client, name, "state || coalesce(': ' || error, '')")?;
-        Ok(seen.starts_with(state).then_some(()))
+        Ok(seen.starts_with(state))
     });
     waited.with_context(|| format!("it is not {state} but {seen}"))
 }
@@ -236,6 +252,7 @@ pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
 ///
 /// # Errors
 /// It has received none.
+#[track_caller]
 pub fn received(client: &mut Client, tag: &str) -> Result<i64> {
     sql::one(client, &format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
 }
@@ -249,6 +266,7 @@ pub fn said(error: &DbError) -> String {
 ///
 /// # Errors
 /// The session is lost.
+#[track_caller]
 pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
     let (ids, error) = take_until_refused(client, tag);
     let error = error.downcast::<postgres::Error>()?;
@@ -260,6 +278,7 @@ pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
 ///
 /// # Errors
 /// It is another one, or does not name the tag or the registry.
+#[track_caller]
 pub fn blames(error: &DbError, tag: &str, registry: &str) -> Result<()> {
     ensure!(error.code() == &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
     ensure!(error.message().starts_with(&format!("no ids for segment tag \"{tag}\" within")), "{error:?}");
@@ -271,6 +290,7 @@ pub fn blames(error: &DbError, tag: &str, registry: &str) -> Result<()> {
 ///
 /// # Errors
 /// The first that is another.
+#[track_caller]
 pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
     let other = taken.refusals.iter().find(|refusal| refusal.code() != &SqlState::INSUFFICIENT_RESOURCES);
     ensure!(other.is_none(), "{other:?}");
@@ -281,9 +301,19 @@ pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
 ///
 /// # Errors
 /// The session is lost.
+#[track_caller]
 pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
     let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
     Ok(client.batch_execute(&set)?)
+}
+
+/// Ends short waits.
+///
+/// # Errors
+/// The session is lost.
+#[track_caller]
+pub fn wait_as_long_as_it_takes(client: &mut Client) -> Result<()> {
+    Ok(client.batch_execute("reset snowflake_ids.segment_wait_timeout")?)
 }
 
 impl Server {
@@ -293,6 +323,7 @@ impl Server {
     ///
     /// # Errors
     /// It is no registry, or lies already.
+    #[track_caller]
     pub fn lies(&self, lie: &str) -> Result<Client> {
         let mut client = self.connect("postgres")?;
         client.batch_execute(&format!(
@@ -316,6 +347,7 @@ impl Server {
     ///
     /// # Errors
     /// It does not lie.
+    #[track_caller]
     pub fn set_mood(&self, mood: &str) -> Result<()> {
         Ok(self.connect("postgres")?.execute("update mood set mood = $1", &[&mood]).map(drop)?)
     }

@@ -1,17 +1,12 @@
 //! Servers on copies of another one's data directory.
 
 use crate::clock;
+use crate::folder::Folder;
 use crate::programs;
-use crate::server::{DataDirectory, Server};
+use crate::server::Server;
 use anyhow::{Result, ensure};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-
-/// As `cp -a` copies them.
-pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    programs::output(Command::new("cp").arg("-a").args([from, to])).map(drop)
-}
 
 impl Server {
     /// A stopped server on a copy of this stopped one's files, as `cp -a` makes it.
@@ -20,9 +15,9 @@ impl Server {
     /// This one runs, or the copy fails.
     pub fn copy(&self) -> Result<Self> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
-        let home = self.new_home()?;
-        copy_files(&self.data(), &home.data())?;
-        self.on(home)
+        let folder = self.new_folder()?;
+        programs::copy_files(&self.data(), &folder.data())?;
+        self.on(folder)
     }
 
     /// A stopped server on a base backup of this running one; nothing makes it a standby.
@@ -39,32 +34,32 @@ impl Server {
     /// It runs, or the folder does not move.
     pub fn moved(self) -> Result<Self> {
         ensure!(self.postmaster.is_none(), "the folder of a running server is none to move");
-        let home = self.new_home()?;
-        fs::rename(self.data(), home.data())?;
-        self.on(home)
+        let folder = self.new_folder()?;
+        fs::rename(self.data(), folder.data())?;
+        self.on(folder)
     }
 
     /// A stopped server on what `pg_basebackup` makes of this one.
     pub(crate) fn backup(&self, options: &[&str]) -> Result<Self> {
-        let home = self.new_home()?;
-        self.back_up_to(&home.data(), options)?;
-        self.on(home)
+        let folder = self.new_folder()?;
+        self.back_up_to(&folder.data(), options)?;
+        self.on(folder)
     }
 
     /// Has `pg_basebackup` write to a folder.
-    pub(crate) fn back_up_to(&self, folder: &Path, options: &[&str]) -> Result<()> {
+    pub(crate) fn back_up_to(&self, to: &Path, options: &[&str]) -> Result<()> {
         let mut backup = self.command("pg_basebackup");
-        backup.args(["--checkpoint=fast", "--no-sync"]).args(options).arg("--pgdata").arg(folder);
+        backup.args(["--checkpoint=fast", "--no-sync"]).args(options).arg("--pgdata").arg(to);
         programs::output(&mut backup).map(drop)
     }
 
-    fn new_home(&self) -> Result<DataDirectory> {
-        DataDirectory::new(self.home.programs.clone(), self.home.owner)
+    fn new_folder(&self) -> Result<Folder> {
+        Folder::new(self.folder.programs.clone(), self.folder.owner)
     }
 
-    /// A stopped server on the cluster in `home`. It has a false clock of its own if this one has one.
-    fn on(&self, home: DataDirectory) -> Result<Self> {
-        let environment = if self.environment.is_empty() { Vec::new() } else { clock::environment(&home)? };
-        Self::new(home, environment)
+    /// A stopped server on the cluster in `folder`. It has a false clock of its own if this one has one.
+    fn on(&self, folder: Folder) -> Result<Self> {
+        let environment = if self.environment.is_empty() { Vec::new() } else { clock::environment(&folder)? };
+        Self::new(folder, environment)
     }
 }

@@ -1,15 +1,27 @@
 //! What every list of ids must be.
 
 use anyhow::{Result, bail};
+use std::panic::Location;
+
+/// Where the smallest id stands that is in it twice.
+pub fn twice(ids: &[i64]) -> Option<[usize; 2]> {
+    let mut places: Vec<_> = (0..ids.len()).collect();
+    places.sort_unstable_by_key(|place| (ids[*place], *place));
+    places.windows(2).find(|pair| ids[pair[0]] == ids[pair[1]]).map(|pair| [pair[0], pair[1]])
+}
 
 /// No id is in it twice.
 ///
 /// # Errors
-/// The first id that is.
-pub fn unique(mut ids: Vec<i64>) -> Result<()> {
-    ids.sort_unstable();
-    match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => bail!("id {} was issued twice, among {} ids", pair[0], ids.len()),
+/// The first id that is, and where it stands.
+#[track_caller]
+#[allow(clippy::needless_pass_by_value, reason = "so that a caller's list can be made on the spot")]
+pub fn unique(ids: Vec<i64>) -> Result<()> {
+    let place = Location::caller();
+    match twice(&ids) {
+        Some([one, other]) => {
+            bail!("{place}: id {} was issued twice: as id {one} and as id {other} of {}", ids[one], ids.len())
+        }
         None => Ok(()),
     }
 }
@@ -18,9 +30,11 @@ pub fn unique(mut ids: Vec<i64>) -> Result<()> {
 ///
 /// # Errors
 /// The first that is not.
+#[track_caller]
 pub fn growing(ids: &[i64]) -> Result<()> {
+    let place = Location::caller();
     match ids.windows(2).find(|pair| pair[0] >= pair[1]) {
-        Some(pair) => bail!("id {} came after {}", pair[1], pair[0]),
+        Some(pair) => bail!("{place}: id {} came after {}", pair[1], pair[0]),
         None => Ok(()),
     }
 }
@@ -29,10 +43,12 @@ pub fn growing(ids: &[i64]) -> Result<()> {
 ///
 /// # Errors
 /// The first id that stands where another should.
+#[track_caller]
 pub fn dense(mut ids: Vec<i64>) -> Result<()> {
+    let place = Location::caller();
     ids.sort_unstable();
     match (1..).zip(&ids).find(|(expected, id)| expected != *id) {
-        Some((expected, id)) => bail!("id {id} where {expected} should be, among {} ids", ids.len()),
+        Some((expected, id)) => bail!("{place}: id {id} where {expected} should be, among {} ids", ids.len()),
         None => Ok(()),
     }
 }
@@ -45,6 +61,7 @@ mod tests {
     fn a_repeated_id_is_found_wherever_it_stands() {
         assert!(unique(vec![3, 1, 2]).is_ok());
         assert!(unique(vec![3, 1, 2, 3]).is_err());
+        assert_eq!(twice(&[3, 1, 2, 1, 3]), Some([1, 3]));
     }
 
     #[test]

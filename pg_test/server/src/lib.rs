@@ -1,25 +1,22 @@
 //! Throwaway Postgres servers for tests and benchmarks that need one of their own: to preload the
-//! extension or not, to crash, to promote, to step the clock.
+//! extension or not, to crash, to promote, to step the clock. A module uses those above it in this list, and none below.
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
+//! | [`wait`], [`random`], [`sql`], [`ids`] | waiting with an end; numbers from a seed; short forms for queries and for the errors they should give; what every list of ids must be |
+//! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
+//! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | what a server is started with |
-//! | [`server`] | a running server: sessions, stop, start, removal |
-//! | `clock`, `crash`, `pause`, `standby`, `copies` | what else a server can do: step its clock, die, hang, be promoted, be copied |
+//! | `crash`, `pause`, `standby`, `copies` | what else can become of a server: one process dies, all hang, it is promoted, it is copied |
 //! | [`state_file`] | the file that reserves ids, and what can happen to it |
 //! | [`restores`] | parts of its data directory from an earlier moment |
 //! | [`load`] | sessions that take ids without a pause and note each one down |
-//! | [`sql`] | short forms for queries and for the errors they should give |
-//! | [`ids`] | what every list of ids must be |
 //! | [`snowflakes`], [`segments`] | what tests of either kind of ids ask again and again |
 //! | [`registry`] | the table that leases worker ids |
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
-//! | [`latency`] | how long calls take |
 //! | [`sessions`] | many sessions at once |
-//! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
 //! | [`bouncer`] | a pooler between clients and a server |
-//! | [`random`] | numbers from a seed |
-//! | [`wait`] | waiting with an end |
 
 pub mod bouncer;
 pub mod builder;
@@ -27,12 +24,14 @@ mod clock;
 pub mod cluster;
 mod copies;
 mod crash;
+mod folder;
 pub mod ids;
-pub mod latency;
+mod initdb;
 pub mod load;
 pub mod owner;
 mod pause;
 pub mod port;
+pub mod processes;
 pub mod programs;
 pub mod random;
 pub mod registry;

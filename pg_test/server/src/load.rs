@@ -2,8 +2,9 @@
 
 use crate::ids;
 use crate::server::Server;
+use crate::sql;
 use crate::wait;
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use postgres::error::DbError;
 use postgres::{Client, Statement};
 use std::panic::resume_unwind;
@@ -22,21 +23,68 @@ pub struct Taken {
     pub ids: Vec<i64>,
     /// The errors of the calls that gave none.
     pub refusals: Vec<DbError>,
+    /// Where the ids of each taker begin, and who that is.
+    takers: Vec<(usize, String)>,
 }
 
 impl Taken {
+    /// What the test itself took.
+    pub fn own(ids: Vec<i64>) -> Self {
+        Self::by("the test itself".to_owned(), ids)
+    }
+
+    /// What a taker was given.
+    pub fn by(taker: String, ids: Vec<i64>) -> Self {
+        Self { ids, refusals: Vec::new(), takers: vec![(0, taker)] }
+    }
+
     /// What others were given too.
     pub fn add(&mut self, other: Self) {
+        let before = self.ids.len();
+        self.takers.extend(other.takers.into_iter().map(|(start, taker)| (before + start, taker)));
         self.ids.extend(other.ids);
+        // What the test itself adds comes after it.
+        self.takers.push((self.ids.len(), "the test itself".to_owned()));
         self.refusals.extend(other.refusals);
     }
 
     /// No id is in it twice.
     ///
     /// # Errors
-    /// The first id that is.
+    /// The first id that is, and the two that were given it.
+    #[track_caller]
     pub fn unique(&self) -> Result<()> {
-        ids::unique(self.ids.clone())
+        match ids::twice(&self.ids) {
+            Some([one, other]) => bail!(
+                "id {} was issued twice, among {} ids: to {} and to {}",
+                self.ids[one],
+                self.ids.len(),
+                self.taker(one),
+                self.taker(other)
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// The ids of each taker grow.
+    ///
+    /// # Errors
+    /// The first that does not, and who was given it.
+    #[track_caller]
+    pub fn growing(&self) -> Result<()> {
+        let ends = self.takers.iter().skip(1).map(|(start, _)| *start).chain([self.ids.len()]);
+        self.takers.iter().zip(ends).try_for_each(|((start, taker), end)| {
+            ids::growing(&self.ids[*start..end]).with_context(|| taker.clone())
+        })
+    }
+
+    /// Who was given the id at a place, and as which one.
+    fn taker(&self, place: usize) -> String {
+        let after = self.takers.partition_point(|(start, _)| *start <= place);
+        match after.checked_sub(1).map(|last| &self.takers[last]) {
+            Some((start, taker)) => format!("{taker} as id {}", place - start),
+            None => format!("the test itself as id {place}"),
+        }
     }
 
     /// The first refusal that does not say `message`.
@@ -60,12 +108,13 @@ impl Server {
     ///
     /// # Errors
     /// The server refuses a session.
+    #[track_caller]
     pub fn load(&self, sessions: usize) -> Result<Load> {
         let mut clients = self.sessions("postgres", sessions)?;
         for client in clients.iter_mut().skip(1).step_by(4) {
             client.batch_execute("set snowflake_ids.cache = 100")?;
         }
-        Load::start(clients, |number| {
+        Load::start(self.port(), clients, |number| {
             if number % 4 == 2 { "select snowflake_nextvals(50)" } else { "select snowflake_nextval()" }
         })
     }
@@ -74,15 +123,24 @@ impl Server {
     ///
     /// # Errors
     /// The server refuses a session.
+    #[track_caller]
     pub fn load_of_tag(&self, tag: &str, sessions: usize) -> Result<Load> {
-        let call = format!("select segment_nextval('{tag}')");
-        Load::start(self.sessions("postgres", sessions)?, |_| &call)
+        self.load_of(&format!("select segment_nextval('{tag}')"), sessions)
+    }
+
+    /// Lets so many sessions take ids by a statement in the database `postgres`.
+    ///
+    /// # Errors
+    /// The server refuses a session.
+    #[track_caller]
+    pub fn load_of(&self, call: &str, sessions: usize) -> Result<Load> {
+        Load::start(self.port(), self.sessions("postgres", sessions)?, |_| call)
     }
 }
 
 /// Calls until told to stop, or until the server ends the session.
-fn take(client: &mut Client, call: &Statement, stop: &AtomicBool, count: &AtomicU64) -> Taken {
-    let mut taken = Taken::default();
+fn take(who: String, client: &mut Client, call: &Statement, stop: &AtomicBool, count: &AtomicU64) -> Taken {
+    let mut taken = Taken::by(who, Vec::new());
     while !stop.load(Ordering::Relaxed) {
         match client.query(call, &[]) {
             Ok(rows) => {
@@ -102,15 +160,17 @@ fn take(client: &mut Client, call: &Statement, stop: &AtomicBool, count: &Atomic
 }
 
 impl Load {
-    /// Sets each session to work at the call for its number.
-    fn start<'a>(clients: Vec<Client>, call: impl Fn(usize) -> &'a str) -> Result<Self> {
+    /// Sets each session with the server on a port to work at the call for its number.
+    fn start<'a>(port: u16, clients: Vec<Client>, call: impl Fn(usize) -> &'a str) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (mut given, mut threads) = (Vec::new(), Vec::new());
         for (number, mut client) in clients.into_iter().enumerate() {
             let call = client.prepare(call(number))?;
+            let process: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+            let taker = format!("process {process} of the server on port {port}");
             let (stop, count) = (Arc::clone(&stop), Arc::new(AtomicU64::new(0)));
             given.push(Arc::clone(&count));
-            threads.push(thread::spawn(move || take(&mut client, &call, &stop, &count)));
+            threads.push(thread::spawn(move || take(taker, &mut client, &call, &stop, &count)));
         }
         Ok(Self { stop, given, threads })
     }
@@ -118,12 +178,13 @@ impl Load {
     /// Waits until every session has been given another id.
     ///
     /// # Errors
-    /// One is not, for half a minute.
+    /// One is not, for long.
+    #[track_caller]
     pub fn goes_on(&self) -> Result<()> {
         let now = || self.given.iter().map(|given| given.load(Ordering::Relaxed)).collect::<Vec<_>>();
         let before = now();
-        wait::until(Duration::from_secs(30), "every session to get another id", || {
-            Ok(now().iter().zip(&before).all(|(now, before)| now > before).then_some(()))
+        wait::until_true("every session to get another id", || {
+            Ok(now().iter().zip(&before).all(|(now, before)| now > before))
         })
     }
 
@@ -131,6 +192,7 @@ impl Load {
     ///
     /// # Errors
     /// A session of one of them is given none.
+    #[track_caller]
     pub fn all_go_on(loads: &[Self]) -> Result<()> {
         loads.iter().try_for_each(Self::goes_on)
     }
@@ -152,10 +214,36 @@ impl Load {
     /// Ends the sessions, those that the server has not ended already.
     pub fn end(self) -> Taken {
         self.stop.store(true, Ordering::Relaxed);
+        self.until_ended()
+    }
+
+    /// Waits until the server has ended the sessions.
+    pub fn until_ended(self) -> Taken {
         let mut taken = Taken::default();
         for thread in self.threads {
             taken.add(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_given_twice_names_the_two_that_were_given_it() {
+        let mut taken = Taken::by("one".to_owned(), vec![1, 2, 3]);
+        taken.add(Taken::by("other".to_owned(), vec![4, 5]));
+        assert!(taken.unique().is_ok());
+        taken.ids.push(3);
+        let said = taken.unique().map_err(|error| error.to_string());
+        let told = "id 3 was issued twice, among 6 ids: to one as id 2 and to the test itself as id 0";
+        assert_eq!(said, Err(told.to_owned()));
+        taken.ids.pop();
+        taken.add(Taken::by("third".to_owned(), vec![6, 5]));
+        let said = taken.unique().map_err(|error| error.to_string());
+        let told = "id 5 was issued twice, among 7 ids: to other as id 1 and to third as id 1";
+        assert_eq!(said, Err(told.to_owned()));
     }
 }

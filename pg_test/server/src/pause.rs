@@ -1,12 +1,14 @@
-//! A server that hangs: all its processes are there and none of them does anything.
+//! A server that hangs, or one process of it: it is there, and does nothing.
 
-use crate::crash::children;
+use crate::processes;
 use crate::server::Server;
 use anyhow::Result;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use std::thread::sleep;
+use std::time::Duration;
 
-/// A server that hangs until this is dropped.
+/// What hangs until this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Paused {
@@ -21,21 +23,33 @@ impl Server {
     pub fn pause(&self) -> Result<Paused> {
         let postmaster = self.pid()?;
         let mut paused = Paused { processes: vec![postmaster] };
-        // A stopped postmaster forks no more, so the list of its children is whole.
-        kill(postmaster, Signal::SIGSTOP)?;
-        paused.processes.extend(children(postmaster)?);
-        for child in &paused.processes[1..] {
-            // An error says that it has just ended.
-            let _ = kill(*child, Signal::SIGSTOP);
-        }
+        paused.processes.extend(processes::stop(postmaster)?);
         Ok(paused)
+    }
+
+    /// Stops one of the server's processes wherever it is.
+    ///
+    /// # Errors
+    /// It is none of the server's.
+    pub fn pause_process(&self, process: i32) -> Result<Paused> {
+        let child = self.child(process)?;
+        processes::signal(&[child], Signal::SIGSTOP);
+        Ok(Paused { processes: vec![child] })
+    }
+
+    /// Stops one of the server's processes wherever it is and lets it go on after a while.
+    ///
+    /// # Errors
+    /// It is none of the server's.
+    pub fn hold_up(&self, process: i32, time: Duration) -> Result<()> {
+        let _paused = self.pause_process(process)?;
+        sleep(time);
+        Ok(())
     }
 }
 
 impl Drop for Paused {
     fn drop(&mut self) {
-        for process in &self.processes {
-            let _ = kill(*process, Signal::SIGCONT);
-        }
+        processes::signal(&self.processes, Signal::SIGCONT);
     }
 }

@@ -38,7 +38,7 @@ impl Programs {
         }
         command.current_dir(folder).env("HOME", folder).env("LC_ALL", "C");
         // A test that is about backtraces sets it.
-        command.env_remove("RUST_BACKTRACE");
+        command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         command
     }
 }
@@ -58,4 +58,12 @@ pub fn output(command: &mut Command) -> Result<String> {
         command.output().with_context(|| format!("cannot run {command:?}"))?;
     ensure!(status.success(), "{command:?} failed: {status}\n{}", String::from_utf8_lossy(&stderr));
     Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+/// Copies files as `cp -a` does.
+///
+/// # Errors
+/// One cannot be read or written.
+pub fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    output(Command::new("cp").arg("-a").args([from, to])).map(drop)
 }

@@ -18,6 +18,7 @@ pub fn auto() -> Builder {
 ///
 /// # Errors
 /// There is no such table, or the id has a row.
+#[track_caller]
 pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &str) -> Result<()> {
     Ok(client.batch_execute(&format!(
         "insert into snowflake_ids.worker_lease
@@ -34,11 +35,12 @@ pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &
 ///
 /// # Errors
 /// There is no registry.
+#[track_caller]
 pub fn held(client: &mut Client) -> Result<Vec<i32>> {
     sql::column(
         client,
         "select worker_id from snowflake_ids.worker_lease, pg_control_system() c
-         where worker.system_identifier = c.system_identifier and released_at is null",
+         where worker_lease.system_identifier = c.system_identifier and released_at is null",
     )
 }
 
@@ -46,6 +48,7 @@ pub fn held(client: &mut Client) -> Result<Vec<i32>> {
 ///
 /// # Errors
 /// It does not, for a while.
+#[track_caller]
 pub fn wait_for_id(client: &mut Client) -> Result<i64> {
     let mut refusal = None;
     let id = wait::until(Duration::from_secs(30), "an id", || {

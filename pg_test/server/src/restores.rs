@@ -1,6 +1,6 @@
 //! Parts of a data directory, put back from an earlier moment.
 
-use crate::copies::copy_files;
+use crate::programs::copy_files;
 use crate::server::Server;
 use anyhow::{Result, ensure};
 use std::fs;
@@ -82,7 +82,7 @@ impl Server {
 
     fn moment(&self) -> Result<Moment> {
         let folder = tempfile::Builder::new().prefix("sfold").tempdir()?;
-        self.home.owner.give(folder.path())?;
+        self.folder.owner.give(folder.path())?;
         Ok(Moment(folder))
     }
 
@@ -92,7 +92,7 @@ impl Server {
     /// It runs, or files can't be copied.
     pub fn put_back(&self, moment: &Moment, postgres: bool, parts: impl Fn(Part) -> From) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to replace");
-        let (data, aside) = (self.data(), self.home.path().join("aside"));
+        let (data, aside) = (self.data(), self.folder.path().join("aside"));
         fs::create_dir(&aside)?;
         let kept = |part: Part| aside.join(part.path().replace('/', "-"));
         // Moved, and so the same files.

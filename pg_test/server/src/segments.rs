@@ -11,15 +11,16 @@ use std::time::Duration;
 /// `backend_type` of the process that starts the others.
 pub const LAUNCHER: &str = "snowflake_ids launcher";
 /// `backend_type` of the process that refills the segments of one database.
-pub const WORKER: &str = "snowflake_ids segments";
+pub const WORKER: &str = "snowflake_ids refill worker";
 
 /// Long enough for whatever happens without being asked for: a worker's start, its leaving.
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = wait::LONG;
 
 /// The next id of a tag.
 ///
 /// # Errors
 /// The call's.
+#[track_caller]
 pub fn next(client: &mut Client, tag: &str) -> Result<i64> {
     sql::one(client, &format!("select segment_nextval('{tag}')"))
 }
@@ -28,6 +29,7 @@ pub fn next(client: &mut Client, tag: &str) -> Result<i64> {
 ///
 /// # Errors
 /// The calls'.
+#[track_caller]
 pub fn take(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
     sql::column(client, &format!("select segment_nextval('{tag}') from generate_series(1, {count})"))
 }
@@ -47,6 +49,7 @@ pub fn take_until_refused(client: &mut Client, tag: &str) -> (Vec<i64>, anyhow::
 ///
 /// # Errors
 /// The tag exists, or the terms are wrong.
+#[track_caller]
 pub fn create(client: &mut Client, tag: &str, definition: &str) -> Result<()> {
     let definition = if definition.is_empty() { String::new() } else { format!(", {definition}") };
     Ok(client.batch_execute(&format!("select snowflake_ids.segment_create('{tag}'{definition})"))?)
@@ -56,6 +59,7 @@ pub fn create(client: &mut Client, tag: &str, definition: &str) -> Result<()> {
 ///
 /// # Errors
 /// The tag has no row there.
+#[track_caller]
 pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
     sql::one(
         client,
@@ -70,6 +74,7 @@ pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> 
 ///
 /// # Errors
 /// The session is lost.
+#[track_caller]
 pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {
     sql::column(client, &format!("select pid from pg_stat_activity where backend_type = '{kind}'"))
 }
@@ -78,8 +83,24 @@ pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {
 ///
 /// # Errors
 /// None comes.
+#[track_caller]
 pub fn process(client: &mut Client, kind: &str) -> Result<i32> {
     wait::until(TIMEOUT, kind, || Ok(processes(client, kind)?.first().copied()))
+}
+
+/// Waits until so many calls for an id of a tag wait.
+///
+/// # Errors
+/// There are never so many, or more.
+#[track_caller]
+pub fn wait_for_waiting(server: &Server, count: i64) -> Result<()> {
+    let mut observer = server.connect("postgres")?;
+    let waiting = format!(
+        "select count(*) = {count} from pg_stat_activity
+         where backend_type = 'client backend' and query like '%segment_nextval%' and pid <> pg_backend_pid()
+           and state = 'active' and wait_event is not null"
+    );
+    sql::becomes_true(&mut observer, &waiting)
 }
 
 impl Server {
@@ -87,6 +108,7 @@ impl Server {
     ///
     /// # Errors
     /// There is no such tag.
+    #[track_caller]
     pub fn locker(&self, database: &str, tag: &str) -> Result<Client> {
         let mut client = self.connect(database)?;
         client.batch_execute("begin")?;

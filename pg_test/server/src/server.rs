@@ -1,66 +1,21 @@
 //! A running server: its folder, its postmaster, sessions.
 
-use crate::builder::Builder;
-use crate::owner::Owner;
+use crate::clock;
+use crate::folder::Folder;
 use crate::port;
-use crate::programs::Programs;
+use crate::processes;
 use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use postgres::{Client, NoTls};
+use postgres::{Client, Config, NoTls};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
-use tempfile::TempDir;
 
-/// How long a server may take to start or to stop.
-const TIMEOUT: Duration = Duration::from_mins(1);
-
-/// The folder of a server: data, log, sockets. Removed in the end.
-#[derive(Debug)]
-pub struct DataDirectory {
-    folder: TempDir,
-    /// The account it belongs to.
-    pub owner: Owner,
-    /// The programs that work on it.
-    pub programs: Programs,
-}
-
-impl DataDirectory {
-    /// An empty one. Its path is short, because a socket's may have 107 bytes, and in the system's folder
-    /// for such things, because the owner may not be able to read the checkout.
-    ///
-    /// # Errors
-    /// The folder cannot be made.
-    pub fn new(programs: Programs, owner: Owner) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("sf").tempdir()?;
-        owner.give(folder.path())?;
-        Ok(Self { folder, owner, programs })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// The cluster's data directory.
-    pub fn data(&self) -> PathBuf {
-        self.path().join("data")
-    }
-
-    /// A program of Postgres's, run here by the owner.
-    pub fn command(&self, program: &str) -> Command {
-        self.programs.command(program, self.path())
-    }
-
-    fn log(&self) -> PathBuf {
-        self.path().join("log")
-    }
-}
+/// How many lines of a server's log a failing test shows.
+const SHOWN: usize = 200;
 
 /// The ways to stop a server, as `pg_ctl` calls them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,21 +41,18 @@ impl Shutdown {
 /// A server of the test's own. Dropping it stops it and removes its folder.
 #[derive(Debug)]
 pub struct Server {
-    pub(crate) home: DataDirectory,
+    pub(crate) folder: Folder,
     pub(crate) postmaster: Option<Child>,
     port: u16,
     pub(crate) environment: Vec<(String, String)>,
+    /// Whether it shows the end of its log when it is dropped.
+    pub(crate) tells: bool,
 }
 
 impl Server {
-    /// What a server is started with.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    /// A stopped server on a cluster that exists in `home`.
-    pub(crate) fn new(home: DataDirectory, environment: Vec<(String, String)>) -> Result<Self> {
-        let server = Self { port: port::free()?, home, postmaster: None, environment };
+    /// A stopped server on a cluster that exists in `folder`.
+    pub(crate) fn new(folder: Folder, environment: Vec<(String, String)>) -> Result<Self> {
+        let server = Self { port: port::free()?, folder, postmaster: None, environment, tells: true };
         server.set_address()?;
         Ok(server)
     }
@@ -112,7 +64,7 @@ impl Server {
     pub fn set_address(&self) -> Result<()> {
         self.set("port", &self.port.to_string())?;
         self.set("listen_addresses", "127.0.0.1")?;
-        self.set("unix_socket_directories", &self.home.path().to_string_lossy())
+        self.set("unix_socket_directories", &self.folder.path().to_string_lossy())
     }
 
     /// Adds a line to `postgresql.conf`; it counts from the next start or reload.
@@ -120,7 +72,7 @@ impl Server {
     /// # Errors
     /// The file cannot be written.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        let mut conf = File::options().append(true).open(self.home.data().join("postgresql.conf"))?;
+        let mut conf = File::options().append(true).open(self.folder.data().join("postgresql.conf"))?;
         writeln!(conf, "{name} = '{}'", value.replace('\'', "''"))?;
         Ok(())
     }
@@ -132,19 +84,29 @@ impl Server {
 
     /// The folder of its unix socket.
     pub fn socket_folder(&self) -> &Path {
-        self.home.path()
+        self.folder.path()
     }
 
     /// The cluster's data directory.
     pub fn data(&self) -> PathBuf {
-        self.home.data()
+        self.folder.data()
     }
 
     /// Its log, of all its starts.
     pub fn log(&self) -> String {
-        fs::read(self.home.log())
+        fs::read(self.folder.log())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
+    }
+
+    /// The last lines of its log, with a heading.
+    fn end_of_log(&self) -> String {
+        let log = self.log();
+        let lines = log.lines().collect::<Vec<_>>();
+        let shown = &lines[lines.len().saturating_sub(SHOWN)..];
+        let heading =
+            format!("the log of the server on port {}, {} of {} lines:", self.port, shown.len(), lines.len());
+        [&[heading.as_str()], shown].concat().join("\n")
     }
 
     /// How many lines of its log hold these words.
@@ -168,17 +130,17 @@ impl Server {
     pub fn start_again(&mut self) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the server is running");
         let logged = self.log().len();
-        let log = File::options().create(true).append(true).open(self.home.log())?;
-        let mut postgres = self.home.command("postgres");
-        postgres.arg("-D").arg(self.home.data()).envs(self.environment.iter().cloned());
+        let log = File::options().create(true).append(true).open(self.folder.log())?;
+        let mut postgres = self.folder.command("postgres");
+        postgres.arg("-D").arg(self.folder.data()).envs(self.environment.iter().cloned());
         postgres.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         self.postmaster = Some(postgres.spawn().with_context(|| format!("cannot run {postgres:?}"))?);
-        let started = wait::until(TIMEOUT, "the server to take sessions", || {
+        let started = wait::until_true("the server to take sessions", || {
             if self.exited()? {
                 self.postmaster = None;
                 bail!("the server stopped");
             }
-            Ok(self.connect("postgres").is_ok().then_some(()))
+            Ok(self.connect("postgres").is_ok())
         });
         started.with_context(|| format!("the server does not start; its log:\n{}", &self.log()[logged..]))
     }
@@ -212,9 +174,32 @@ impl Server {
     /// # Errors
     /// It does not.
     pub fn wait_for_exit(&mut self) -> Result<()> {
-        wait::until(TIMEOUT, "the server to stop", || Ok(self.exited()?.then_some(())))?;
+        wait::until_true("the server to stop", || self.exited())?;
         self.postmaster = None;
         Ok(())
+    }
+
+    /// Kills the postmaster and all its children at once and waits until none of them runs: a child that
+    /// lives on keeps the shared memory and with it the next start out.
+    ///
+    /// # Errors
+    /// The server is not running, or a process does not die.
+    pub fn kill9(&mut self) -> Result<()> {
+        let postmaster = self.pid()?;
+        let children = processes::stop(postmaster)?;
+        kill(postmaster, Signal::SIGKILL)?;
+        processes::signal(&children, Signal::SIGKILL);
+        self.wait_for_exit()?;
+        processes::wait_for_end(&children)
+    }
+
+    /// Steps the clock of all the server's processes at once: an offset from true time such as `-1h`,
+    /// `+2.5` (seconds) or `+0`.
+    ///
+    /// # Errors
+    /// The server's folder cannot be written.
+    pub fn set_clock(&self, offset: &str) -> Result<()> {
+        clock::set(&self.folder, offset)
     }
 
     /// The postmaster's process.
@@ -237,9 +222,14 @@ impl Server {
     /// # Errors
     /// The server refuses it.
     pub fn connect(&self, database: &str) -> Result<Client> {
+        Ok(self.config(database).connect(NoTls)?)
+    }
+
+    /// What such a session is connected with.
+    pub fn config(&self, database: &str) -> Config {
         let mut config = Client::configure();
         config.host_path(self.socket_folder()).port(self.port).user("postgres").dbname(database);
-        Ok(config.connect(NoTls)?)
+        config
     }
 
     /// A session in the database `postgres`, with the extension created.
@@ -263,9 +253,25 @@ impl Server {
         Ok(self.connect(name)?.batch_execute("create extension snowflake_ids")?)
     }
 
+    /// Creates a database in an encoding, named after it, with the extension, and gives a session that speaks UTF-8.
+    ///
+    /// # Errors
+    /// It exists, or the extension is not installed.
+    pub fn create_encoded_database(&self, encoding: &str) -> Result<Client> {
+        let name = encoding.to_lowercase();
+        self.connect("postgres")?.batch_execute(&format!(
+            "create database {name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0"
+        ))?;
+        let mut config = self.config(&name);
+        config.options("-c client_encoding=UTF8 -c client_min_messages=warning");
+        let mut client = config.connect(NoTls)?;
+        client.batch_execute("create extension snowflake_ids")?;
+        Ok(client)
+    }
+
     /// A program of the server's Postgres, as the server's owner, set to connect to the server.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = self.home.command(program);
+        let mut command = self.folder.command(program);
         command.env("PGHOST", self.socket_folder()).env("PGPORT", self.port.to_string());
         command.env("PGUSER", "postgres");
         command
@@ -274,8 +280,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("the log of the server on port {}:\n{}", self.port, self.log());
+        // What a test prints is shown only if it fails.
+        if self.tells {
+            eprintln!("{}", self.end_of_log());
         }
         if self.postmaster.is_some() && self.stop(Shutdown::Immediate).is_err() {
             let _ = self.kill9();

@@ -6,7 +6,6 @@ use postgres::Client;
 use std::panic::resume_unwind;
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
 
 impl Server {
     /// So many sessions in a database.
@@ -38,16 +37,6 @@ pub fn at_once<T: Send>(
         let threads: Vec<_> = clients.into_iter().enumerate().map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
-}
-
-/// Runs `work` and says how long it took.
-///
-/// # Errors
-/// The work's.
-pub fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Duration)> {
-    let start = Instant::now();
-    let done = work()?;
-    Ok((done, start.elapsed()))
 }
 
 /// A session whose plans go parallel wherever they may and whose leader leaves the work to the workers, with a table `t`

@@ -10,6 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The call that all is about.
 pub const NEXT: &str = "select snowflake_nextval()";
 
+/// How far the time in an id may be from the clock, in seconds, when both are asked for on a machine that is busy.
+pub const NEAR: std::ops::Range<f64> = -60.0..60.0;
+
 /// What a call says when the clock is too far behind.
 pub const BEHIND: &str = "the clock is behind the ids already issued";
 
@@ -17,6 +20,7 @@ pub const BEHIND: &str = "the clock is behind the ids already issued";
 ///
 /// # Errors
 /// The call's.
+#[track_caller]
 pub fn next(client: &mut Client) -> Result<i64> {
     sql::one(client, NEXT)
 }
@@ -25,6 +29,7 @@ pub fn next(client: &mut Client) -> Result<i64> {
 ///
 /// # Errors
 /// The calls'.
+#[track_caller]
 pub fn take(client: &mut Client, count: usize) -> Result<Vec<i64>> {
     sql::column(client, &format!("{NEXT} from generate_series(1, {count})"))
 }
@@ -33,6 +38,7 @@ pub fn take(client: &mut Client, count: usize) -> Result<Vec<i64>> {
 ///
 /// # Errors
 /// It does not, or the session is lost.
+#[track_caller]
 pub fn refused(client: &mut Client) -> Result<DbError> {
     sql::error(client, NEXT)
 }
@@ -41,6 +47,7 @@ pub fn refused(client: &mut Client) -> Result<DbError> {
 ///
 /// # Errors
 /// There is no such column.
+#[track_caller]
 pub fn status<T: FromSqlOwned>(client: &mut Client, column: &str) -> Result<T> {
     sql::one(client, &format!("select {column} from snowflake_ids.status"))
 }
@@ -49,6 +56,7 @@ pub fn status<T: FromSqlOwned>(client: &mut Client, column: &str) -> Result<T> {
 ///
 /// # Errors
 /// There is no such column.
+#[track_caller]
 pub fn seconds(client: &mut Client, column: &str) -> Result<f64> {
     status(client, &format!("coalesce(extract(epoch from {column}), 0)::float8"))
 }
@@ -57,6 +65,7 @@ pub fn seconds(client: &mut Client, column: &str) -> Result<f64> {
 ///
 /// # Errors
 /// It is no id of the server's layout.
+#[track_caller]
 pub fn time(client: &mut Client, id: i64) -> Result<f64> {
     sql::one(client, &format!("select extract(epoch from snowflake_timestamp({id}))::float8"))
 }
@@ -65,6 +74,7 @@ pub fn time(client: &mut Client, id: i64) -> Result<f64> {
 ///
 /// # Errors
 /// It is no id of the server's layout.
+#[track_caller]
 pub fn worker(client: &mut Client, id: i64) -> Result<i32> {
     sql::one(client, &format!("select snowflake_worker_id({id})"))
 }
@@ -73,6 +83,7 @@ pub fn worker(client: &mut Client, id: i64) -> Result<i32> {
 ///
 /// # Errors
 /// It is no id of the server's layout.
+#[track_caller]
 pub fn rollback(client: &mut Client, id: i64) -> Result<i32> {
     sql::one(client, &format!("select rollback from snowflake_decode({id})"))
 }
@@ -81,6 +92,7 @@ pub fn rollback(client: &mut Client, id: i64) -> Result<i32> {
 ///
 /// # Errors
 /// It is before 1970.
+#[track_caller]
 pub fn now() -> Result<f64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())
 }

@@ -1,48 +1,69 @@
 //! Short forms for queries, and for the errors they should give.
 
+use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
 use postgres::types::FromSqlOwned;
+use std::panic::Location;
 
 /// The one value of a query.
 ///
 /// # Errors
 /// The query's.
+#[track_caller]
 pub fn one<T: FromSqlOwned>(client: &mut Client, query: &str) -> Result<T> {
-    let row = client.query_one(query, &[]).with_context(|| query.to_owned())?;
-    row.try_get(0).with_context(|| query.to_owned())
+    let place = Location::caller();
+    let value = client.query_one(query, &[]).and_then(|row| row.try_get(0));
+    value.with_context(|| format!("{place}: {query}"))
 }
 
 /// The first column of a query.
 ///
 /// # Errors
 /// The query's.
+#[track_caller]
 pub fn column<T: FromSqlOwned>(client: &mut Client, query: &str) -> Result<Vec<T>> {
-    let rows = client.query(query, &[]).with_context(|| query.to_owned())?;
-    rows.iter().map(|row| row.try_get(0).with_context(|| query.to_owned())).collect()
+    let place = Location::caller();
+    let rows = client.query(query, &[]);
+    let values = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+    values.with_context(|| format!("{place}: {query}"))
 }
 
 /// The server's error for a query that must fail.
 ///
 /// # Errors
 /// The query succeeds, or the session is lost.
+#[track_caller]
 pub fn error(client: &mut Client, query: &str) -> Result<DbError> {
+    let place = Location::caller();
     match client.simple_query(query) {
-        Ok(_) => bail!("no error: {query}"),
+        Ok(_) => bail!("{place}: no error: {query}"),
         Err(error) => match error.as_db_error() {
             Some(db) => Ok(db.clone()),
-            None => Err(error).with_context(|| query.to_owned()),
+            None => Err(error).with_context(|| format!("{place}: {query}")),
         },
     }
+}
+
+/// Waits until a query gives true.
+///
+/// # Errors
+/// The query's, or it never does.
+#[track_caller]
+pub fn becomes_true(client: &mut Client, query: &str) -> Result<()> {
+    wait::until_true(query, || one(client, query))
 }
 
 /// It is the error that was meant, and has both a DETAIL and a HINT.
 ///
 /// # Errors
 /// It is another one, or explains nothing.
+#[track_caller]
 pub fn explains(error: &DbError, code: &SqlState, message: &str) -> Result<()> {
-    ensure!(error.code() == code && error.message() == message, "not {code:?} \"{message}\": {error:?}");
-    ensure!(error.detail().is_some() && error.hint().is_some(), "no DETAIL or no HINT: {error:?}");
+    let (place, meant) = (Location::caller(), error.code() == code && error.message() == message);
+    ensure!(meant, "{place}: not {code:?} \"{message}\": {error:?}");
+    let whole = error.detail().is_some() && error.hint().is_some();
+    ensure!(whole, "{place}: no DETAIL or no HINT: {error:?}");
     Ok(())
 }

@@ -5,9 +5,6 @@ use crate::server::{Server, Shutdown};
 use crate::sql;
 use crate::wait;
 use anyhow::{Result, ensure};
-use std::time::Duration;
-
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Server {
     /// A standby of this server, with the same settings, that streams from it. It has a clock of its own to
@@ -40,7 +37,7 @@ impl Server {
             sql::one(&mut primary.connect("postgres")?, "select pg_current_wal_flush_lsn()::text")?;
         let replayed = format!("select pg_last_wal_replay_lsn() >= '{written}'");
         let mut client = self.connect("postgres")?;
-        wait::until(TIMEOUT, "the replay", || Ok(sql::one::<bool>(&mut client, &replayed)?.then_some(())))
+        sql::becomes_true(&mut client, &replayed)
     }
 
     /// Lets a standby receive no more.
@@ -51,7 +48,7 @@ impl Server {
         let mut client = self.connect("postgres")?;
         client.batch_execute("alter system set primary_conninfo = ''")?;
         client.batch_execute("select pg_reload_conf()")?;
-        wait::until(TIMEOUT, "the stream to end", || Ok((!streams(self)?).then_some(())))
+        wait::until_true("the stream to end", || Ok(!streams(self)?))
     }
 
     /// Stops this former primary, which is [rewindable](crate::Builder::rewindable), makes it a standby of the one promoted in its stead, and starts it.
@@ -67,7 +64,7 @@ impl Server {
             primary.socket_folder().display(),
             primary.port()
         );
-        let mut rewind = self.home.command("pg_rewind");
+        let mut rewind = self.folder.command("pg_rewind");
         rewind.args(["--no-sync", "--write-recovery-conf", "--source-server", &source]);
         programs::output(rewind.arg("--target-pgdata").arg(self.data()))?;
         // The primary's own came with its files.
@@ -77,7 +74,7 @@ impl Server {
     }
 
     fn wait_for_stream(&self) -> Result<()> {
-        wait::until(TIMEOUT, "the standby to stream", || Ok(streams(self)?.then_some(())))
+        wait::until_true("the standby to stream", || streams(self))
     }
 }
 

@@ -21,6 +21,7 @@ impl Server {
     ///
     /// # Errors
     /// One can't be read.
+    #[track_caller]
     pub fn rejected_state_files(&self) -> Result<Vec<Vec<u8>>> {
         let files = fs::read_dir(self.data())?.flatten();
         let rejected = |entry: &DirEntry| {
@@ -33,6 +34,7 @@ impl Server {
     ///
     /// # Errors
     /// There is none.
+    #[track_caller]
     pub fn damage_state_file(&self, damage: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<()> {
         let path = self.state_file();
         let damaged = damage(fs::read(&path)?);
@@ -43,6 +45,7 @@ impl Server {
     ///
     /// # Errors
     /// The obstacle cannot be made.
+    #[track_caller]
     pub fn obstruct_state_file(&self, what: Fault) -> Result<Obstacle> {
         let path = self.new_state_file();
         match what {
@@ -75,6 +78,7 @@ impl Obstacle {
     ///
     /// # Errors
     /// The server did so itself.
+    #[track_caller]
     pub fn remove(self) -> Result<()> {
         match self.what {
             Fault::Unwritable => fs::remove_dir(self.path)?,

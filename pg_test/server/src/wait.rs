@@ -1,20 +1,34 @@
 //! Waiting, but not for ever.
 
 use anyhow::{Result, bail};
+use std::panic::Location;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+/// Long enough for whatever happens without being asked for, on a machine however busy.
+pub const LONG: Duration = Duration::from_mins(2);
 
 /// Asks until there is an answer.
 ///
 /// # Errors
 /// The question's own, at once; no answer within `limit`.
+#[track_caller]
 pub fn until<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let start = Instant::now();
+    let (start, asked_at) = (Instant::now(), Location::caller());
     while start.elapsed() < limit {
         if let Some(answer) = ask()? {
             return Ok(answer);
         }
         sleep(Duration::from_millis(10));
     }
-    bail!("waited {limit:?} for {what}")
+    bail!("waited {limit:?} for {what}, at {asked_at}")
+}
+
+/// Asks until the answer is yes.
+///
+/// # Errors
+/// The question's own, at once; never yes, for [`LONG`].
+#[track_caller]
+pub fn until_true(what: &str, mut ask: impl FnMut() -> Result<bool>) -> Result<()> {
+    until(LONG, what, || Ok(ask()?.then_some(())))
 }

@@ -5,7 +5,6 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::thread;
-use std::time::Duration;
 
 /// Code that is run by whoever can be had to: it notes whose rights it has, under `what`, and grabs what it can. The
 /// functions that call it say of themselves that they are immutable, so that the planner runs them.
@@ -329,7 +328,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
                 attached.err().and_then(|error| error.code().map(|code| code.code().to_owned()))
             });
             let waiting = format!("select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}");
-            wait::until(Duration::from_secs(30), "attach to wait for the lock", || {
+            wait::until(wait::LONG, "attach to wait for the lock", || {
                 Ok(sql::one::<Option<bool>>(&mut client, &waiting)?.filter(|waiting| *waiting))
             })?;
             other.batch_execute("commit")?;

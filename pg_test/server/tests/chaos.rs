@@ -32,12 +32,15 @@ mod watch;
 #[path = "chaos/world.rs"]
 mod world;
 
-use anyhow::{Context, Result, ensure};
-use snowflake_ids_server_tests::{Shutdown, ids, wait};
+use anyhow::{Context, Result};
+use load::All;
+use snowflake_ids_server_tests::Shutdown;
+use snowflake_ids_server_tests::load::Taken;
 use std::env;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use world::{TIMEOUT, World};
+use story::setting;
+use world::World;
 
 type Action = fn(&mut World) -> Result<()>;
 
@@ -69,10 +72,6 @@ const ACTIONS: &[(u64, &str, Action)] = &[
     (5, "lock", World::lock),
 ];
 
-fn setting(name: &str, default: u64) -> u64 {
-    env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
-
 /// One thing happens, and perhaps one that went on ends.
 fn happen(world: &mut World) -> Result<()> {
     world.random.sleep(200);
@@ -101,31 +100,18 @@ fn end(world: &mut World) -> Result<()> {
         world.wait_for_ids(database)?;
     }
     world.stop.store(true, Ordering::SeqCst);
-    let (mut segments, mut snowflakes) =
-        (std::mem::take(&mut world.own), std::mem::take(&mut world.snowflakes));
-    segments.append(&mut world.taken);
+    let snowflakes = Taken::own(std::mem::take(&mut world.snowflakes));
+    let mut given = All { segments: std::mem::take(&mut world.own), snowflakes };
+    given.segments.append(&mut world.taken);
     for load in std::mem::take(&mut world.loads) {
-        wait::until(TIMEOUT, "a session to end its call", || Ok(load.thread.is_finished().then_some(())))
-            .with_context(|| format!("d{}\n{}", load.database, world.activity()))?;
-        let Ok(taken) = load.thread.join() else { anyhow::bail!("a session panicked") };
-        segments.extend(taken.segments);
-        snowflakes.extend(taken.snowflakes);
+        let database = load.database;
+        given.add(load).with_context(|| format!("d{database}\n{}", world.activity()))?;
     }
     world.check()?;
-    println!("{} segment ids, {} snowflake ids", segments.len(), snowflakes.len());
-    lives::unique(&segments)?;
-    ids::unique(snowflakes)?;
+    given.unique()?;
     world.drop_databases()?;
     world.server.stop(Shutdown::Fast)?;
-    let log = world.server.log();
-    let faults = judge::faults(&log, world.killed);
-    ensure!(
-        faults.is_empty(),
-        "the server's log has {} lines that must not be there: {:#?}",
-        faults.len(),
-        &faults[..faults.len().min(5)]
-    );
-    Ok(())
+    judge::has_no_faults(&world.server.log(), world.killed)
 }
 
 fn run(world: &mut World, time: Duration) -> Result<()> {

@@ -4,9 +4,9 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::snowflakes::{BEHIND, NEXT, next, seconds, status};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 fn server() -> Result<Server> {
     Server::builder().small().faketime().start()
@@ -59,14 +59,11 @@ fn with_error_a_step_back_beyond_max_drift_fails_at_once() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
     client.batch_execute(
-        "set snowflake_ids.clock_rollback = error; set snowflake_ids.clock_wait_timeout = '60s'",
+        "set snowflake_ids.clock_rollback = error; set snowflake_ids.clock_wait_timeout = '1h'",
     )?;
     let before = next(&mut client)?;
     server.set_clock("-1h")?;
-    let start = Instant::now();
-    let error = sql::error(&mut client, NEXT)?;
-    assert!(start.elapsed() < Duration::from_secs(5), "failed after {:?}", start.elapsed());
-    assert_clock_behind(&error);
+    assert_clock_behind(&sql::error(&mut client, NEXT)?);
     assert_eq!(count(&mut client, "ids_issued")?, 1, "a refused call takes nothing");
     assert_eq!(count(&mut client, "steps_back")?, 1, "one step back is counted once");
 
@@ -80,15 +77,12 @@ fn with_wait_a_small_overrun_is_waited_out() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
     client
-        .batch_execute("set snowflake_ids.max_drift = '1s'; set snowflake_ids.clock_wait_timeout = '20s'")?;
+        .batch_execute("set snowflake_ids.max_drift = '1s'; set snowflake_ids.clock_wait_timeout = '1h'")?;
     let before = next(&mut client)?;
     server.set_clock("-3")?;
-    let start = Instant::now();
-    let overrun = seconds(&mut client, "drift")? - 1.0;
-    assert!(overrun > 0.0, "the machine was too slow for this test: {overrun}");
     assert!(next(&mut client)? > before);
-    let waited = start.elapsed().as_secs_f64();
-    assert!(waited >= overrun - 0.01 && waited < overrun + 5.0, "waited {waited} s for {overrun} s");
+    let drift = seconds(&mut client, "drift")?;
+    assert!(drift <= 1.0, "the call did not wait: the drift is {drift} s");
     Ok(())
 }
 
@@ -99,27 +93,20 @@ fn with_wait_a_large_overrun_fails_after_max_wait() -> Result<()> {
     client.batch_execute("set snowflake_ids.clock_wait_timeout = '700ms'")?;
     next(&mut client)?;
     server.set_clock("-1h")?;
-    let start = Instant::now();
-    let error = sql::error(&mut client, NEXT)?;
-    let waited = start.elapsed();
-    assert_clock_behind(&error);
-    assert!(waited >= Duration::from_millis(700) && waited < Duration::from_secs(5), "waited {waited:?}");
+    assert_clock_behind(&sql::error(&mut client, NEXT)?);
     Ok(())
 }
 
 #[test]
-fn timeout_cancel_and_shutdown_end_the_wait_at_once() -> Result<()> {
-    const SOON: Duration = Duration::from_secs(10);
+fn timeout_cancel_and_shutdown_end_the_wait() -> Result<()> {
     let mut server = server()?;
     let mut client = server.session()?;
-    client.batch_execute("set snowflake_ids.clock_wait_timeout = '30s'")?;
+    client.batch_execute("set snowflake_ids.clock_wait_timeout = '1h'")?;
     next(&mut client)?;
     server.set_clock("-1h")?;
 
-    let start = Instant::now();
     client.batch_execute("set statement_timeout = '300ms'")?;
     assert_eq!(sql::error(&mut client, NEXT)?.code(), &SqlState::QUERY_CANCELED);
-    assert!(start.elapsed() < SOON, "timed out after {:?}", start.elapsed());
     client.batch_execute("set statement_timeout = 0")?;
 
     let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
@@ -128,18 +115,14 @@ fn timeout_cancel_and_shutdown_end_the_wait_at_once() -> Result<()> {
     let active = format!(
         "select count(*) > 0 from pg_stat_activity where pid = {pid} and state = 'active' and wait_event is not null"
     );
-    wait::until(SOON, "the call to wait", || Ok(sql::one::<bool>(&mut other, &active)?.then_some(())))?;
-    let start = Instant::now();
+    sql::becomes_true(&mut other, &active)?;
     assert!(sql::one::<bool>(&mut other, &format!("select pg_cancel_backend({pid})"))?);
     let (error, mut client) = waiting.join().unwrap();
     assert_eq!(error?.code(), &SqlState::QUERY_CANCELED);
-    assert!(start.elapsed() < SOON, "cancelled after {:?}", start.elapsed());
 
     let waiting = thread::spawn(move || client.simple_query(NEXT).map(drop));
-    wait::until(SOON, "the call to wait", || Ok(sql::one::<bool>(&mut other, &active)?.then_some(())))?;
-    let start = Instant::now();
+    sql::becomes_true(&mut other, &active)?;
     server.stop(Shutdown::Fast)?;
-    assert!(start.elapsed() < SOON, "shut down after {:?}", start.elapsed());
     assert!(waiting.join().unwrap().is_err(), "the waiting call was ended");
     Ok(())
 }
@@ -159,9 +142,7 @@ fn after_half_an_hour_ahead_calls_fail_with_an_explanation_whatever_is_restarted
 
     for session in [&mut client, &mut server.session()?] {
         for call in [NEXT, "select snowflake_nextvals(1000)"] {
-            let start = Instant::now();
             let error = sql::error(session, call)?;
-            assert!(start.elapsed() < Duration::from_secs(10), "failed after {:?}", start.elapsed());
             assert_clock_behind(&error);
             assert!(error.detail().is_some_and(|detail| detail.contains("min")), "{error:?}");
         }

@@ -86,7 +86,7 @@ fn a_copy_with_another_worker_id_needs_nothing_else() -> Result<()> {
     copy.set("snowflake_ids.worker_id", "2")?;
     original.start_again()?;
     copy.start_again()?;
-    share_no_id(&[&original, &copy], Taken { ids: taken, ..Taken::default() })?;
+    share_no_id(&[&original, &copy], Taken::own(taken))?;
     // Its former number stays the other's, until that one is gone.
     copy.set("snowflake_ids.worker_id", "1")?;
     copy.restart()?;
@@ -128,7 +128,7 @@ fn a_base_backup_under_auto_leases_another_id() -> Result<()> {
     let taken = take(&mut original.session()?, 1000)?;
     let mut copy = original.base_backup()?;
     copy.start_again()?;
-    share_no_id(&[&original, &copy], Taken { ids: taken, ..Taken::default() })
+    share_no_id(&[&original, &copy], Taken::own(taken))
 }
 
 /// Copies of one directory know the same; they must still not come to the same worker id.
@@ -141,7 +141,7 @@ fn two_copies_under_auto_lease_an_id_each() -> Result<()> {
         copy.start_again()?;
     }
     let servers = [&original, &copies[0], &copies[1]];
-    share_no_id(&servers, Taken { ids: taken, ..Taken::default() })?;
+    share_no_id(&servers, Taken::own(taken))?;
     let of = |server: &&Server| status::<i32>(&mut server.connect("postgres")?, "worker_id");
     let workers = servers.iter().map(of).collect::<Result<BTreeSet<_>>>()?;
     assert_eq!(workers.len(), 3, "{workers:?}");
@@ -159,7 +159,7 @@ fn a_copy_of_a_copy_is_a_copy() -> Result<()> {
     for server in [&mut original, &mut copy, &mut second] {
         server.start_again()?;
     }
-    share_no_id(&[&original, &copy, &second], Taken { ids: [taken, of_copy].concat(), ..Taken::default() })
+    share_no_id(&[&original, &copy, &second], Taken::own([taken, of_copy].concat()))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 const SESSIONS: usize = 6;
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = wait::LONG;
 
 /// Takes ids, one a call, until the server goes away. Half the sessions insert rows, half only ask.
 fn take_until_the_end(number: usize, mut client: Client) -> Result<Vec<i64>> {
@@ -38,8 +38,8 @@ fn under_load(
         .map(|(number, client)| thread::spawn(move || take_until_the_end(number, client)))
         .collect();
     let mut observer = server.connect("postgres")?;
-    wait::until(TIMEOUT, "the load to run", || {
-        Ok((sql::one::<i64>(&mut observer, "select count(*) from t")? >= rows).then_some(()))
+    wait::until_true("the load to run", || {
+        Ok(sql::one::<i64>(&mut observer, "select count(*) from t")? >= rows)
     })?;
     end(server)?;
     let mut taken = Vec::new();

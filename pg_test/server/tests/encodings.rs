@@ -3,8 +3,8 @@
 //! which functions there are.
 
 use anyhow::{Context, Result, ensure};
+use postgres::Client;
 use postgres::error::SqlState;
-use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::{Server, full, sql};
 
 /// A database's encoding, and bytes that are letters in it.
@@ -133,22 +133,16 @@ fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Op
 }
 
 fn database(server: &Server, encoding: &str) -> Result<Client> {
-    let name = encoding.to_lowercase();
-    server.connect("postgres")?.batch_execute(&format!(
-        "create database {name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0"
-    ))?;
-    let mut config = Client::configure();
-    config.host_path(server.socket_folder()).port(server.port()).user("postgres").dbname(&name);
-    // As it is, so that every letter arrives.
-    config.options("-c client_encoding=UTF8 -c client_min_messages=warning");
-    let mut client = config.connect(NoTls)?;
+    let mut client = server.create_encoded_database(encoding)?;
     client.batch_execute(
-        "create extension snowflake_ids;
-         set statement_timeout = '5s'; set snowflake_ids.segment_wait_timeout = '100ms';
+        "set statement_timeout = '5s'; set snowflake_ids.segment_wait_timeout = '100ms';
          create temp table victim (id bigint)",
     )?;
     Ok(client)
 }
+
+/// How many bytes the longest text has.
+const LONG: usize = 2_000_000;
 
 #[test]
 fn any_text_is_an_error_or_an_answer() -> Result<()> {
@@ -160,7 +154,7 @@ fn any_text_is_an_error_or_an_answer() -> Result<()> {
         let functions = functions(&mut client)?;
         ensure!(functions.len() > 30, "the catalog has only {} functions with texts", functions.len());
         let long: Vec<u8> =
-            letters.iter().copied().cycle().take(letters.len() * (10_000_000 / letters.len())).collect();
+            letters.iter().copied().cycle().take(letters.len() * (LONG / letters.len())).collect();
         let mut chance = Chance(1);
         for function in &functions {
             let shorter = long[..letters.len() * (900 / letters.len())].to_vec();

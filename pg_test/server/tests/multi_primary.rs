@@ -3,7 +3,6 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::{Server, ids, sessions, sql, wait};
-use std::time::Duration;
 
 /// Rows that the first server has before the second one is there: they come by the initial copy.
 const BEFORE: usize = 1_000;
@@ -80,7 +79,7 @@ fn arrived(server: &Server, tables: [&str; 2]) -> Result<Vec<Row>> {
     const ALL: usize = BEFORE + 2 * SESSIONS * INSERTS * ROWS;
     let query = format!("select * from {} union select * from {} order by id, origin", tables[0], tables[1]);
     let mut client = server.session()?;
-    wait::until(Duration::from_mins(1), "all rows to arrive", || {
+    wait::until(wait::LONG, "all rows to arrive", || {
         let errors = server.log().lines().find(|line| line.contains("ERROR")).map(str::to_owned);
         ensure!(errors.is_none(), "{errors:?}");
         let rows = client.query(&query, &[])?;
@@ -138,9 +137,9 @@ fn a_publication_for_all_tables_leaves_the_tags_alone() -> Result<()> {
         insert(&mut clients[1], "shared", 1, 1)?;
         insert(&mut clients[0], "shared", 0, BEFORE)?;
         let all = "select count(*) from shared";
-        wait::until(Duration::from_secs(20), "the rows to arrive", || {
+        wait::until_true("the rows to arrive", || {
             ensure!(servers[1].logged("ERROR") == 0, "{}", servers[1].log());
-            Ok((sql::one::<i64>(&mut clients[1], all)? > i64::try_from(BEFORE)?).then_some(()))
+            Ok(sql::one::<i64>(&mut clients[1], all)? > i64::try_from(BEFORE)?)
         })?;
         insert(&mut clients[1], "shared", 1, 3 * BEFORE)?;
         let own = "select bool_and(number % 2 = origin) from shared";

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
+use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::{Server, sql};
-use std::fs;
 
 const CALLS: [&str; 2] = ["snowflake_nextvals($)", "segment_nextvals('t', $)"];
 /// What a million ids may leave behind, in kB: far less than they take themselves.
@@ -46,18 +46,11 @@ fn ids_that_were_handed_on_take_no_memory() -> Result<()> {
                 sql::one::<i64>(&mut client, &format!("select count(*) from (select {call}) as s"))?
                     == i64::from(ids)
             );
-            memory(pid)
+            memory(pid, "VmHWM")?.context("the session is gone")
         };
         let before = count(10_000)?;
         let after = count(1_000_000)?;
         ensure!(after < before + FLAT, "{call}: {before} kB before a million ids, {after} kB after them");
     }
     Ok(())
-}
-
-/// The most memory that a process has had so far, in kB.
-fn memory(pid: i32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("VmHWM")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

@@ -11,7 +11,7 @@ use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, ids, snowflakes, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The ids in the first column. Pooled sessions know nothing of what a client prepared.
 fn column(client: &mut Client, query: &str) -> Result<Vec<i64>> {
@@ -156,15 +156,9 @@ fn nodes_draw_from_a_registry_through_a_pooler_whatever_is_restarted() -> Result
     // A pooler that holds questions back is like a registry that hangs.
     bouncer.tell("pause")?;
     one.batch_execute("set snowflake_ids.segment_wait_timeout = '1500ms'")?;
-    let start = Instant::now();
     while let Ok(id) = next(&mut one, "t") {
         taken.push(id);
     }
-    ensure!(
-        start.elapsed() < Duration::from_mins(1),
-        "a call that no pooler answers lasted {:?}",
-        start.elapsed()
-    );
     bouncer.tell("resume")?;
     taken.extend(goes_on(&mut one, "after the pause")?);
     becomes(&mut one, NAME, "up")?;

@@ -135,7 +135,7 @@ fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> R
 #[test]
 fn a_rewound_primary_is_a_standby_and_is_promoted_as_one() -> Result<()> {
     let mut first = auto().rewindable().start()?;
-    let mut taken = Taken { ids: take(&mut first.session()?, 1000)?, ..Taken::default() };
+    let mut taken = Taken::own(take(&mut first.session()?, 1000)?);
     let mut second = first.standby()?;
     let (of_first, of_second) = (first.load(4)?, {
         second.promote()?;

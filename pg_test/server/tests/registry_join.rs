@@ -8,12 +8,11 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
-use snowflake_ids_server_tests::sessions::{at_once, timed};
+use snowflake_ids_server_tests::segments::{create, next, take};
+use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{self, status};
 use snowflake_ids_server_tests::{Server, ids, port, sql, wait};
 use std::net::TcpListener;
-use std::time::Duration;
 
 const LOCAL: &str = "this server only";
 const SHARED: &str = "shared registry";
@@ -111,23 +110,22 @@ fn names_that_are_none_and_users_that_may_not_are_refused() -> Result<()> {
 
 /// Whoever listens there never says a word.
 #[test]
-fn a_silent_registry_is_given_up_in_time() -> Result<()> {
+fn a_silent_registry_is_given_up() -> Result<()> {
     let (registry, node, mut client) = strangers()?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
     drop(node.introduce("silent", &[port])?);
-    let (error, time) = timed(|| refused(&mut client, "'silent'", "silent"))?;
+    node.reload("snowflake_ids.registry_timeout", "1s")?;
+    let error = refused(&mut client, "'silent'", "silent")?;
     assert_eq!(error.code().code(), "08001", "{error:?}");
-    assert!(time < Duration::from_secs(3), "given up after {time:?}");
     client.batch_execute("set statement_timeout = '300ms'")?;
-    node.reload("snowflake_ids.registry_timeout", "30s")?;
-    let (error, time) = timed(|| refused(&mut client, "'silent'", ""))?;
+    node.reload("snowflake_ids.registry_timeout", "1h")?;
+    let error = refused(&mut client, "'silent'", "")?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    assert!(time < Duration::from_secs(2), "cancelled after {time:?}");
 
     // In a list of hosts the next one is tried.
     client.batch_execute("set statement_timeout = 0")?;
-    node.reload("snowflake_ids.registry_timeout", "2s")?;
+    node.reload("snowflake_ids.registry_timeout", "4s")?;
     drop(node.introduce("either", &[port, registry.port()])?);
     client.batch_execute("select pg_sleep(0.1); select snowflake_ids.use_registry('either')")?;
     create(&mut registry.connect("postgres")?, "t", "")?;
@@ -136,17 +134,13 @@ fn a_silent_registry_is_given_up_in_time() -> Result<()> {
 }
 
 #[test]
-fn a_fresh_server_serves_its_first_ids_within_two_seconds() -> Result<()> {
+fn a_fresh_server_that_joins_serves_ids() -> Result<()> {
     let (registry, mut node) = (auto().start()?, node().start()?);
     create(&mut registry.serve_nodes()?, "t", "")?;
     node.restart()?;
-    let (taken, time) = timed(|| {
-        let mut client = node.join(&registry)?;
-        Ok((next(&mut client, "t")?, wait_for_id(&mut client)?))
-    })?;
-    assert_eq!(taken.0, 1);
-    assert!(time < Duration::from_secs(2), "served after {time:?}");
-    Ok(())
+    let mut client = node.join(&registry)?;
+    assert_eq!(next(&mut client, "t")?, 1);
+    wait_for_id(&mut client).map(drop)
 }
 
 #[test]
@@ -194,7 +188,7 @@ fn ids_flow_while_a_server_joins_and_leaves() -> Result<()> {
         }
         client.batch_execute(call)?;
         let scope = if call == JOIN { SHARED } else { LOCAL };
-        wait::until(TIMEOUT, scope, || Ok((status::<String>(&mut client, "scope")? == scope).then_some(())))?;
+        wait::until_true(scope, || Ok(status::<String>(&mut client, "scope")? == scope))?;
     }
     assert!(row::<i64>(&mut registry.connect("postgres")?, "t", "max_id")? > 100);
     for load in loads {

@@ -18,7 +18,7 @@ fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
     let mut at_registry = registry.serve_nodes()?;
     create(&mut at_registry, "there", "")?;
     at_registry.batch_execute("vacuum analyze snowflake_ids.segment")?;
-    let node = node().small().set("snowflake_ids.registry_timeout", "40s").start()?;
+    let node = node().small().set("snowflake_ids.registry_timeout", "1h").start()?;
     let mut client = node.introduce(NAME, &[registry.port()])?;
     client.batch_execute(&format!(
         "insert into snowflake_ids.segment (tag, max_id) select 'tag ' || i, i from generate_series(1, {tags}) as i"
@@ -106,9 +106,7 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
         let pid: i32 = sql::one(&mut joining, "select pg_backend_pid()")?;
         let cancel = joining.cancel_token();
         let joins = std::thread::spawn(move || sql::error(&mut joining, JOIN));
-        wait::until(TIMEOUT, "the hand-over to wait for the row", || {
-            Ok((waiting(&mut at_registry)? > 0).then_some(()))
-        })?;
+        wait::until_true("the hand-over to wait for the row", || Ok(waiting(&mut at_registry)? > 0))?;
         if killed {
             client.query_one("select pg_terminate_backend($1)", &[&pid])?;
         } else {
@@ -119,9 +117,7 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
             assert_eq!(ended?.code(), &SqlState::QUERY_CANCELED);
         }
         // The node has given up, and the row is locked still.
-        wait::until(TIMEOUT / 4, "the hand-over to end in the registry", || {
-            Ok((waiting(&mut at_registry)? == 0).then_some(()))
-        })?;
+        wait::until_true("the hand-over to end in the registry", || Ok(waiting(&mut at_registry)? == 0))?;
         locked.rollback()?;
         let tags =
             sql::column::<String>(&mut at_registry, "select tag from snowflake_ids.segment order by 1")?;

@@ -4,12 +4,13 @@ use anyhow::{Context, Result, bail};
 use postgres::Client;
 use postgres::error::DbError;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, NAME, becomes, blames, exhaust, node, registry_status, row, said, wait_at_most,
+    Cluster, NAME, becomes, blames, exhaust, node, registry_status, row, said, wait_as_long_as_it_takes,
+    wait_at_most,
 };
+use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, process, take};
 use snowflake_ids_server_tests::{full, ids, sql, wait};
-use std::fs;
 use std::time::Duration;
 
 /// A registry whose answers are what `lie` makes of them, and a node with a tag of ten ids a segment in use.
@@ -56,6 +57,7 @@ fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id() -> Result<()> {
             Ok(next(&mut client, "t").ok())
         })?);
     }
+    wait_as_long_as_it_takes(&mut client)?;
     taken.extend(take(&mut client, "t", 50)?);
     ids::growing(&taken)
 }
@@ -91,6 +93,7 @@ fn one_garbled_entry_takes_no_other_tag_with_it() -> Result<()> {
     let (cluster, mut client) = liar(GARBLED)?;
     cluster.registry.set_mood(r#""first":"\u001b[31m\u0007","rest":1"#)?;
     cluster.create("bad", "start => 7000000000, step => 10, max_step => 10")?;
+    wait_as_long_as_it_takes(&mut client)?;
     let mut other = cluster.session()?;
     wait_at_most(&mut other, Duration::from_secs(2))?;
     for _ in 0..5 {
@@ -111,13 +114,6 @@ fn one_garbled_entry_takes_no_other_tag_with_it() -> Result<()> {
     Ok(())
 }
 
-/// The most memory that a process ever had, in kB; None where it is gone.
-fn peak(pid: i32) -> Result<Option<u64>> {
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return Ok(None) };
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.map(|line| Ok(line.trim().trim_end_matches(" kB").parse()?)).transpose()
-}
-
 /// As rows, as an error with all it may have, and as notices before it.
 #[test]
 fn an_answer_of_hundreds_of_megabytes_costs_a_node_little() -> Result<()> {
@@ -132,18 +128,18 @@ fn an_answer_of_hundreds_of_megabytes_costs_a_node_little() -> Result<()> {
         let mut caller = cluster.session()?;
         caller.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
         exhaust(&mut caller, "t")?;
-        wait::until(Duration::from_mins(1), "the registry's answer to be refused", || {
+        wait::until_true("the registry's answer to be refused", || {
             if let Some(pid) = sql::column::<i32>(
                 &mut client,
                 &format!("select pid from pg_stat_activity where backend_type = '{WORKER}'"),
             )?
             .first()
             {
-                highest = highest.max(peak(*pid)?.unwrap_or(0));
+                highest = highest.max(memory(*pid, "VmHWM")?.unwrap_or(0));
             }
-            Ok((registry_status::<i64>(&mut client, NAME, "failures::bigint")? > failures).then_some(()))
+            Ok(registry_status::<i64>(&mut client, NAME, "failures::bigint")? > failures)
         })?;
-        highest = highest.max(peak(process(&mut client, WORKER)?)?.unwrap_or(0));
+        highest = highest.max(memory(process(&mut client, WORKER)?, "VmHWM")?.unwrap_or(0));
         cluster.registry.set_mood("")?;
         wait::until(TIMEOUT, "an id", || Ok(next(&mut client, "t").ok()))?;
     }

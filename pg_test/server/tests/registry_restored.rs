@@ -4,10 +4,10 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
     Cluster, JOIN, NAME, PASSWORD, ROLE, becomes, blames, exhaust, received, registry_status, said,
-    wait_at_most,
+    wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{TIMEOUT, take};
+use snowflake_ids_server_tests::segments::take;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql, wait};
 use std::time::Duration;
 
@@ -31,14 +31,14 @@ fn refuses(client: &mut Client, tag: &str, words: &[&str]) -> Result<Vec<i64>> {
     let (mut taken, error) = exhaust(client, tag)?;
     blames(&error, tag, NAME)?;
     let mut last = said(&error);
-    let refused = wait::until(TIMEOUT, "the refusal's reason", || {
+    let refused = wait::until_true("the refusal's reason", || {
         let (more, error) = exhaust(client, tag)?;
         taken.extend(more);
         last = said(&error);
-        Ok(words.iter().all(|word| last.contains(word)).then_some(()))
+        Ok(words.iter().all(|word| last.contains(word)))
     });
     refused.context(last)?;
-    wait_at_most(client, Duration::from_secs(10))?;
+    wait_as_long_as_it_takes(client)?;
     Ok(taken)
 }
 

@@ -4,12 +4,12 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::DbError;
 use snowflake_ids_server_tests::cluster::{
-    becomes, blames, exhaust, node, only_for_want_of_ids, registry_status, row, said, wait_at_most,
+    becomes, blames, exhaust, node, only_for_want_of_ids, registry_status, row, said,
+    wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
-use snowflake_ids_server_tests::sessions::timed;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql, wait};
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn shares(ids: &[i64]) -> [usize; 2] {
 /// Waits until a registry is asked for ids again.
 fn used_again(registry: &Server) -> Result<()> {
     let before = registry.version("t")?;
-    wait::until(TIMEOUT, "reservations", || Ok((registry.version("t")? != before).then_some(())))
+    wait::until_true("reservations", || Ok(registry.version("t")? != before))
 }
 
 /// Under load of two nodes, each of the registries in turn dies, hangs and is stopped.
@@ -88,16 +88,14 @@ fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again() -> Result
     taken.unique()
 }
 
-/// A call that finds the buffers dry while one hangs waits for a part of the timeout, and the next ones don't.
+/// It hangs for longer than calls wait.
 #[test]
-fn one_that_hangs_holds_up_no_call_for_long() -> Result<()> {
+fn one_that_hangs_fails_no_call() -> Result<()> {
     let registries = registries(true)?;
     let (_node, mut client) = joined(&registries)?;
     let mut taken = take(&mut client, "t", 500)?;
     let paused = registries[0].pause()?;
-    let (ids, time) = timed(|| take(&mut client, "t", 2000))?;
-    assert!(time < Duration::from_secs(4), "2000 ids took {time:?}");
-    taken.extend(ids);
+    taken.extend(take(&mut client, "t", 2000)?);
     drop(paused);
     ids::unique(taken)
 }
@@ -118,16 +116,16 @@ fn ids_are_refused_only_when_none_is_left_and_both_are_named() -> Result<()> {
     for name in NAMES {
         blames(&error, "t", name)?;
     }
-    wait_at_most(&mut client, Duration::from_secs(20))?;
+    wait_as_long_as_it_takes(&mut client)?;
     registries[1].start_again()?;
     let more = take(&mut client, "t", 100)?;
     assert_eq!(shares(&more), [0, 100]);
     taken.extend(more);
     registries[0].start_again()?;
-    wait::until(TIMEOUT, "ids of the first", || {
+    wait::until_true("ids of the first", || {
         let more = take(&mut client, "t", 50)?;
         taken.extend(&more);
-        Ok((shares(&more)[0] > 0).then_some(()))
+        Ok(shares(&more)[0] > 0)
     })?;
     snowflakes::next(&mut client)?;
     ids::unique(taken)
@@ -179,10 +177,10 @@ fn terms_that_become_wrong_take_a_registry_out_until_they_are_right() -> Result<
     })?;
     assert!(trouble.contains("remainder") || trouble.contains("increment"), "{trouble}");
     at_second.batch_execute("select snowflake_ids.segment_alter('t', remainder => 1)")?;
-    wait::until(TIMEOUT, "ids of the second", || {
+    wait::until_true("ids of the second", || {
         let more = take(&mut client, "t", 50)?;
         taken.extend(&more);
-        Ok((shares(&more)[1] > 0).then_some(()))
+        Ok(shares(&more)[1] > 0)
     })?;
     ids::unique(taken)
 }

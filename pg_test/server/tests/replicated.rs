@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::row;
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
+use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, sql, wait};
 
 /// What the subscriber runs for each row that arrives: the text in it.
@@ -45,9 +45,9 @@ fn subscribe(server: &Server, subscriber: &mut Client) -> Result<()> {
         server.socket_folder().display(),
         server.port()
     ))?;
-    wait::until(TIMEOUT, "the initial copies", || {
+    wait::until_true("the initial copies", || {
         let left = "select count(*) from pg_subscription_rel where srsubstate <> 'r'";
-        Ok((sql::one::<i64>(subscriber, left)? == 0).then_some(()))
+        Ok(sql::one::<i64>(subscriber, left)? == 0)
     })
 }
 
@@ -55,10 +55,10 @@ fn subscribe(server: &Server, subscriber: &mut Client) -> Result<()> {
 fn send(server: &Server, publisher: &mut Client, subscriber: &mut Client, id: i64, what: &str) -> Result<()> {
     publisher.execute("insert into orders values ($1, $2)", &[&id, &what])?;
     let arrived = format!("select true from orders where id = {id}");
-    wait::until(TIMEOUT, &format!("the row with {what}"), || {
+    wait::until_true(&format!("the row with {what}"), || {
         let error = server.log().lines().find(|line| line.contains("ERROR")).map(str::to_owned);
         ensure!(error.is_none(), "{error:?}");
-        Ok((!sql::column::<bool>(subscriber, &arrived)?.is_empty()).then_some(()))
+        Ok(!sql::column::<bool>(subscriber, &arrived)?.is_empty())
     })
 }
 
@@ -116,9 +116,9 @@ fn a_truncate_that_arrives_empties_none_of_the_extensions_tables() -> Result<()>
     send(&server, &mut publisher, &mut subscriber, 1, "select 1")?;
     subscriber.batch_execute("select snowflake_ids.segment_revoke('t', 'public', 'ALL')")?;
     publisher.batch_execute("truncate snowflake_ids.segment_restricted")?;
-    wait::until(TIMEOUT, "an error", || {
+    wait::until_true("an error", || {
         let restricted = "select count(*) from snowflake_ids.segment_restricted";
         ensure!(sql::one::<i64>(&mut subscriber, restricted)? == 1, "the tag is open");
-        Ok((server.logged("cannot apply TRUNCATE") > 0).then_some(()))
+        Ok(server.logged("cannot apply TRUNCATE") > 0)
     })
 }

@@ -12,7 +12,6 @@ use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::take;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
 use std::collections::HashSet;
-use std::time::Duration;
 
 /// Many worker ids, as each copy that leases one takes another.
 const LAYOUT: &str = "41/0/20/2 epoch=2020-01-01";
@@ -136,7 +135,7 @@ const WAYS_OUT: [&str; 2] = ["snowflake_ids.state_adopt()", "snowflake_ids.state
 /// Takes an id; where that is refused, does what the error says.
 fn follow_errors(client: &mut Client) -> Result<()> {
     let mut followed = HashSet::new();
-    wait::until(Duration::from_secs(30), "ids to be issued, after what the errors say was done", || {
+    wait::until(wait::LONG, "ids to be issued, after what the errors say was done", || {
         let Err(error) = client.simple_query("select snowflake_nextval()") else { return Ok(Some(())) };
         let error = error.as_db_error().with_context(|| error.to_string())?;
         let hint = error.hint().with_context(|| format!("no hint: {error:?}"))?;

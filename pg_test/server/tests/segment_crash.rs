@@ -3,15 +3,15 @@
 
 use anyhow::{Context, Result};
 use postgres::Client;
+use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, create, process, take};
 use snowflake_ids_server_tests::{Server, full, ids, sql, wait};
-use std::panic::resume_unwind;
-use std::thread;
-use std::time::Duration;
 
-const SESSIONS: usize = 16;
-/// Sessions that insert rows; the others only ask for ids.
+/// Sessions that insert rows.
 const INSERTING: usize = 12;
+/// Sessions that only ask for ids.
+const ASKING: usize = 4;
+const INSERT: &str = "insert into t values (default) returning id";
 
 /// How often each victim is killed: as often as it takes to trust it, or in a moment.
 fn rounds() -> usize {
@@ -25,21 +25,6 @@ fn server() -> Result<Server> {
     create(&mut client, "t", "step => 20, max_step => 100")?;
     client.batch_execute("create table t (id bigint primary key default segment_nextval('t'))")?;
     Ok(server)
-}
-
-/// Takes ids, one a call, until the server goes away; an error of any other kind is one.
-fn take_until_the_end(mut client: Client, call: &str) -> Result<Vec<i64>> {
-    let call = client.prepare(call)?;
-    let mut taken = Vec::new();
-    loop {
-        match client.query_one(&call, &[]) {
-            Ok(row) => taken.push(row.get(0)),
-            Err(error) if error.code().is_none_or(|code| code.code().starts_with("57P")) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    ids::growing(&taken)?;
-    Ok(taken)
 }
 
 /// The ids that sessions were given, by inserts and without.
@@ -60,25 +45,16 @@ impl Taken {
 
     /// Lets all sessions work for a while, then runs `end`, which must end them all.
     fn add_load(&mut self, server: &mut Server, end: impl FnOnce(&mut Server) -> Result<()>) -> Result<()> {
-        let calls = |n| {
-            if n < INSERTING {
-                "insert into t values (default) returning id"
-            } else {
-                "select segment_nextval('t')"
-            }
-        };
-        let clients = server.sessions("postgres", SESSIONS)?;
-        let threads: Vec<_> = clients
-            .into_iter()
-            .enumerate()
-            .map(|(number, client)| thread::spawn(move || take_until_the_end(client, calls(number))))
-            .collect();
-        thread::sleep(Duration::from_millis(700));
+        let loads = [server.load_of(INSERT, INSERTING)?, server.load_of_tag("t", ASKING)?];
+        for _ in 0..20 {
+            Load::all_go_on(&loads)?;
+        }
         end(server)?;
-        for (number, thread) in threads.into_iter().enumerate() {
-            let ids = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            assert!(!ids.is_empty(), "a session got no id before the end");
-            if number < INSERTING { &mut self.inserted } else { &mut self.asked }.extend(ids);
+        for (load, all) in loads.into_iter().zip([&mut self.inserted, &mut self.asked]) {
+            let taken = load.until_ended();
+            assert!(taken.refusals.is_empty(), "{:?}", taken.refusals);
+            taken.growing()?;
+            all.extend(taken.ids);
         }
         Ok(())
     }

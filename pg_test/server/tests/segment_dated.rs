@@ -6,7 +6,6 @@ use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 8;
 /// A zone whose midnight is far from UTC's, and no whole hour from it.
@@ -47,12 +46,11 @@ fn today(client: &mut Client) -> Result<String> {
 #[test]
 fn keys_over_midnight_under_load_are_distinct_and_each_day_s_are_dense() -> Result<()> {
     let (server, mut client) = server()?;
-    set_clock_to_midnight(&server, &mut client, 0.0, -1.5)?;
+    set_clock_to_midnight(&server, &mut client, 0.0, -5.0)?;
     let before = today(&mut client)?;
-    let end = Instant::now() + Duration::from_secs(3);
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {
         let mut taken: Vec<(String, i64)> = Vec::new();
-        while Instant::now() < end {
+        while taken.iter().filter(|(day, _)| *day != before).count() < 100 {
             let not_before = today(&mut client)?;
             let (day, number) = key(&mut client)?;
             assert!(not_before <= day && day <= today(&mut client)?, "key of {day} on {not_before}");
@@ -68,7 +66,6 @@ fn keys_over_midnight_under_load_are_distinct_and_each_day_s_are_dense() -> Resu
     }
     assert_eq!(days.keys().collect::<Vec<_>>(), [&before, &today(&mut client)?]);
     for numbers in days.into_values() {
-        assert!(numbers.len() > 200, "{} keys in more than a second", numbers.len());
         ids::dense(numbers)?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
+use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql, wait};
 
 /// A tag's row, but for what belongs to a moment.
@@ -133,8 +133,8 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker_lease")?, 0);
     copy.batch_execute("set role keeper")?;
     for (wanted, statement) in [
-        ("permission denied for table worker", "update snowflake_ids.worker_lease set token = 1"),
-        ("permission denied for table registry", "delete from snowflake_ids.registry_server"),
+        ("permission denied for table worker_lease", "update snowflake_ids.worker_lease set token = 1"),
+        ("permission denied for table registry_server", "delete from snowflake_ids.registry_server"),
         (
             "permission denied to set the registry of this database",
             "insert into snowflake_ids.registry_server values (0, 'evil', 'evil', 1)",
@@ -181,9 +181,9 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     std::fs::write(other.data().join("recovery.signal"), "")?;
     other.start_again()?;
     let mut copy = other.connect("postgres")?;
-    wait::until(TIMEOUT, "the end of recovery", || {
+    wait::until_true("the end of recovery", || {
         let recovers: bool = sql::one(&mut copy, "select pg_is_in_recovery()")?;
-        Ok((!recovers).then_some(()))
+        Ok(!recovers)
     })?;
     let timeline = "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
     assert_eq!(sql::one::<String>(&mut copy, timeline)?, "00000002");

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
+use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -51,8 +51,8 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
         let done = (0..ROUNDS).try_for_each(|_| -> Result<()> {
             make_anew(&mut client)?;
             let before = now();
-            wait::until(TIMEOUT, "a statement of every session to end", || {
-                Ok(now().iter().zip(&before).all(|(now, before)| now > before).then_some(()))
+            wait::until_true("a statement of every session to end", || {
+                Ok(now().iter().zip(&before).all(|(now, before)| now > before))
             })
         });
         stop.store(true, Relaxed);
@@ -89,10 +89,7 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
     assert_eq!(own, "0", "it is as it was");
 
     let waiting = thread::spawn(move || next(&mut client, "t"));
-    wait::until(TIMEOUT, "the call to wait for the lock", || {
-        let waits = "select count(*) > 0 from pg_locks where not granted";
-        Ok(sql::one::<bool>(&mut dropper, waits)?.then_some(()))
-    })?;
+    sql::becomes_true(&mut dropper, "select count(*) > 0 from pg_locks where not granted")?;
     dropper.batch_execute("rollback")?;
     assert_eq!(waiting.join().unwrap()?, 1, "it goes on once the transaction has ended");
     Ok(())

@@ -1,25 +1,11 @@
 //! Formats with letters that are not ASCII, in databases of several encodings, and over a registry in another one.
 
 use anyhow::Result;
+use postgres::Client;
 use postgres::error::SqlState;
-use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::cluster::{JOIN, NAME};
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::{Server, sql};
-
-/// A database in an encoding, with the extension, and a session that speaks UTF-8.
-fn database(server: &Server, encoding: &str) -> Result<Client> {
-    let name = encoding.to_lowercase();
-    server.connect("postgres")?.batch_execute(&format!(
-        "create database {name} encoding '{encoding}' lc_collate 'C' lc_ctype 'C' template template0"
-    ))?;
-    let mut config = Client::configure();
-    config.host_path(server.socket_folder()).port(server.port()).user("postgres").dbname(&name);
-    let mut client =
-        config.options("-c client_encoding=UTF8 -c client_min_messages=warning").connect(NoTls)?;
-    client.batch_execute("create extension snowflake_ids")?;
-    Ok(client)
-}
 
 fn text(client: &mut Client, tag: &str) -> Result<String> {
     sql::one(client, &format!("select segment_nextval_text('{tag}')"))
@@ -35,7 +21,7 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
         ("WIN1251", "Ж{{{n:4}", "Ш{{{n:4}"),
         ("SQL_ASCII", "Ä-{n:4}", "漢-{n:4}"),
     ] {
-        let mut client = database(&server, encoding)?;
+        let mut client = server.create_encoded_database(encoding)?;
         for (number, format) in (0..).zip([one, other]) {
             let tag = format!("t{number}");
             create(&mut client, &tag, &format!("format => '{format}'"))?;
@@ -73,12 +59,12 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
 #[test]
 fn a_registry_in_another_encoding_gives_its_letters_where_they_are_known() -> Result<()> {
     let server = Server::builder().small().start()?;
-    let mut registry = database(&server, "LATIN1")?;
+    let mut registry = server.create_encoded_database("LATIN1")?;
     for (tag, format) in [("a", "Ä-{n:4}"), ("o", "Ö-{n:4}")] {
         create(&mut registry, tag, &format!("format => '{format}'"))?;
     }
     for encoding in ["UTF8", "LATIN9", "WIN1251"] {
-        let mut client = database(&server, encoding)?;
+        let mut client = server.create_encoded_database(encoding)?;
         client.batch_execute(&format!(
             "create extension postgres_fdw;
              create server {NAME} foreign data wrapper postgres_fdw

@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TAGS: usize = 4;
 
@@ -45,7 +45,6 @@ fn while_all_tags_are_in_use_one_more_is_refused_and_takes_the_place_of_the_one_
 
     // The others stay in use, by sessions of their own; t0 does not.
     let stop = AtomicBool::new(false);
-    let start = Instant::now();
     let used = at_once(server.sessions("postgres", TAGS)?, |number, mut client| {
         let mut taken = vec![1];
         if number == 0 {
@@ -59,7 +58,6 @@ fn while_all_tags_are_in_use_one_more_is_refused_and_takes_the_place_of_the_one_
         }
         Ok(taken)
     })?;
-    assert!(start.elapsed() > Duration::from_secs(9), "t0 lost its place after {:?}", start.elapsed());
     used.into_iter().try_for_each(ids::dense)?;
     let error = sql::error(&mut client, "select segment_nextval('t0')")?;
     assert_eq!(error.code(), &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "{error:?}");

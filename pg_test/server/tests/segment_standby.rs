@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::segments::{create, next, take};
+use snowflake_ids_server_tests::{Server, ids, sql};
 
 #[test]
 fn a_standby_refuses_and_after_its_promotion_goes_on_above_the_primary() -> Result<()> {
@@ -15,7 +15,7 @@ fn a_standby_refuses_and_after_its_promotion_goes_on_above_the_primary() -> Resu
     let mut client = standby.connect("postgres")?;
     let place: String = sql::one(&mut of_primary, "select pg_current_wal_flush_lsn()::text")?;
     let replayed = format!("select pg_last_wal_replay_lsn() >= '{place}'");
-    wait::until(TIMEOUT, "the replay", || Ok(sql::one::<bool>(&mut client, &replayed)?.then_some(())))?;
+    sql::becomes_true(&mut client, &replayed)?;
 
     for call in [
         "select segment_nextval('t')",

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{JOIN, NAME, node, wait_at_most};
+use snowflake_ids_server_tests::cluster::{JOIN, NAME, node, wait_as_long_as_it_takes, wait_at_most};
 use snowflake_ids_server_tests::registry::auto;
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take_until_refused};
+use snowflake_ids_server_tests::segments::{create, next, take_until_refused};
 use snowflake_ids_server_tests::snowflakes::{next as next_snowflake, status};
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::fs;
@@ -40,8 +40,8 @@ fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Clien
 fn is_renewed(server: &Server, client: &mut Client) -> Result<()> {
     let expiry: String = status(client, "lease_expires_at::text")?;
     server.reload("snowflake_ids.lease_duration", "48h")?;
-    wait::until(TIMEOUT, "the lease to be renewed", || {
-        Ok((status::<String>(client, "lease_expires_at::text")? != expiry).then_some(()))
+    wait::until_true("the lease to be renewed", || {
+        Ok(status::<String>(client, "lease_expires_at::text")? != expiry)
     })
 }
 
@@ -77,14 +77,12 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
                 Ok(())
             });
         }
-        let done = wait::until(TIMEOUT, "calls of the others to fail", || {
-            Ok((refused.load(Relaxed) >= HUNG).then_some(()))
-        })
-        .and_then(|()| {
-            // With the time limit that calls have by default.
-            (0..30).try_for_each(|_| next(&mut sound, "t").map(drop))?;
-            is_renewed(&server, &mut sound)
-        });
+        let done = wait::until_true("calls of the others to fail", || Ok(refused.load(Relaxed) >= HUNG))
+            .and_then(|()| {
+                // With the time limit that calls have by default.
+                (0..30).try_for_each(|_| next(&mut sound, "t").map(drop))?;
+                is_renewed(&server, &mut sound)
+            });
         stop.store(true, Relaxed);
         done
     });
@@ -137,16 +135,14 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
         });
         // It waits until nobody is connected to it.
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
-        wait::until(TIMEOUT, "the database to be renamed", || {
+        wait::until_true("the database to be renamed", || {
             sound.batch_execute(&end)?;
-            Ok(rename.is_finished().then_some(()))
+            Ok(rename.is_finished())
         })?;
         lockers.push(rename.join().unwrap()?);
     }
     let waiting = "select count(*) = 2 from pg_locks where locktype = 'object' and not granted";
-    wait::until(TIMEOUT, "two workers to wait for the databases", || {
-        Ok(sql::one::<bool>(&mut sound, waiting)?.then_some(()))
-    })?;
+    sql::becomes_true(&mut sound, waiting)?;
     (1..=10).try_for_each(|expected| {
         assert_eq!(next(&mut sound, "t")?, expected);
         Ok(())
@@ -171,7 +167,7 @@ fn the_error_says_that_no_worker_could_connect() -> Result<()> {
         "{error:?}"
     );
     fs::write(&version, text)?;
-    wait_at_most(&mut client, TIMEOUT)?;
+    wait_as_long_as_it_takes(&mut client)?;
     assert_eq!(next(&mut client, "t")?, 1, "it is tried again");
     Ok(())
 }

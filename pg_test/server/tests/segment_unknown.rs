@@ -3,11 +3,11 @@
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
 use postgres::{CancelToken, Client, NoTls};
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
+use snowflake_ids_server_tests::processes::memory;
+use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::collections::BTreeSet;
-use std::fs;
 use std::thread::{self, JoinHandle};
 
 /// Of 16 places half may be for tags that nobody has found.
@@ -127,9 +127,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     }
     let mut locker = lock(&server, "exclusive")?;
     let waiting = waiting(&server)?;
-    wait::until(TIMEOUT, "the calls to wait", || {
-        Ok((places(&mut client)?.len() == 5 + TRIALS).then_some(()))
-    })?;
+    wait::until_true("the calls to wait", || Ok(places(&mut client)?.len() == 5 + TRIALS))?;
 
     // One more such tag is one too many, though there are places.
     let mut another = creating(&server)?;
@@ -166,8 +164,8 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
             [SqlState::QUERY_CANCELED, SqlState::ADMIN_SHUTDOWN, SqlState::CONFIGURATION_LIMIT_EXCEEDED];
         assert!(error.is_closed() || error.code().is_some_and(|code| ended.contains(code)), "{error:?}");
     }
-    wait::until(TIMEOUT, "the places of calls that were ended", || {
-        Ok((!places(&mut client)?.iter().any(|tag| tag.starts_with("new"))).then_some(()))
+    wait::until_true("the places of calls that were ended", || {
+        Ok(!places(&mut client)?.iter().any(|tag| tag.starts_with("new")))
     })?;
     assert_eq!(places(&mut client)?.len(), 5 + 7);
 
@@ -175,13 +173,6 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     assert_eq!(next(&mut another, "new one")?, 1);
     assert!(places(&mut client)?.contains("new one"), "a tag that was made keeps its place");
     Ok(())
-}
-
-/// The resident memory of a process, in kB.
-fn memory(pid: i32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("RssAnon")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
 #[test]
@@ -198,9 +189,9 @@ fn a_session_s_memory_does_not_grow_with_the_names_that_it_tries() -> Result<()>
         ))
     };
     try_names(1, 1_000)?;
-    let before = memory(pid)?;
+    let before = memory(pid, "RssAnon")?.context("the session is gone")?;
     try_names(1_001, 21_000)?;
-    let grown = memory(pid)?.saturating_sub(before);
+    let grown = memory(pid, "RssAnon")?.context("the session is gone")?.saturating_sub(before);
     assert!(grown < 500, "20,000 names took {grown} kB");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The state file: what can't be trusted stops the ids until somebody says how to go on.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
@@ -70,11 +70,58 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
     Ok(())
 }
 
+/// What the present release writes at the head of the file.
+const FORM: &str = r#"{"version":2,"release":"0.1.0","checksum":"#;
+
+/// The content of a file, with another state in it, under this head.
+fn resealed(
+    text: Vec<u8>,
+    head: &str,
+    sum: impl FnOnce(&str) -> String,
+    change: impl FnOnce(&str) -> String,
+) -> Result<Vec<u8>> {
+    let text = String::from_utf8(text)?;
+    let (form, state) = text.trim_end().split_once(r#","state":"#).context("no state")?;
+    ensure!(form.starts_with(FORM), "another form than is told here: {form}");
+    let state = change(state.strip_suffix('}').context("no end")?);
+    let checksum = crc32fast::hash(sum(&state).as_bytes());
+    Ok(format!("{head}{checksum},\"state\":{state}}}\n").into_bytes())
+}
+
 /// The file as a newer release would write it, in a form that this one does not know.
-fn of_newer_release(text: Vec<u8>) -> Vec<u8> {
-    let text = String::from_utf8(text).unwrap_or_default();
-    let text = text.replace(r#""version":1,"release":""#, r#""version":2,"release":"99."#);
-    text.replace(r#""state":{"#, r#""state":{"unknown_here":1,"#).into_bytes()
+fn of_newer_release(text: Vec<u8>) -> Result<Vec<u8>> {
+    let head = FORM.replace(r#""version":2,"release":"0.1.0""#, r#""version":3,"release":"99.0""#);
+    resealed(
+        text,
+        &head,
+        |state| format!("3 99.0 {state}"),
+        |state| state.replacen('{', r#"{"unknown_here":1,"#, 1),
+    )
+}
+
+/// The file as it was written in form 1.
+fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
+    let head = FORM.replace(r#""version":2"#, r#""version":1"#);
+    resealed(text, &head, str::to_owned, |state| state.replace(r#""expiry":"#, r#""horizon":"#))
+}
+
+/// After an upgrade the server goes on as before, under the worker id that it had leased.
+#[test]
+fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
+    let mut server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    let mut client = server.session()?;
+    let mut taken = take(&mut client, 100)?;
+    let leased: i32 = status(&mut client, "worker_id")?;
+    server.stop(Shutdown::Fast)?;
+    let older = of_older_release(fs::read(server.state_file())?)?;
+    server.damage_state_file(|_| older.clone())?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    taken.extend(take(&mut client, 100)?);
+    assert_eq!(status::<i32>(&mut client, "worker_id")?, leased);
+    assert!(fs::read(server.state_file())?.starts_with(FORM.as_bytes()), "it is written in the present form");
+    assert!(server.rejected_state_files()?.is_empty());
+    ids::growing(&taken)
 }
 
 /// A reset would begin anew above the present time, with ids that the newer release has reserved.
@@ -84,9 +131,8 @@ fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
     let mut taken = take(&mut server.session()?, 100)?;
     server.stop(Shutdown::Fast)?;
     let right = fs::read(server.state_file())?;
-    server.damage_state_file(of_newer_release)?;
-    let newer = fs::read(server.state_file())?;
-    assert_ne!(newer, right);
+    let newer = of_newer_release(right.clone())?;
+    server.damage_state_file(|_| newer.clone())?;
     server.start_again()?;
     let mut client = server.session()?;
     let functions = ["state_reset()", "state_reset(now())", "state_adopt()", "clock_accept()"];
@@ -94,7 +140,7 @@ fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
     for call in ["select snowflake_nextval()".to_owned()].into_iter().chain(administration) {
         let error = sql::error(&mut client, &call)?;
         sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NEWER).context(call)?;
-        assert!(error.detail().is_some_and(|detail| detail.contains("form 2")), "{error:?}");
+        assert!(error.detail().is_some_and(|detail| detail.contains("form 3")), "{error:?}");
         let hint = error.hint().unwrap_or_default();
         assert!(hint.contains("at least version 99.") && !hint.contains("reset"), "{error:?}");
     }

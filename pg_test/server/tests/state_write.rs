@@ -11,7 +11,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = wait::LONG;
 const DAMAGED: &str = "the state file of snowflake_ids is damaged";
 const MISSING: &str = "the state file of snowflake_ids is missing";
 

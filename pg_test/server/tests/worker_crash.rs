@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const LEASE_WORKER: &str =
     "select pid from pg_stat_activity where backend_type = 'snowflake_ids lease worker'";
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = wait::LONG;
 
 fn rounds() -> u64 {
     if full() { 60 } else { 6 }

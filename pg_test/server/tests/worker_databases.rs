@@ -78,9 +78,7 @@ fn one_that_was_passed_over_is_the_registry_in_time_if_it_comes_first() -> Resul
     assert_eq!(sql::one::<i64>(&mut second, leased)?, 1);
     owner.batch_execute("rollback")?;
     let mut first = server.connect("first")?;
-    wait::until(TIMEOUT, "a lease from the first", || {
-        Ok((sql::one::<i64>(&mut first, leased)? == 1).then_some(()))
-    })?;
+    wait::until_true("a lease from the first", || Ok(sql::one::<i64>(&mut first, leased)? == 1))?;
     next(&mut second)?;
     Ok(())
 }

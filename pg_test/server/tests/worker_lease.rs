@@ -14,7 +14,7 @@ fn a_fresh_server_leases_an_id_without_any_set_up() -> Result<()> {
     let mut client = server.session()?;
     let id = next(&mut client)?;
     let row = client.query_one(
-        "select w.worker_id, w.datacenter_id, s.worker_id, s.datacenter_id, s.scope, s.registry, s.state,
+        "select w.worker_id, w.datacenter_id, s.worker_id, s.datacenter_id, s.scope, s.leased_from, s.state,
            w.system_identifier = (select system_identifier from pg_control_system()) and w.timeline = 1
              and w.port = current_setting('port')::int and w.data_directory = current_setting('data_directory'),
            w.expires_at between now() + interval '23h' and now() + interval '25h'

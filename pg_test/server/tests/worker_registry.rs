@@ -4,13 +4,12 @@ use anyhow::Result;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
-use snowflake_ids_server_tests::sessions::timed;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
 use std::time::Duration;
 
 const NO_ID: &str = "this server has no worker id yet";
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = wait::LONG;
 
 #[test]
 fn the_registry_can_be_dropped_and_ids_go_on() -> Result<()> {
@@ -52,9 +51,7 @@ fn the_registry_serves_as_a_template_and_can_be_moved_to_another_database() -> R
     // Another expiry asks for a renewal.
     server.reload("snowflake_ids.lease_duration", "2h")?;
     taken.extend(take(&mut client, 1000)?);
-    wait::until(TIMEOUT, "the change", || {
-        Ok((status::<String>(&mut client, "leased_from")? == "b").then_some(()))
-    })?;
+    wait::until_true("the change", || Ok(status::<String>(&mut client, "leased_from")? == "b"))?;
     taken.extend(take(&mut client, 1000)?);
     server.restart()?;
     taken.push(wait_for_id(&mut server.session()?)?);
@@ -85,8 +82,8 @@ fn a_registry_that_takes_no_connections_is_found_and_renews_the_lease() -> Resul
     assert_eq!(status::<String>(&mut client, "leased_from")?, "a", "the first with the extension");
     let expiry: String = status(&mut client, "lease_expires_at::text")?;
     server.reload("snowflake_ids.lease_duration", "48h")?;
-    wait::until(TIMEOUT, "the lease to be renewed", || {
-        Ok((status::<String>(&mut client, "lease_expires_at::text")? != expiry).then_some(()))
+    wait::until_true("the lease to be renewed", || {
+        Ok(status::<String>(&mut client, "lease_expires_at::text")? != expiry)
     })?;
     // Nobody is in the template that is closed so that it can be copied.
     client.batch_execute("create database copy template template0")?;
@@ -101,7 +98,7 @@ fn locked(server: &Server) -> Result<()> {
 }
 
 #[test]
-fn a_call_without_a_lease_waits_for_a_locked_registry_five_seconds() -> Result<()> {
+fn a_call_without_a_lease_does_not_wait_for_a_locked_registry_for_ever() -> Result<()> {
     let mut server =
         auto().set("snowflake_ids.worker_id", "1").set("max_prepared_transactions", "1").start()?;
     server.session()?;
@@ -110,15 +107,13 @@ fn a_call_without_a_lease_waits_for_a_locked_registry_five_seconds() -> Result<(
     server.restart()?;
     let mut client = server.connect("postgres")?;
     client.batch_execute("set statement_timeout = '300ms'")?;
-    let (error, waited) = timed(|| refused(&mut client))?;
+    let error = refused(&mut client)?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    assert!(waited < Duration::from_secs(2), "cancelled after {waited:?}");
     client.batch_execute("set statement_timeout = 0")?;
-    let (error, waited) = timed(|| refused(&mut client))?;
+    let error = refused(&mut client)?;
     sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
-    assert!(waited > Duration::from_secs(4) && waited < Duration::from_secs(8), "refused after {waited:?}");
     client.batch_execute("rollback prepared 'lock'")?;
-    next(&mut client).map(drop)
+    wait_for_id(&mut client).map(drop)
 }
 
 /// Until the expiry, and with a warning from half the way on. The clock is set forward so as not to wait for it.
@@ -138,9 +133,9 @@ fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
         server.set_clock(clock)?;
         taken.extend(take(&mut client, 1000)?);
     }
-    wait::until(TIMEOUT, "a warning", || {
+    wait::until_true("a warning", || {
         let log = server.log();
-        Ok(log.lines().any(|line| line.contains("WARNING") && line.contains("registry")).then_some(()))
+        Ok(log.lines().any(|line| line.contains("WARNING") && line.contains("registry")))
     })?;
     server.set_clock("+21m")?;
     let error = refused(&mut client)?;
@@ -157,7 +152,7 @@ fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
 fn a_lost_lease_is_exchanged_for_another() -> Result<()> {
     let server = auto().start()?;
     let mut client = server.session()?;
-    let mut all = Taken { ids: take(&mut client, 100)?, ..Taken::default() };
+    let mut all = Taken::own(take(&mut client, 100)?);
     let lost: i32 = status(&mut client, "worker_id")?;
     let load = server.load(4)?;
     client.batch_execute("update snowflake_ids.worker_lease set token = 12345, system_identifier = 4711")?;
@@ -191,9 +186,7 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     server.reload("snowflake_ids.lease_duration", "2h")?;
     next(&mut client)?;
     // Renewed or put off: either is fine.
-    let _ = wait::until(Duration::from_secs(3), "a renewal", || {
-        Ok((sql::one::<i64>(&mut client, token)? != leased).then_some(()))
-    });
+    let _ = wait::until_true("a renewal", || Ok(sql::one::<i64>(&mut client, token)? != leased));
     server.set_clock("+0")?;
     let near = "select bool_and(expires_at < now() + interval '25h') from snowflake_ids.worker_lease";
     assert!(sql::one::<bool>(&mut client, near)?, "the expiry is years away");

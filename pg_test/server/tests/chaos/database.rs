@@ -3,7 +3,7 @@
 use crate::lives::Lives;
 use anyhow::Result;
 use postgres::{Client, Config, NoTls};
-use std::path::PathBuf;
+use snowflake_ids_server_tests::Server;
 use std::sync::atomic::AtomicUsize;
 
 /// Tags whose ids are collected, in the order of [`Database::lives`]: of a table that keeps all its rows, one that is dropped
@@ -50,14 +50,16 @@ pub struct Database {
     /// Within what its ids of tags must not come twice: a number of this database's own, or of several; [`UNSURE`] while it
     /// changes.
     pub scope: AtomicUsize,
-    folder: PathBuf,
-    port: u16,
+    config: Config,
 }
 
 impl Database {
-    pub fn new(number: usize, name: &str, folder: PathBuf, port: u16) -> Self {
+    pub fn new(number: usize, name: &str, server: &Server) -> Self {
+        let mut config = server.config(name);
+        // It waits neither for locks nor for ids for long.
+        config.options("-c lock_timeout=2s -c statement_timeout=0 -c snowflake_ids.segment_wait_timeout=2s -c client_min_messages=warning");
         let (name, scope) = (name.to_owned(), AtomicUsize::new(number));
-        Self { number, name, lives: Default::default(), scope, folder, port }
+        Self { number, name, lives: Default::default(), scope, config }
     }
 
     /// From now on new lives of these tags may begin at any moment.
@@ -81,11 +83,8 @@ impl Database {
         }
     }
 
-    /// A session of a user, which waits neither for locks nor for ids for long.
+    /// A session of a user.
     pub fn connect(&self) -> Result<Client, postgres::Error> {
-        let mut config = Config::new();
-        config.host_path(&self.folder).port(self.port).user("postgres").dbname(&self.name);
-        config.options("-c lock_timeout=2s -c statement_timeout=0 -c snowflake_ids.segment_wait_timeout=2s -c client_min_messages=warning");
-        config.connect(NoTls)
+        self.config.connect(NoTls)
     }
 }

@@ -1,5 +1,6 @@
 //! Which errors may come of what is done to a server, and which may not, whatever is done to it.
 
+use anyhow::{Result, ensure};
 use postgres::error::{DbError, Error};
 use std::path::Path;
 
@@ -53,8 +54,19 @@ pub fn describe(error: &Error) -> String {
     }
 }
 
-/// The lines of a server's log that must not be there; `killed` says that somebody killed processes.
-pub fn faults(log: &str, killed: bool) -> Vec<&str> {
+/// A server's log has no lines that must not be there; `killed` says that the test killed processes.
+pub fn has_no_faults(log: &str, killed: bool) -> Result<()> {
+    let faults = faults(log, killed);
+    let first = &faults[..faults.len().min(5)];
+    ensure!(
+        faults.is_empty(),
+        "a server's log has {} lines that must not be there: {first:#?}",
+        faults.len()
+    );
+    Ok(())
+}
+
+fn faults(log: &str, killed: bool) -> Vec<&str> {
     let words = ["PANIC: ", "TRAP: ", "was terminated by signal", "panicked at", "unexpected"];
     let bad = |line: &&str| {
         // A worker's, told to who waited; which one it was is not said.

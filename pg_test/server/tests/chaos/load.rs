@@ -3,9 +3,11 @@
 use crate::calls;
 use crate::database::{Database, TAGS, UNSURE};
 use crate::judge::{describe, is_expected};
-use crate::lives::Given;
+use crate::lives::{self, Given};
+use anyhow::bail;
 use postgres::{Client, Error};
 use snowflake_ids_server_tests::random::Random;
+use snowflake_ids_server_tests::wait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -29,6 +31,7 @@ pub struct Shown {
 /// All that a session was given.
 #[derive(Debug, Default)]
 pub struct Taken {
+    pub session: usize,
     pub segments: Vec<Given>,
     pub snowflakes: Vec<i64>,
 }
@@ -55,11 +58,49 @@ impl Load {
     pub fn start(orders: Orders) -> Self {
         let shown = Arc::new(Shown::default());
         let (theirs, database) = (Arc::clone(&shown), orders.database.number);
+        let taken = Taken { session: orders.number, ..Taken::default() };
         Self {
             shown,
             database,
-            thread: thread::spawn(move || Session { orders, shown: theirs, taken: Taken::default() }.work()),
+            thread: thread::spawn(move || Session { orders, shown: theirs, taken }.work()),
         }
+    }
+}
+
+/// A session whose call lasts longer than any does, as each waits for a lock or for ids for 2 s at most.
+pub fn hanging(loads: &[Load], start: Instant) -> Option<String> {
+    let now = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+    loads.iter().enumerate().find_map(|(number, load)| {
+        let since = load.shown.since.load(Ordering::SeqCst);
+        let process = load.shown.process.load(Ordering::SeqCst);
+        (since > 0 && Duration::from_millis(now.saturating_sub(since)) > wait::LONG)
+            .then(|| format!("session {number}, process {process}, hangs since {since} ms"))
+    })
+}
+
+/// What the sessions were given, all together.
+#[derive(Debug, Default)]
+pub struct All {
+    pub segments: Vec<Given>,
+    pub snowflakes: snowflake_ids_server_tests::load::Taken,
+}
+
+impl All {
+    /// What a session was given, once it has ended its call.
+    pub fn add(&mut self, load: Load) -> anyhow::Result<()> {
+        wait::until_true("a session to end its call", || Ok(load.thread.is_finished()))?;
+        let Ok(taken) = load.thread.join() else { bail!("a session panicked") };
+        let name = format!("session {}", taken.session);
+        self.segments.extend(taken.segments);
+        self.snowflakes.add(snowflake_ids_server_tests::load::Taken::by(name, taken.snowflakes));
+        Ok(())
+    }
+
+    /// Nothing was given twice.
+    pub fn unique(&self) -> anyhow::Result<()> {
+        println!("{} segment ids, {} snowflake ids", self.segments.len(), self.snowflakes.ids.len());
+        lives::unique(&self.segments)?;
+        self.snowflakes.unique()
     }
 }
 

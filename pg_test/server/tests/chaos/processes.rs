@@ -1,6 +1,6 @@
 //! What is done to processes, tables and the whole server.
 
-use crate::world::{Outcome, TIMEOUT, World};
+use crate::world::{Outcome, World};
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::{Shutdown, wait};
 use std::sync::atomic::Ordering;
@@ -34,9 +34,9 @@ impl World {
         let query = format!(
             "select 1 from pg_stat_activity where pid = {process} and backend_type = 'client backend'"
         );
-        let ended = wait::until(TIMEOUT, "a session to end", || {
+        let ended = wait::until_true("a session to end", || {
             let gone = self.client("postgres").and_then(|mut client| client.query_opt(&query, &[]));
-            Ok(matches!(gone, Ok(None)).then_some(()))
+            Ok(matches!(gone, Ok(None)))
         });
         ended.with_context(|| format!("session {process}\n{}", self.activity()))
     }

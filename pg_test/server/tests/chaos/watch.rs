@@ -1,11 +1,11 @@
 //! What sessions and the server have to complain of, and what is waited for.
 
 use crate::judge::describe;
-use crate::world::{HANGS, TIMEOUT, World};
+use crate::load;
+use crate::world::{TIMEOUT, World};
 use anyhow::{Context, Result, bail};
 use postgres::Client;
 use snowflake_ids_server_tests::wait;
-use std::sync::atomic::Ordering;
 
 impl World {
     /// Whatever the sessions and the server have to complain of by now.
@@ -13,13 +13,8 @@ impl World {
         if let Ok(fault) = self.faults.try_recv() {
             bail!("an error that must not come: {fault}");
         }
-        let now = self.story.start.elapsed().as_millis();
-        for (number, load) in self.loads.iter().enumerate() {
-            let since = load.shown.since.load(Ordering::SeqCst);
-            if since > 0 && now > u128::from(since) + HANGS.as_millis() {
-                let process = load.shown.process.load(Ordering::SeqCst);
-                bail!("session {number}, process {process}, hangs since {since} ms\n{}", self.activity());
-            }
+        if let Some(hanging) = load::hanging(&self.loads, self.story.start) {
+            bail!("{hanging}\n{}", self.activity());
         }
         Ok(())
     }

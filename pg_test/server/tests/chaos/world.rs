@@ -7,10 +7,10 @@ use crate::lives::Given;
 use crate::load::{Load, Orders};
 use crate::story::Story;
 use anyhow::{Result, bail};
-use postgres::{Client, Config, Error, NoTls};
-use snowflake_ids_server_tests::Server;
+use postgres::{Client, Error, NoTls};
 use snowflake_ids_server_tests::random::Random;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::{Server, wait};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,10 +20,8 @@ use std::time::{Duration, Instant};
 const DATABASES: usize = 3;
 const SESSIONS_OF_EACH: usize = 2;
 
-/// No call lasts longer: each waits for a lock or for ids for 2 s at most, and few do both more than once.
-pub const HANGS: Duration = Duration::from_secs(30);
 /// No action lasts longer, nor does what must come after it.
-pub const TIMEOUT: Duration = Duration::from_mins(1);
+pub const TIMEOUT: Duration = wait::LONG;
 
 /// What became of something that was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +71,7 @@ impl World {
             server.connect("postgres")?.batch_execute(&format!("create database {database}"))?;
         }
         server.connect("tpl")?.batch_execute(CONTENTS)?;
-        let database = |number| {
-            Arc::new(Database::new(
-                number,
-                &format!("d{number}"),
-                server.socket_folder().to_owned(),
-                server.port(),
-            ))
-        };
+        let database = |number| Arc::new(Database::new(number, &format!("d{number}"), &server));
         let databases: Vec<_> = (0..DATABASES).map(database).collect();
         let (sender, faults) = channel();
         let mut world = Self {
@@ -136,13 +127,7 @@ impl World {
 
     /// A session of the test itself.
     pub fn client(&self, database: &str) -> Result<Client, Error> {
-        let mut config = Config::new();
-        config
-            .host_path(self.server.socket_folder())
-            .port(self.server.port())
-            .user("postgres")
-            .dbname(database);
-        config.connect(NoTls)
+        self.server.config(database).connect(NoTls)
     }
 
     /// Tells of what was tried and says what became of it.

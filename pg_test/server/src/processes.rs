@@ -1,0 +1,60 @@
+//! The processes of a server, as the operating system lists them.
+
+use crate::wait;
+use anyhow::Result;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+
+/// Stops a postmaster and all its children where they are.
+///
+/// # Errors
+/// It does not run.
+pub(crate) fn stop(postmaster: Pid) -> Result<Vec<Pid>> {
+    // A stopped postmaster forks no more, so the list of its children is whole.
+    kill(postmaster, Signal::SIGSTOP)?;
+    let children = children(postmaster)?;
+    signal(&children, Signal::SIGSTOP);
+    Ok(children)
+}
+
+/// Signals processes, of which some may have ended already.
+pub(crate) fn signal(processes: &[Pid], signal: Signal) {
+    for process in processes {
+        // An error says that it is gone.
+        let _ = kill(*process, signal);
+    }
+}
+
+/// The processes that a process has started.
+pub(crate) fn children(parent: Pid) -> Result<Vec<Pid>> {
+    let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
+    list.split_whitespace().map(|pid| Ok(Pid::from_raw(pid.parse()?))).collect()
+}
+
+/// Waits until none of these processes runs.
+///
+/// # Errors
+/// One goes on.
+pub(crate) fn wait_for_end(processes: &[Pid]) -> Result<()> {
+    wait::until_true("the server's children to die", || Ok(!processes.iter().any(|process| runs(*process))))
+}
+
+/// Whether a process is there and not merely waiting to be reaped.
+fn runs(process: Pid) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
+    // "pid (name) state ...", and the name may hold anything.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+/// A line of what the system says of a process's memory, such as `VmHWM`, the most that it ever had, in kB; None where the
+/// process is gone.
+///
+/// # Errors
+/// The line is no number.
+pub fn memory(process: i32, line: &str) -> Result<Option<u64>> {
+    let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else { return Ok(None) };
+    let found = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
+    found.map(|text| Ok(text.trim().trim_end_matches(" kB").parse()?)).transpose()
+}

@@ -1,0 +1,105 @@
+//! What is done to a registry and its nodes.
+
+use crate::database::UNSURE;
+use crate::nodes::{NODES, SHARED, World};
+use anyhow::Result;
+use snowflake_ids_server_tests::Shutdown;
+use snowflake_ids_server_tests::cluster::{JOIN, LEAVE};
+use std::env;
+use std::sync::atomic::Ordering;
+
+impl World {
+    /// One thing happens.
+    pub fn strike(&mut self) -> Result<()> {
+        let node = self.random.of(NODES);
+        match self.random.below(14) {
+            0 => {
+                self.story.tell("the registry hangs");
+                let _paused = self.cluster.registry.pause()?;
+                self.random.sleep(1500);
+            }
+            1 => self.restart(None)?,
+            2 => self.restart(Some(node))?,
+            3 | 4 => self.leave_or_join(node)?,
+            5 | 6 => self.import(node)?,
+            7 => self.cluster.registry.end_nodes_sessions()?,
+            8 => self.begin_anew()?,
+            9 => {
+                let step = 1 + self.random.below(20);
+                self.run(None, &format!("select snowflake_ids.segment_alter('t', step => {step})"))?;
+            }
+            10 => {
+                let raise = "select snowflake_ids.segment_raise(tag, max_id + 100) from snowflake_ids.segment where reset is null";
+                self.run(None, raise)?;
+            }
+            11 => {
+                let number = self.random.of(self.loads.len());
+                let process = self.loads[number].shown.process.load(Ordering::SeqCst);
+                let how = ["cancel", "terminate"][self.random.of(2)];
+                self.run(
+                    Some(number % NODES),
+                    &format!("select pg_{how}_backend({process}) where {process} > 0"),
+                )?;
+            }
+            12 => {
+                let workers = "select pg_terminate_backend(pid) from pg_stat_activity where backend_type like 'snowflake_ids%'";
+                self.run(Some(node), workers)?;
+            }
+            _ => {
+                self.run(
+                    None,
+                    "begin; select * from snowflake_ids.segment for update; select pg_sleep(0.7); commit",
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, node: Option<usize>) -> Result<()> {
+        let how = self.random.below(3);
+        self.story.tell(format!("restart of {node:?}, {how}"));
+        let server = node.map_or(&mut self.cluster.registry, |node| &mut self.cluster.nodes[node]);
+        match how {
+            0 => server.kill9()?,
+            1 => server.stop(Shutdown::Immediate)?,
+            _ => server.stop(Shutdown::Fast)?,
+        }
+        server.start_again()
+    }
+
+    /// A node on its own goes on above all that it received; others may give the same meanwhile, and never after it has joined
+    /// again.
+    fn leave_or_join(&mut self, node: usize) -> Result<()> {
+        let scope = self.databases[node].scope.swap(UNSURE, Ordering::SeqCst);
+        let (what, other) = if scope == SHARED { (LEAVE, node + 1) } else { (JOIN, SHARED) };
+        let done = self.run(Some(node), what)?;
+        self.databases[node].scope.store(if done { other } else { scope }, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Rows come from elsewhere, and the column is attached again: nobody who inserts meets them.
+    fn import(&mut self, node: usize) -> Result<()> {
+        if env::var("CHAOS_WITHOUT").is_ok_and(|without| without.split(',').any(|out| out == "import")) {
+            return Ok(());
+        }
+        let rows = "insert into a (id, note) select coalesce(max(id), 0) + 5 + i, 'from elsewhere' from a, generate_series(1, 20) i group by i";
+        let attach = "select snowflake_ids.attach('a', 'id', kind => 'segment')";
+        self.run(
+            Some(node),
+            &format!("begin; lock table a; {rows} on conflict do nothing; {attach}; commit"),
+        )?;
+        self.run(Some(node), "insert into a (note) select 'many' from generate_series(1, 100)").map(drop)
+    }
+
+    /// A tag is dropped at the registry, and made anew above all that was given.
+    fn begin_anew(&mut self) -> Result<()> {
+        self.run(None, "select snowflake_ids.segment_drop('u')")?;
+        self.random.sleep(300);
+        self.begin += 1_000_000_000;
+        let create = format!(
+            "select snowflake_ids.segment_create('u', start => {}, step => 2, max_step => 20)",
+            self.begin
+        );
+        self.run(None, &create).map(drop)
+    }
+}

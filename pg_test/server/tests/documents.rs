@@ -1,0 +1,126 @@
+//! The documents: their SQL runs and prints what they show, their links lead somewhere, the tests they name are there.
+//!
+//! Each document has a database and a session of psql to itself. It runs the blocks of SQL in their order. The comment that
+//! follows a statement is what psql prints for it; a comment that is not about the statement above comes after an empty
+//! line. For a single column the name and the rule may be left out. The words after `sql` say how a block is taken:
+//!
+//! | block | is |
+//! | --- | --- |
+//! | ```` ```sql ```` | run; each statement that shows something has to print just that, every other one no error |
+//! | ```` ```sql varies ```` | the same, but numbers and times may be others |
+//! | ```` ```sql database=ids ```` | run in the database `ids` |
+//! | ```` ```sql ignore ```` | not run: it takes other servers, or an event that a document cannot have |
+//! | `<!-- sql`, up to `-->` | run, and not seen by readers: what the next block needs |
+//!
+//! psql's variables `socket` and `port` are where the server is. Documents share one, but for those that say [`ALONE`].
+
+#[path = "documents/blocks.rs"]
+mod blocks;
+#[path = "documents/links.rs"]
+mod links;
+#[path = "documents/transcript.rs"]
+mod transcript;
+
+use anyhow::{Context, Result, ensure};
+use snowflake_ids_server_tests::Server;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A document.
+struct Document {
+    /// Its path within the checkout.
+    path: PathBuf,
+    text: String,
+}
+
+/// All files in `folder` with this ending, and below it, but for what was built.
+fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            found.extend(files(&path, ending)?);
+        } else if path.extension().is_some_and(|extension| extension == ending) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn documents() -> Result<Vec<Document>> {
+    let root = root();
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Document { path: path.strip_prefix(&root)?.to_owned(), text })
+    };
+    files(&root, "md")?.into_iter().map(read).collect()
+}
+
+/// Fails with all that was found, or with nothing.
+fn none(found: &[String]) -> Result<()> {
+    ensure!(found.is_empty(), "{} found:\n\n{}", found.len(), found.join("\n\n"));
+    Ok(())
+}
+
+/// Stands in a document that needs a server on which no other one has run.
+const ALONE: &str = "<!-- on a server of its own -->";
+
+/// With the settings that documents speak of, but for time limits: a busy machine may take longer than a reader's.
+fn server() -> Result<Server> {
+    Server::builder()
+        .small()
+        .without("snowflake_ids.worker_id")
+        .set("timezone", "UTC")
+        .set("statement_timeout", "1min")
+        .set("snowflake_ids.registry_timeout", "30s")
+        .set("snowflake_ids.segment_wait_timeout", "1min")
+        .start()
+}
+
+#[test]
+fn the_sql_of_the_documents_prints_what_they_show() -> Result<()> {
+    let shared = server()?;
+    let mut wrong = Vec::new();
+    let mut shown = 0;
+    for document in documents()? {
+        let steps = blocks::steps(&document.text);
+        shown += steps.iter().filter(|step| !step.shown.is_empty()).count();
+        if document.text.contains(ALONE) {
+            wrong.extend(transcript::differences(&server()?, &document.path, &steps)?);
+        } else if !steps.is_empty() {
+            wrong.extend(transcript::differences(&shared, &document.path, &steps)?);
+        }
+    }
+    ensure!(shown > 0, "no document shows what a statement prints");
+    none(&wrong)
+}
+
+#[test]
+fn the_links_of_the_documents_lead_somewhere() -> Result<()> {
+    none(&links::dead(&documents()?))
+}
+
+#[test]
+fn the_files_that_the_documents_name_are_there() -> Result<()> {
+    none(&links::missing_files(&documents()?))
+}
+
+#[test]
+fn the_tests_that_the_documents_name_are_there() -> Result<()> {
+    let mut sources = String::new();
+    for folder in ["pg_test/server/tests", "core/tests"] {
+        for file in files(&root().join(folder), "rs")? {
+            sources.push_str(&fs::read_to_string(file)?);
+        }
+    }
+    let document = documents()?.into_iter().find(|document| document.path.ends_with("guarantees.md"));
+    let document = document.context("docs/guarantees.md is missing")?;
+    none(&links::unknown_tests(&document.text, &sources))
+}

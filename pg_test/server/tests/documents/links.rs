@@ -1,0 +1,122 @@
+//! What documents refer to: other documents, parts of them, files, tests.
+
+use crate::{Document, root};
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+
+/// The links within the checkout that lead nowhere.
+pub fn dead(documents: &[Document]) -> Vec<String> {
+    documents
+        .iter()
+        .flat_map(|document| {
+            let links = prose(&document.text).flat_map(links);
+            let dead = links.filter(|link| !leads_somewhere(document, link, documents));
+            dead.map(|link| format!("{}: {link} leads nowhere", document.path.display()))
+        })
+        .collect()
+}
+
+/// The lines of a document outside of its blocks of code.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    text.lines().filter(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    })
+}
+
+/// Where the links of a line lead to.
+fn links(line: &str) -> impl Iterator<Item = &str> {
+    line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
+}
+
+fn leads_somewhere(document: &Document, link: &str, documents: &[Document]) -> bool {
+    if link.contains("://") {
+        return true;
+    }
+    let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
+    let folder = document.path.parent().unwrap_or(Path::new(""));
+    let target = if path.is_empty() { document.path.clone() } else { plain(&folder.join(path)) };
+    match anchor {
+        None => root().join(target).exists(),
+        Some(anchor) => documents
+            .iter()
+            .find(|document| document.path == target)
+            .is_some_and(|document| anchors(&document.text).contains(anchor)),
+    }
+}
+
+/// A path without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain
+}
+
+/// The anchors of a document's headings: small letters, digits, underscores and hyphens, hyphens for spaces.
+fn anchors(text: &str) -> HashSet<String> {
+    let mut anchors: HashSet<String> = HashSet::new();
+    for heading in prose(text).filter(|line| line.starts_with('#')) {
+        let letters = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        let anchor: String =
+            letters.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect();
+        // The second of one name ends in 1.
+        let mut known = anchor.clone();
+        let mut before = 0;
+        while !anchors.insert(known) {
+            before += 1;
+            known = format!("{anchor}-{before}");
+        }
+    }
+    anchors
+}
+
+/// The files that documents name between backticks, with their folder, and that are neither in the checkout, nor in its
+/// `src`, nor beside the document.
+pub fn missing_files(documents: &[Document]) -> Vec<String> {
+    // That page names files of Citus's.
+    let ours = documents.iter().filter(|document| !document.path.ends_with("citus.md"));
+    ours.flat_map(|document| {
+        let beside = root().join(document.path.parent().unwrap_or(Path::new("")));
+        let folders = [root(), root().join("src"), beside];
+        let names = prose(&document.text).flat_map(|line| line.split('`').skip(1).step_by(2));
+        let missing = names.filter(move |name| {
+            is_file_of_ours(name) && !folders.iter().any(|folder| folder.join(name).exists())
+        });
+        missing.map(|name| format!("{}: there is no {name}", document.path.display()))
+    })
+    .collect()
+}
+
+fn is_file_of_ours(name: &str) -> bool {
+    const ENDINGS: [&str; 4] = ["rs", "sh", "sql", "md"];
+    let path = Path::new(name);
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
+    let is_named = path.extension().and_then(|end| end.to_str()).is_some_and(|end| ENDINGS.contains(&end));
+    is_plain && is_named && name.contains('/') && !name.starts_with('/') && !name.contains("OLD")
+}
+
+/// The names of test functions in `text`, between backticks and with three underscores or more, that no source has. `...` stands
+/// for what several have in common.
+pub fn unknown_tests(text: &str, sources: &str) -> Vec<String> {
+    let names = prose(text).flat_map(|line| line.split('`').skip(1).step_by(2));
+    let is_test = |name: &&str| {
+        name.matches('_').count() >= 3
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
+    };
+    let is_known = |name: &str| {
+        let is_part = name.contains("...");
+        let name = name.trim_matches('.');
+        let needle = if is_part { name.to_owned() } else { format!("fn {name}(") };
+        sources.contains(&needle)
+    };
+    let unknown = names.filter(is_test).filter(|name| !is_known(name));
+    unknown.map(|name| format!("there is no test {name}")).collect()
+}

@@ -1,0 +1,155 @@
+//! What psql prints for the statements of a document.
+
+use crate::blocks::Step;
+use anyhow::{Context, Result, ensure};
+use snowflake_ids_server_tests::{Server, wait};
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Comes before the number of each step.
+const MARK: &str = "-- step ";
+
+/// How long a document may take.
+const LIMIT: Duration = Duration::from_mins(5);
+
+/// Runs the steps in a session, and tells of each that did not print what it should.
+pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<Vec<String>> {
+    let own = document.file_stem().context("a document without a name")?.to_string_lossy().to_lowercase();
+    let mut databases: Vec<&str> = steps.iter().filter_map(|step| step.database.as_deref()).collect();
+    databases.sort_unstable();
+    databases.dedup();
+    let mut client = server.connect("postgres")?;
+    for database in databases.iter().copied().chain([own.as_str()]) {
+        // Workers that look for a registry may be in the other template.
+        client.batch_execute(&format!("create database {database} template template0"))?;
+    }
+    let printed = run(server, &own, &script(&own, steps))?;
+    client.batch_execute("alter system reset all")?;
+    client.batch_execute("select pg_reload_conf()")?;
+    let parts = parts(&printed);
+    ensure!(
+        parts.len() == steps.len(),
+        "{}: psql ended after {} of {} steps; it printed\n{printed}",
+        document.display(),
+        parts.len(),
+        steps.len(),
+    );
+    let judged = steps.iter().zip(parts).filter_map(|(step, lines)| {
+        // psql repeats what it reads, but for empty lines.
+        let repeated = step.code.iter().filter(|line| !line.is_empty()).count();
+        let printed = lines.get(repeated..).unwrap_or_default();
+        difference(step, printed).map(|told| format!("{}:{}: {told}", document.display(), step.line))
+    });
+    Ok(judged.collect())
+}
+
+fn script(own: &str, steps: &[Step]) -> String {
+    let mut script = String::from("\\pset footer off\n\\set SHOW_CONTEXT never\n");
+    let mut current = own;
+    for (number, step) in steps.iter().enumerate() {
+        let wanted = step.database.as_deref().unwrap_or(own);
+        if wanted != current {
+            let _ = writeln!(script, "\\connect {wanted}");
+            current = wanted;
+        }
+        let _ = writeln!(script, "{MARK}{number}\n{}", step.code.join("\n"));
+    }
+    script
+}
+
+/// Has psql run a script, and gives what it printed, errors among it, each statement before what came of it.
+fn run(server: &Server, database: &str, script: &str) -> Result<String> {
+    let folder = tempfile::tempdir()?;
+    let (input, output) = (folder.path().join("input"), folder.path().join("output"));
+    fs::write(&input, script)?;
+    let printed = File::create(&output)?;
+    let mut psql = server.command("psql");
+    // It writes out each line that it repeats, so that notices and errors, which take another way, come in their order.
+    psql.args(["--no-psqlrc", "--quiet", "--echo-all", "--dbname", database]);
+    psql.arg("--set").arg(format!("socket={}", server.socket_folder().display()));
+    psql.arg("--set").arg(format!("port={}", server.port()));
+    psql.stdin(File::open(&input)?).stderr(Stdio::from(printed.try_clone()?)).stdout(printed);
+    let mut session = psql.spawn().with_context(|| format!("cannot run {psql:?}"))?;
+    let ended = wait::until(LIMIT, "psql to end", || Ok(session.try_wait()?));
+    if ended.is_err() {
+        session.kill()?;
+        session.wait()?;
+    }
+    let printed = fs::read_to_string(&output)?;
+    ended.with_context(|| format!("it printed so far:\n{printed}"))?;
+    Ok(printed)
+}
+
+/// The lines of each step, without those before the first.
+fn parts(printed: &str) -> Vec<Vec<&str>> {
+    let mut parts: Vec<Vec<&str>> = Vec::new();
+    for line in printed.lines().filter(|line| !line.starts_with("\\connect")) {
+        if line.starts_with(MARK) {
+            parts.push(Vec::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(line);
+        }
+    }
+    parts
+}
+
+/// What is wrong with what a step printed, if anything is.
+fn difference(step: &Step, printed: &[&str]) -> Option<String> {
+    let is_error = |line: &&str| {
+        line.starts_with("ERROR:") || line.starts_with("FATAL:") || line.starts_with("invalid command")
+    };
+    let is_right = if step.shown.is_empty() { !printed.iter().any(is_error) } else { agrees(step, printed) };
+    let shown = if step.shown.is_empty() { "(no error)".into() } else { step.shown.join("\n") };
+    let code = step.code.join("\n");
+    (!is_right).then(|| format!("{code}\nis shown to print\n{shown}\nand prints\n{}", printed.join("\n")))
+}
+
+fn agrees(step: &Step, printed: &[&str]) -> bool {
+    let shown: Vec<&str> = step.shown.iter().map(String::as_str).collect();
+    let (shown, printed) = (tidy(&shown, step.varies), tidy(printed, step.varies));
+    let values = printed.get(2..).filter(|_| printed.get(1).is_some_and(|line| is_rule(line)));
+    shown == printed
+        || values.is_some_and(|values| values.iter().map(|v| v.trim()).eq(shown.iter().map(|s| s.trim())))
+}
+
+/// Whether this is the line below the name of a single column.
+fn is_rule(line: &str) -> bool {
+    !line.is_empty() && line.chars().all(|c| c == '-')
+}
+
+/// Lines without what does not matter: spaces at their ends, empty lines at the end of all, and what a function gives that
+/// gives nothing.
+fn tidy(lines: &[&str], varies: bool) -> Vec<String> {
+    let mut tidy: Vec<String> = Vec::new();
+    for line in lines {
+        tidy.push(if varies { without_numbers(line) } else { line.trim_end().to_owned() });
+        if let [.., _, rule, value] = &tidy[..]
+            && is_rule(rule)
+            && value.is_empty()
+        {
+            tidy.truncate(tidy.len() - 3);
+        }
+    }
+    while tidy.last().is_some_and(String::is_empty) {
+        tidy.pop();
+    }
+    tidy
+}
+
+/// A line with `0` for each number, and one space or hyphen for several, as columns are as wide as what is in them.
+fn without_numbers(line: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = line.trim().chars().peekable();
+    while let Some(next) = rest.next() {
+        if next.is_ascii_digit() {
+            while rest.next_if(|c| c.is_ascii_digit() || *c == '.').is_some() {}
+            kept.push('0');
+        } else if !(matches!(next, ' ' | '-') && kept.ends_with(next)) {
+            kept.push(next);
+        }
+    }
+    kept
+}

@@ -1,5 +1,5 @@
 -- A further worker. Run on the new server, in the database of the same name, before it is added to the cluster:
--- else it makes ids as a server that nobody was introduced to.
+-- else it makes ids as a server without a registry.
 --
 --     psql -d app -v registry_host=coordinator -v registry_port=5432 -v password=... -f add_worker.sql
 --

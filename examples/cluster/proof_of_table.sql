@@ -14,7 +14,7 @@ SELECT :'table' || ': no id twice',
        count(*) > 0 AND count(*) = count(DISTINCT id)
 FROM :"everywhere";
 
--- There may be rows that nobody was told of: when one shard fails, those that an insert has committed on others stay.
+-- There may be rows that no client was told of: when one shard fails, those that an insert has committed on others stay.
 INSERT INTO report (what, figures, ok)
 SELECT :'table' || ': all that was committed',
        format('%s rows acknowledged, %s of them missing; %s more of inserts that failed',

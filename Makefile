@@ -31,7 +31,7 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint deny test-core loom miri fuzz sqlsmith chaos test-backend test-server restores bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server restores bench demo demo-stop demo-cluster demo-cluster-stop \
   clean help
 
 ## Build
@@ -77,7 +77,7 @@ demo-cluster-stop: ## stop these servers and remove them
 
 ## Test
 
-TESTS := setup fmt-check lint deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server
+TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server
 
 test: ## all tests
 	@devtools/test.sh $(TESTS)
@@ -89,6 +89,23 @@ fmt-check: ## is the code formatted
 lint: ## clippy over everything, warnings are errors
 	@echo '== clippy'
 	cargo clippy --workspace --all-targets $(FEATURES),pg_test -- -D warnings
+
+layers: ## does each module import lower ones only
+	@echo '== layers'
+	cargo test -p snowflake_ids_layers
+
+shellcheck: ## the scripts
+	@echo '== shellcheck'
+	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh
+
+doc: ## the documentation of the code, where a broken link is an error
+	@echo '== cargo doc'
+	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --document-private-items --workspace --exclude snowflake_ids_bench \
+	  $(FEATURES),pg_test
+
+typos: ## misspelt words; skipped where pip is missing
+	@echo '== typos'
+	@devtools/typos.sh
 
 deny: ## licenses, bans and sources of the dependencies
 	@echo '== dependencies'
@@ -134,13 +151,13 @@ isolationcheck: ## interleavings of sessions, against the installed extension in
 	@echo '== isolation'
 	@devtools/isolationcheck.sh
 
-test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers
+test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='binary(clock)' runs a part
 	@echo '== with servers'
-	env -u RUST_BACKTRACE cargo test -p snowflake_ids_server_tests
+	@devtools/test-server.sh $(if $(FILTER),-E '$(FILTER)')
 
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'
-	env -u RUST_BACKTRACE cargo test -p snowflake_ids_server_tests --test restores -- --ignored
+	@devtools/test-server.sh --run-ignored only -E 'binary(restores)'
 
 install-script-check: $(LIBRARY) ## is the committed install script what the sources generate
 	@echo '== install script'

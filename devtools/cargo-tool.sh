@@ -7,7 +7,9 @@ source "$(dirname "$0")/lib.sh"
 
 name=$1 version=$2
 
-[[ $(cargo "${name#cargo-}" --version 2>/dev/null) != "$name $version" ]] || exit 0
+found=$(cargo "${name#cargo-}" --version 2>/dev/null) || true
+# Some name a commit after the version, and go on for some lines.
+[[ "$found " != "$name $version"[[:space:]]* ]] || exit 0
 
 say "building $name $version (once; one to three minutes)"
 # A debug build without its default features is done in a third of the time and is quick enough.

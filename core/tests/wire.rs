@@ -87,7 +87,7 @@ fn a_question_has_this_form() {
         text,
         concat!(
             r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"timeout":{"secs":4,"nanos":0},"ask":{"Reserve":[{"#,
-            r#""tag":"gr\u00fcn","create":true,"wish":{"leftover":{"version":4,"day":null,"#,
+            r#""tag":"gr\u00fcn","create":true,"wish":{"carry_over":{"version":4,"day":null,"#,
             r#""first":91,"count":10,"increment":1},"pace":{"step":100,"depth":1},"lasted":null,"#,
             r#""target":{"secs":900,"nanos":0},"hungry":false,"prefetch":50,"floor":null,"#,
             r#""received":[0,90],"share":{"index":0,"of":2}}}]}}"#

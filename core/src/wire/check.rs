@@ -107,7 +107,7 @@ impl Request {
         if let Some(Registry { identity, .. }) = &self.registry {
             short(identity, "registry")?;
         }
-        bound(self.timeout <= MAX_TIMEOUT, "patience", "15 minutes or less")?;
+        bound(self.timeout <= MAX_TIMEOUT, "timeout", "15 minutes or less")?;
         self.ask.check()
     }
 }

@@ -1,7 +1,7 @@
 //! Who issues on this server, and up to where: the state of the server, kept in its file and acted on in shared
 //! memory.
 //!
-//! All changes go the same way, one at a time, under the *state lock's* lock: read the file, take the state up as
+//! All changes go the same way, one at a time, under the *state lock*: read the file, take the state up as
 //! what it is here and now, change it, write it durably, and only then let sessions have what was reserved. The
 //! rules are the core's; this is where they meet the file, the clocks and the generator.
 

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How soon somebody who found the state lock at work looks again.
+/// How soon a process that found the state lock taken tries again.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// The lock, held.

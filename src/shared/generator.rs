@@ -12,7 +12,6 @@ use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{Clock, Generator, Layout, Node, UnixMicros};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
-/// The server's generator and what belongs to it. Tallies, one per process, follow it in memory.
 /// What the process knows that holds the state lock.
 #[derive(Default)]
 pub struct StateLock {
@@ -22,6 +21,7 @@ pub struct StateLock {
     pub opened: bool,
 }
 
+/// The server's generator and what belongs to it. Tallies, one per process, follow it in memory.
 #[repr(C, align(64))]
 pub struct Shared {
     /// Hands out positions.

@@ -70,7 +70,7 @@ impl Block {
     /// Replaces what is left with what was taken after this era had begun.
     #[inline]
     pub fn fill(&self, Taken { stretch, node_bits }: Taken, era: u64) {
-        debug_assert!(stretch.from < stretch.to, "{stretch:?} is empty");
+        debug_assert!(stretch.from <= stretch.to, "{stretch:?} goes backwards");
         self.node_bits.store(node_bits, Ordering::Relaxed);
         self.next.store(stretch.from, Ordering::Relaxed);
         self.until.store(stretch.to.min(stretch.from + Self::SPAN), Ordering::Relaxed);

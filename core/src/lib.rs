@@ -33,7 +33,6 @@
 //! | [`log_limit`] | what the log was told already |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
-//! | [`guard`] | rules that a test may leave out |
 //! | [`form`] | which release wrote a file, and in which form |
 //! | [`carry_over`] | ids that are left when the server stops, as text |
 //! | [`length`] | how long a text may be |
@@ -52,7 +51,6 @@ pub mod encode;
 pub mod error;
 pub mod failover;
 pub mod form;
-pub mod guard;
 pub mod hosts;
 pub mod id;
 pub mod layout;

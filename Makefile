@@ -114,7 +114,7 @@ deny: ## licenses, bans and sources of the dependencies
 
 test-core: ## the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'
-	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 cargo test -p snowflake_ids_core
+	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 cargo test -p snowflake_ids_core --features guards
 
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'

@@ -1,6 +1,5 @@
 //! Asking for a worker id on lease.
 
-use crate::pg::clock::uptime;
 use crate::pg::encoding::legible;
 use crate::pg::server;
 use crate::pg::wait::Event;
@@ -10,13 +9,9 @@ use crate::shared::leases::{Leases, leases};
 use crate::shared::segments::segments;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
-use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::lease::{self as rule, Lease};
+use snowflake_ids_core::lease_worker::LeaseSettings;
 use snowflake_ids_core::request::Answer;
-use snowflake_ids_core::state::State;
-use snowflake_ids_core::wire::{MAX_LEASE, NoLease};
-use snowflake_ids_core::{Layout, UnixMicros};
-use std::sync::atomic::Ordering::Relaxed;
+use snowflake_ids_core::wire::NoLease;
 use std::time::Duration;
 
 /// Between the parts of one in shared memory.
@@ -53,11 +48,11 @@ pub fn report(none: NoLease) -> ErrorReport {
 pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), NoLease> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
-        leases.behind.store(shared.generator.era() + 1, Relaxed);
+        leases.requests.want_another(shared.generator.era());
     }
-    let ticket = leases.request.ask();
+    let ticket = leases.requests.request.ask();
     call(leases);
-    match leases.answered.wait(Event::Lease, limit, || leases.request.answer_to(ticket)) {
+    match leases.answered.wait(Event::Lease, limit, || leases.requests.request.answer_to(ticket)) {
         Some(Answer::Supplied) => Ok(()),
         _ => Err(trouble().unwrap_or_else(silence)),
     }
@@ -85,7 +80,7 @@ pub fn call(leases: &Leases) {
 pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
     note(leases, outcome.err().as_ref());
-    leases.request.answer(ticket, answer);
+    leases.requests.request.answer(ticket, answer);
     leases.answered.broadcast();
 }
 
@@ -99,32 +94,13 @@ pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
     leases.trouble.write(&text);
 }
 
-/// The time until a lease has to be renewed.
-pub fn until_renewal(expiry: UnixMicros, now: UnixMicros) -> Duration {
-    let left = Duration::from_micros(expiry.since(now));
-    let known = leases().map(|leases| [&leases.granted, &leases.granted_at].map(|at| at.load(Relaxed)));
-    let [granted, renewed] = known.unwrap_or_default().map(|at| (at != 0).then(|| Duration::from_micros(at)));
-    let renewed = renewed.map(|at| uptime().saturating_sub(at));
-    rule::until_renewal(left, duration(origin().is_some()), granted, renewed)
-}
-
-/// Notes what the registry has just granted.
-pub fn granted(leases: &Leases, expiry: UnixMicros, now: UnixMicros) {
-    leases.granted.store(expiry.since(now), Relaxed);
-    leases.granted_at.store(micros(uptime()), Relaxed);
-}
-
-/// For how long the lease is good from one renewal to the next, as far as is known.
-pub fn length() -> Duration {
-    let granted = leases().map_or(0, |leases| leases.granted.load(Relaxed));
-    let asked = duration(origin().is_some());
-    if granted == 0 { asked } else { asked.min(Duration::from_micros(granted)) }
-}
-
-/// For how long ids are leased; a shared registry does so for a month at most.
-pub fn duration(shared: bool) -> Duration {
-    let duration = settings::lease_duration();
-    if shared { duration.min(MAX_LEASE) } else { duration }
+/// The settings that leases depend on, as they are now.
+pub fn settings() -> LeaseSettings {
+    LeaseSettings {
+        policy: settings::worker_id_policy(),
+        max_clock_skew: settings::max_clock_skew(),
+        duration: settings::lease_duration(),
+    }
 }
 
 fn silence() -> NoLease {
@@ -144,11 +120,4 @@ pub fn no_worker() -> NoLease {
         "No background worker is there to lease one: it is about to start, or all max_worker_processes are in use.",
         "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the server.",
     )
-}
-
-/// The instant from which another may issue as the worker of a lease: the tick after the last in which we did.
-pub fn end_of(state: &State, lease: &Lease, layout: &Layout) -> UnixMicros {
-    let marks = state.marks.iter().filter(|mark| lease.is_of(mark.node));
-    let end = marks.map(|mark| mark.position).fold(lease.start, u64::max);
-    layout.instant_of(end).plus(layout.unit())
 }

@@ -6,9 +6,9 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`serve`] | what a registry does |
-//! | [`call`] | asking one that is another server |
-//! | [`error`] | why one gave no answer |
-//! | [`session`] | the same, in a session |
+//! | [`call`] | connections to those that are other servers |
+//! | [`error`] | how a session is told why one gave no response |
+//! | [`session`] | asking one, in a session |
 //! | [`join`] | beginning to use some, and ending it |
 //! | [`handover`] | tags that go from one to another |
 //! | [`seeded`] | tags that were raised for a column |
@@ -21,7 +21,7 @@ pub mod seeded;
 pub mod serve;
 mod session;
 
-pub use error::RegistryError;
+pub use snowflake_ids_core::registry_error::RegistryError;
 
 use crate::pg::catalog::Source;
 use crate::pg::{cluster, server};

@@ -2,7 +2,6 @@
 //! and registries, and the slots of the workers.
 #![allow(unsafe_code, reason = "blocks are laid out by hand")]
 
-pub mod counts;
 pub mod generator;
 pub mod leases;
 pub mod registries;

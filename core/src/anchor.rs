@@ -6,6 +6,7 @@
 //! moves it: else the clock's coming back would look like a step forward.
 
 use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
 use serde::{Deserialize, Serialize};
 
 /// The machine's clocks at one moment.
@@ -57,7 +58,7 @@ impl Reading {
         match self.step_since(anchor) {
             None => Verdict::Believed { step: 0 },
             Some(step) if step < 0 => Verdict::Behind,
-            Some(step) if step.unsigned_abs() <= max_clock_jump => {
+            Some(step) if !is_too_far(step.unsigned_abs(), max_clock_jump) => {
                 Verdict::Believed { step: step.unsigned_abs() }
             }
             Some(step) => {
@@ -65,6 +66,11 @@ impl Reading {
             }
         }
     }
+}
+
+/// Whether a step forward is too far to be followed, both in microseconds.
+pub fn is_too_far(step: u64, max_clock_jump: u64) -> bool {
+    step > max_clock_jump && holds(Guard::JumpNotFollowed)
 }
 
 #[cfg(test)]

@@ -1,20 +1,26 @@
 //! What must outlast a stop of the server beside the tables, as the text of a file: ids that were reserved and are in
 //! nobody's buffers, and how far transactions came that were rolled back.
 //!
-//! One line each, in JSON. When ids are taken up, a line that says so comes behind the others, and is durable before the first
+//! One line each, in JSON, after a checksum of it. When ids are taken up, a line that says so comes behind the others, and is durable before the first
 //! of them is handed out: so they serve once, whatever state the tables are set back to.
 
+use crate::definition::Range;
 use crate::error::excerpt;
 use crate::form::{self, Head, Newer};
+use crate::guard::{Guard, holds};
 use crate::reservation::{self, Floor};
+use crate::segment::{Period, Shelves};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
-/// The form of the file that this version writes and reads.
-const VERSION: u32 = 1;
+/// The form of the file that this version writes. It reads all that came before.
+pub const VERSION: u32 = 2;
+
+/// The first form, whose lines have no checksums.
+const UNCHECKED: u32 = 1;
 
 /// After so many stops in which nobody used the tag a note is dropped: its tag may be no more.
 pub const MOST_STOPS: u32 = 100;
@@ -101,6 +107,7 @@ impl Notes {
             if had_ids {
                 passed.insert(name.clone());
             }
+            let floor = floor.filter(|_| holds(Guard::FloorNoted));
             floors.extend(floor.map(|what| Note { of: name.clone(), stops: 0, what }));
             left.extend(rest.map(|what| Note { of: name.clone(), stops: 0, what }));
             floor_known.insert(name);
@@ -155,7 +162,7 @@ pub enum Unreadable {
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Newer(newer) => newer.fmt(f),
+            Self::Newer(newer) => write!(f, "{newer} Install at least version {}.", newer.release),
             Self::Damaged(reason) => write!(f, "It is damaged: {reason}."),
         }
     }
@@ -186,8 +193,7 @@ pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
     text.push(b'\n');
     let floors = notes.floors.into_iter().map(Line::Floor);
     for line in floors.chain(notes.left.into_iter().map(Line::Left)) {
-        serde_json::to_writer(&mut text, &line)?;
-        text.push(b'\n');
+        line.write(&mut text)?;
     }
     Ok(text)
 }
@@ -198,8 +204,36 @@ pub fn to_text(notes: Notes) -> serde_json::Result<Vec<u8>> {
 /// # Errors
 /// None that could happen: they are plain data.
 pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
-    let line = serde_json::to_vec(&Line::Taken(Taken { of, version }))?;
-    Ok([b"\n".as_slice(), &line, b"\n"].concat())
+    let mut text = vec![b'\n'];
+    Line::Taken(Taken { of, version }).write(&mut text)?;
+    Ok(text)
+}
+
+impl Line {
+    /// Writes it behind a text, with its checksum.
+    fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
+        let json = serde_json::to_vec(self)?;
+        text.extend(format!("{:08x} ", crc32fast::hash(&json)).into_bytes());
+        text.extend(json);
+        text.push(b'\n');
+        Ok(())
+    }
+
+    /// Reads it, of a file of this form. What this version writes behind a file of the first form has its checksum all the
+    /// same.
+    fn read(text: &[u8], form: u32) -> Result<Self, String> {
+        let json = if form == UNCHECKED && text.starts_with(b"{") { text } else { checked(text)? };
+        serde_json::from_slice(json).map_err(|error| excerpt(&error.to_string()))
+    }
+}
+
+/// What follows a checksum, if that is right.
+fn checked(text: &[u8]) -> Result<&[u8], String> {
+    const DIGITS: usize = 8;
+    let (sum, json) = text.split_at_checked(DIGITS).ok_or("a line is too short")?;
+    let sum = str::from_utf8(sum).ok().and_then(|sum| u32::from_str_radix(sum, 16).ok());
+    let json = json.trim_ascii();
+    if sum == Some(crc32fast::hash(json)) { Ok(json) } else { Err("a line has a wrong checksum".to_owned()) }
 }
 
 /// What a file holds. Its end may be broken off: that was not durable, and nobody relies on it. Any other damage may hide what
@@ -210,15 +244,16 @@ pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
 pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     let mut notes = Notes::default();
     let mut taken = FxHashSet::default();
-    for line in lines_of(text)? {
-        match serde_json::from_slice(line) {
+    let (form, lines) = lines_of(text)?;
+    for line in lines {
+        match Line::read(line, form) {
             Ok(Line::Floor(floor)) => notes.floors.push(floor),
             Ok(Line::Left(left)) => notes.left.push(left),
             Ok(Line::Taken(Taken { of, version })) => {
                 taken.insert((version, of));
             }
-            Err(error) => {
-                notes.damage.get_or_insert_with(|| excerpt(&error.to_string()));
+            Err(damage) => {
+                notes.damage.get_or_insert(damage);
             }
         }
     }
@@ -238,13 +273,14 @@ pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
 /// # Errors
 /// [`Unreadable`].
 pub fn floors_of(text: &[u8]) -> Result<Vec<Note<Floor>>, Unreadable> {
-    let lines = lines_of(text)?.map(serde_json::from_slice::<Line>);
+    let (form, lines) = lines_of(text)?;
+    let lines = lines.map(|line| Line::read(line, form));
     let floors = lines.take_while(|line| matches!(line, Ok(Line::Floor(_)) | Err(_)));
     Ok(floors.filter_map(|line| if let Ok(Line::Floor(floor)) = line { Some(floor) } else { None }).collect())
 }
 
-/// The whole lines behind the first one, which says that this is such a file.
-fn lines_of(text: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Unreadable> {
+/// The form of a file, and the whole lines behind the first one, which says that this is such a file.
+fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadable> {
     let damaged = |reason: &str| Unreadable::Damaged(excerpt(reason));
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
@@ -252,11 +288,22 @@ fn lines_of(text: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Unreadable> {
         return Err(Unreadable::Newer(newer));
     }
     let head: Head = serde_json::from_slice(first).map_err(|error| damaged(&error.to_string()))?;
-    if head.version != VERSION {
+    if !(UNCHECKED..=VERSION).contains(&head.version) {
         return Err(damaged(&format!("form {} was never written", head.version)));
     }
     if !first.ends_with(b"\n") {
         return Err(damaged("its first line is broken off"));
     }
-    Ok(lines.filter(|line| line.ends_with(b"\n") && line.len() > 1))
+    Ok((head.version, lines.filter(|line| line.ends_with(b"\n") && line.len() > 1)))
+}
+
+/// What both buffers of a tag have left, if that is one range of one period.
+pub fn rest(shelves: &Shelves) -> Option<(Range, Period)> {
+    let mut shelves = [shelves.current, shelves.next].into_iter().flatten().filter(|shelf| shelf.left() > 0);
+    let shelf = shelves.next()?;
+    let range = Range { first: shelf.range.at(shelf.used), count: shelf.left(), ..shelf.range };
+    let Some(next) = shelves.next() else { return Some((range, shelf.period)) };
+    let count = range.count.checked_add(next.range.count)?;
+    let one = range.is_followed_by(&next.range) && shelf.period == next.period;
+    one.then_some((Range { count, ..range }, shelf.period))
 }

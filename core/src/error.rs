@@ -3,6 +3,7 @@
 //! The core knows no SQLSTATE; it sorts its errors into a few [`Kind`]s, which the shell maps one to one.
 
 use std::fmt::Display;
+use std::io::ErrorKind;
 
 /// What a caller can do about an error. The shell gives each kind its SQLSTATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,20 @@ pub enum Kind {
     NotReady,
     /// What was stored can't be trusted.
     Damaged,
+    /// A file can't be written because the disk is full.
+    DiskFull,
+    /// A file can't be read or written.
+    Io,
+}
+
+impl Kind {
+    /// The kind of an error of the system's.
+    pub fn of_io(error: &std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull,
+            _ => Self::Io,
+        }
+    }
 }
 
 /// An error with Postgres's three parts: the message is its [`Display`], the rest is here.
@@ -33,6 +48,14 @@ pub trait Explain: Display {
     fn hint(&self) -> Option<String> {
         None
     }
+}
+
+/// A text as a whole sentence.
+pub fn ended(mut text: String) -> String {
+    if !text.ends_with(['.', '?', '!']) {
+        text.push('.');
+    }
+    text
 }
 
 /// How many characters of somebody else's text a message quotes.

@@ -4,10 +4,11 @@
 //! failure, as Tinyid's and TDDL's clients do: at a moment when nobody waits, if there is another to turn to, because
 //! it may cost the whole time limit.
 
+use crate::backoff::Backoff;
 use std::time::Duration;
 
 /// How soon one that failed is asked again, at first and in the end.
-pub const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+pub const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
 
 /// What is known of a registry. Times are of any clock that only goes forward.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,9 +22,10 @@ pub struct Health {
 impl Health {
     /// When to ask it again.
     pub fn retry_at(self) -> Duration {
-        let doublings = self.failures.saturating_sub(1).min(16);
-        let pause = BACKOFF.0.saturating_mul(1 << doublings).min(BACKOFF.1);
-        if self.failures == 0 { Duration::ZERO } else { self.failed_at.saturating_add(pause) }
+        if self.is_well() {
+            return Duration::ZERO;
+        }
+        self.failed_at.saturating_add(BACKOFF.after(self.failures))
     }
 
     fn is_well(self) -> bool {
@@ -52,6 +54,6 @@ fn is_due(health: Health, now: Duration, waited_for: bool) -> bool {
 
 /// Where somebody waits, no later than after the first pause.
 fn due_at(health: Health, waited_for: bool) -> Duration {
-    let soon = health.failed_at.saturating_add(BACKOFF.0);
+    let soon = health.failed_at.saturating_add(BACKOFF.first);
     if waited_for { health.retry_at().min(soon) } else { health.retry_at() }
 }

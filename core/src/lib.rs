@@ -13,14 +13,28 @@
 //! | [`rules`] | what the generator may do |
 //! | [`drift`] | ids too far ahead of the clock, and every other refusal |
 //! | [`anchor`] | whether the wall clock can be followed |
+//! | [`issuer`] | who issues on this server, and up to where |
+//! | [`session`] | a session's calls for ids |
 //! | [`state`] | what a server keeps of itself: high-water marks, who it issues as |
 //! | [`lease`] | worker ids on lease |
+//! | [`lease_worker`] | leasing a worker id, renewing the lease, noticing its loss |
+//! | [`lease_launch`] | when a lease worker is started, and in which database |
+//! | [`worker_registry`] | what a registry answers about worker ids |
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`encode`] | ids as text |
 //! | [`definition`] | what a tag's row says of its ids |
 //! | [`privilege`] | what a role may do with a tag |
 //! | [`reservation`] | reserving the next ids of a tag |
 //! | [`wire`] | what servers and a registry say to each other |
+//! | [`refill_worker`] | the worker that reserves ids ahead of demand |
+//! | [`admission`] | which requests a registry serves |
+//! | [`tag_rows`] | reserving from a table of tags |
+//! | [`tag_registry`] | what a registry does about tags |
+//! | [`registry_link`] | the registries that a database uses |
+//! | [`registry_client`] | sending requests to them |
+//! | [`registry_error`] | why one gave no response |
+//! | [`backoff`] | pauses that grow with each failure |
+//! | [`handover`] | beginning to use registries, and ending it |
 //! | [`failover`] | which of several registries to ask next |
 //! | [`hosts`] | lists of hosts, one host at a time |
 //! | [`segment`] | the two buffers of a tag |
@@ -28,21 +42,27 @@
 //! | [`request`] | asking for a refill, and being told |
 //! | [`requested`] | which places have requests |
 //! | [`directory`] | which buffers are which tag's |
+//! | [`own`] | tags that a transaction has changed itself |
 //! | [`places`] | who may have buffers, and who gives them up |
 //! | [`turns`] | who of those that serve makes room |
 //! | [`log_limit`] | what the log was told already |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |
+//! | [`guard`] | rules that a test may leave out |
 //! | [`form`] | which release wrote a file, and in which form |
 //! | [`carry_over`] | ids that are left when the server stops, as text |
+//! | [`carry_over_file`] | what a server does with the file that says so |
 //! | [`length`] | how long a text may be |
 //! | [`error`] | what all errors can say |
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod anchor;
+pub mod backoff;
 pub mod block;
 pub mod carry_over;
+pub mod carry_over_file;
 pub mod clock;
 pub mod definition;
 pub mod directory;
@@ -51,26 +71,40 @@ pub mod encode;
 pub mod error;
 pub mod failover;
 pub mod form;
+pub mod guard;
+pub mod handover;
 pub mod hosts;
 pub mod id;
+pub mod issuer;
 pub mod layout;
 pub mod lease;
+pub mod lease_launch;
+pub mod lease_worker;
 pub mod length;
 pub mod log_limit;
+pub mod own;
 pub mod places;
 pub mod privilege;
+pub mod refill_worker;
+pub mod registry_client;
+pub mod registry_error;
+pub mod registry_link;
 pub mod request;
 pub mod requested;
 pub mod reservation;
 pub mod rules;
 pub mod segment;
 pub mod serial;
+pub mod session;
 pub mod snowflake;
 pub mod state;
 pub mod step;
 mod sync;
+pub mod tag_registry;
+pub mod tag_rows;
 pub mod turns;
 pub mod wire;
+pub mod worker_registry;
 
 pub use block::Block;
 pub use clock::{Clock, UnixMicros};

@@ -4,6 +4,8 @@
 //! trial*: it has a place only while somebody waits for its ids, of a share of the places that is small, so that
 //! whoever asks for any number of names takes no more than that. The first ids end the trial.
 
+use crate::reservation::Floor;
+use crate::segment::{Period, Shelves};
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -97,4 +99,26 @@ fn worth(claim: Claim, used: Use) -> Option<(u8, Reverse<Duration>)> {
         _ => return None,
     };
     Some((rank, Reverse(idle)))
+}
+
+/// The highest id of a tag that was handed out, given its buffers, how far transactions came that were rolled back, and what
+/// its row says, which is in this life. The buffers can tell only if they end where the row does: what is beyond them a
+/// transaction handed out by itself.
+pub fn highest(shelves: &Shelves, floor: Option<Floor>, reserved: i64, life: i64) -> i64 {
+    let end = shelves.next.or(shelves.current).map(|shelf| shelf.range.last());
+    let issued = last_issued(shelves).filter(|_| end == Some(reserved)).unwrap_or(reserved);
+    let floor = floor.filter(|floor| floor.life == life);
+    floor.map_or(issued, |floor| issued.max(floor.id))
+}
+
+/// The highest id handed out of the buffers; of a tag that counts anew they don't tell. What lies before a range, or
+/// between the two, was not theirs to give, and may be in use.
+fn last_issued(shelves: &Shelves) -> Option<i64> {
+    let shelf = match (shelves.current, shelves.next) {
+        (Some(current), Some(next)) if current.range.is_followed_by(&next.range) => current,
+        (_, Some(next)) => next,
+        (current, None) => current?,
+    };
+    let before = || shelf.range.first.checked_sub(1);
+    Some(shelf).filter(|shelf| shelf.period == Period::FOREVER)?.last_used().or_else(before)
 }

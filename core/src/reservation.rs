@@ -5,6 +5,7 @@
 
 use crate::clock::UnixMicros;
 use crate::definition::{Definition, Exhausted, MAX_STEP, Range};
+use crate::guard::{Guard, holds};
 use crate::segment::{Period, Supply};
 use crate::serial::{Format, Reset};
 use crate::step::Pace;
@@ -69,6 +70,14 @@ impl Floor {
     /// How far the tag has come by it.
     pub fn reached(&self) -> Reached {
         (self.day, self.id)
+    }
+
+    /// What is to be noted of this one and what is noted already. The life of this one is the one that the row is in for all
+    /// others: what was noted of another one is of no use any more.
+    #[must_use]
+    pub fn beside(self, noted: Option<Self>) -> Self {
+        let is_higher = |noted: &Self| noted.life == self.life && noted.reached() >= self.reached();
+        noted.filter(is_higher).unwrap_or(self)
     }
 }
 
@@ -362,7 +371,8 @@ impl Wish {
 impl Row {
     /// How far the tag has come by a floor, if that is of its present life.
     pub fn floor(&self, noted: Option<Floor>) -> Option<Reached> {
-        noted.filter(|floor| floor.life == self.life).map(|floor| floor.reached())
+        let counts = |floor: &Floor| floor.life == self.life || !holds(Guard::FloorOfLife);
+        noted.filter(counts).map(|floor| floor.reached())
     }
 
     /// Reserves the next ids. [`Outcome::Reserved`] holds once the row has their last id as its highest, and this version:
@@ -388,7 +398,7 @@ impl Row {
             pace,
             left: definition.left_after(range.last()),
             max_value: definition.max_value,
-            version,
+            version: if holds(Guard::NewVersion) { version } else { self.version + 1 },
             format: self.format.clone(),
         })
     }

@@ -8,6 +8,7 @@
 use crate::anchor::{Reading, Verdict};
 use crate::clock::UnixMicros;
 use crate::error::excerpt;
+use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::{Field, Layout};
 use crate::lease::Lease;
@@ -17,6 +18,7 @@ mod error;
 mod file;
 
 pub use error::StateError;
+pub use file::FILE;
 
 /// The most marks that are kept one by one. What has to go of them raises the floor.
 const MAX_MARKS: usize = 256;
@@ -102,11 +104,13 @@ impl Birth {
 impl DataDirectory {
     /// Whether it is this one, and not that of a copy.
     fn is(&self, other: &Self) -> bool {
-        let same_file = match (&self.file, &other.file) {
-            (Some(one), Some(other)) => one.is_of(other),
+        if !self.is_in(other) {
+            return !holds(Guard::CopyKnown);
+        }
+        match (&self.file, &other.file) {
+            (Some(one), Some(other)) if holds(Guard::FileKnown) => one.is_of(other),
             _ => true,
-        };
-        same_file && self.is_in(other)
+        }
     }
 
     /// Whether it is in the same directory.
@@ -247,7 +251,9 @@ impl State {
     /// After a promotion the server that this state came from may still be running: its lease is not ours.
     fn promote(&mut self, here: &Here) {
         self.timeline = here.timeline;
-        self.forget_lease();
+        if holds(Guard::PromotionForgets) {
+            self.forget_lease();
+        }
         self.succeed(here);
     }
 
@@ -256,7 +262,9 @@ impl State {
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
-        self.rise_above(last, here);
+        if holds(Guard::PromotionRises) {
+            self.rise_above(last, here);
+        }
         if matches!(here.identity, Identity::Leased { .. })
             && last.0.saturating_sub_unsigned(here.max_drift) <= now.0
         {
@@ -444,7 +452,8 @@ impl State {
         let node = self.node?;
         let base = at.max(layout.instant_of(next));
         let wish = layout.position_after(base.plus(ahead));
-        let expiry = self.lease.as_ref().map_or(u64::MAX, |lease| layout.position_at(lease.expiry));
+        let lease = self.lease.as_ref().filter(|_| holds(Guard::ExpiryClamps));
+        let expiry = lease.map_or(u64::MAX, |lease| layout.position_at(lease.expiry));
         let limit = wish.min(expiry).min(layout.end_position());
         self.set_mark(node, limit.max(self.mark(node)));
         Some(limit)
@@ -489,6 +498,9 @@ impl State {
     }
 
     fn set_mark(&mut self, node: Node, position: u64) {
+        if !holds(Guard::MarksKept) {
+            self.marks.clear();
+        }
         match self.marks.iter_mut().find(|mark| mark.node == node) {
             Some(mark) => mark.position = position,
             None => self.marks.push(Mark { node, position }),

@@ -9,6 +9,7 @@
 //! who hang, whoever they wait for, cannot keep the others from being served. Whoever was served in vain waits a little
 //! before it comes again, longer each time.
 
+use crate::backoff::Backoff;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,10 +21,10 @@ pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration
 pub const FORCE: Duration = Duration::from_secs(1);
 /// What nobody waits for yet counts as asked for this much later.
 pub const AHEAD: Duration = Duration::from_secs(1);
-/// The pause before somebody comes again that was served in vain: at first, and in the end.
-pub const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-/// The longest pause of somebody that could not even be reached.
-pub const PAUSE_OUT_OF_REACH: Duration = Duration::from_secs(5);
+/// The pause before somebody comes again that was served in vain.
+pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
+/// And of somebody that could not even be reached.
+pub const PAUSE_OUT_OF_REACH: Backoff = Backoff::new(PAUSE.first, Duration::from_secs(5));
 
 /// How soon somebody wants to be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +139,8 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
             return;
         }
         let past = self.past.get(&whose).copied();
-        let most = if end == End::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE.1 };
-        let pause = past.map_or(PAUSE.0, |past| past.pause * 2).min(most);
+        let backoff = if end == End::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE };
+        let pause = backoff.next(past.map(|past| past.pause));
         // Who ends in vain in time holds nobody up.
         let slow = end != End::InVain;
         self.past.insert(whose, Past { slow, pause, again: now + pause });

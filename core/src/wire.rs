@@ -17,6 +17,7 @@ pub use check::{
 };
 
 use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
 use crate::lease::{Choice, Holder, Policy, Preferred};
 use crate::reservation::{Outcome, Share, Unfit, Wish};
 use serde::{Deserialize, Serialize};
@@ -42,9 +43,9 @@ impl Registry {
     /// # Errors
     /// [`Stranger`].
     pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
-        if self.identity != seen.identity {
+        if self.identity != seen.identity && holds(Guard::Identity) {
             Err(Stranger::Another)
-        } else if self.timeline < seen.timeline {
+        } else if self.timeline < seen.timeline && holds(Guard::Timeline) {
             Err(Stranger::Former { timeline: self.timeline, seen: seen.timeline })
         } else {
             Ok(())

@@ -6,7 +6,8 @@
 use proptest::prelude::*;
 use rustc_hash::FxHashSet;
 use snowflake_ids_core::carry_over::{
-    CarryOver, InUse, MOST_STOPS, Name, Note, Notes, Unreadable, except, floors_of, from_text, taken, to_text,
+    CarryOver, InUse, MOST_STOPS, Name, Note, Notes, Unreadable, VERSION, except, floors_of, from_text,
+    taken, to_text,
 };
 use snowflake_ids_core::definition::Range;
 use snowflake_ids_core::form::RELEASE;
@@ -176,15 +177,53 @@ fn a_stop_looks_at_each_note_a_few_times() {
     assert_eq!(looked.get(), 7, "each database once");
 }
 
+/// As the first form had it: lines without checksums.
+const OF_FORM_1: &str = r#"{"version":1,"release":"0.1.0"}
+{"floor":{"of":{"database":1,"source":9,"tag":"floor"},"stops":2,"what":{"life":4,"day":0,"id":50}}}
+{"left":{"of":{"database":1,"source":9,"tag":"left"},"stops":0,"what":{"version":7,"day":null,"first":11,"count":10,"increment":1}}}
+{"left":{"of":{"database":1,"source":9,"tag":"taken"},"stops":1,"what":{"version":8,"day":null,"first":21,"count":10,"increment":1}}}
+
+{"taken":{"of":{"database":1,"source":9,"tag":"taken"},"version":8}}
+"#;
+
+#[test]
+fn the_file_of_an_older_release_is_read_and_written_anew() {
+    let of_form_1 = OF_FORM_1.as_bytes();
+    let read = from_text(of_form_1).unwrap();
+    assert_eq!(read.damage, None);
+    assert_eq!(read.floors, [Note { of: name(1, "floor"), stops: 2, what: FLOOR }]);
+    assert_eq!(floors_of(of_form_1), Ok(read.floors.clone()));
+    let left_over = reservation::CarryOver { version: 7, ..left(11) };
+    assert_eq!(read.left, [note(name(1, "left"), left_over)]);
+    // What is taken up before the next stop is noted in the same file.
+    let more = [of_form_1, &taken(name(1, "left"), 7).unwrap()].concat();
+    assert_eq!(from_text(&more).unwrap(), Notes { left: Vec::new(), ..read.clone() });
+    let anew = to_text(read.clone()).unwrap();
+    assert!(anew.starts_with(format!("{{\"version\":{VERSION},").as_bytes()));
+    assert_eq!(from_text(&anew), Ok(read));
+}
+
+/// A line that is still a line may say something else.
+#[test]
+fn a_changed_digit_is_damage() {
+    let notes = Notes { left: vec![note(name(1, "t"), left(11))], ..Notes::default() };
+    let text = String::from_utf8(to_text(notes).unwrap()).unwrap();
+    assert!(text.contains(r#""first":11"#), "{text}");
+    let read = from_text(text.replace(r#""first":11"#, r#""first":12"#).as_bytes()).unwrap();
+    assert!(read.left.is_empty() && read.damage.is_some(), "{read:?}");
+}
+
 #[test]
 fn the_file_of_a_newer_release_is_known_as_such() {
+    let newer = VERSION + 1;
     for text in [
-        r#"{"version":2,"release":"9.1.0","left":{"over":[]}}"#,
-        "{\"version\":2,\"release\":\"9.1.0\"}\n{\"left\":1}\n",
+        format!(r#"{{"version":{newer},"release":"9.1.0","left":{{"over":[]}}}}"#),
+        format!("{{\"version\":{newer},\"release\":\"9.1.0\"}}\n{{\"left\":1}}\n"),
     ] {
         let newer = from_text(text.as_bytes()).unwrap_err();
         assert!(matches!(newer, Unreadable::Newer(_)), "{newer}");
-        assert!(newer.to_string().contains("9.1.0") && newer.to_string().contains(RELEASE), "{newer}");
+        let said = newer.to_string();
+        assert!(said.contains(RELEASE) && said.ends_with("Install at least version 9.1.0."), "{said}");
     }
 }
 

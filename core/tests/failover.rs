@@ -120,9 +120,9 @@ proptest! {
     fn one_that_fails_is_asked_again(failures in 1_u32.., at in 0_u64..1 << 40, waited_for: bool) {
         let all = [failed(failures, at)];
         let asked = |now: Duration| !order(&all, 0, now, waited_for).is_empty();
-        prop_assert!(asked(secs(at) + BACKOFF.1));
-        prop_assert!(!asked((secs(at) + BACKOFF.0).saturating_sub(Duration::from_nanos(1))));
-        prop_assert_eq!(asked(secs(at) + BACKOFF.0), waited_for || failures == 1);
+        prop_assert!(asked(secs(at) + BACKOFF.most));
+        prop_assert!(!asked((secs(at) + BACKOFF.first).saturating_sub(Duration::from_nanos(1))));
+        prop_assert_eq!(asked(secs(at) + BACKOFF.first), waited_for || failures == 1);
     }
 
     /// Sleeping until one is due is neither too long nor too short.

@@ -330,6 +330,20 @@ fn nothing_is_taken_by_a_refused_call() {
     assert_eq!(bench.generator.snapshot(), before);
 }
 
+/// An operator may begin a new state below a mark that this server was to begin at, and issued nothing from.
+#[test]
+fn a_term_in_which_nothing_was_issued_came_nowhere() {
+    let bench = default(SECOND);
+    bench.generator.begin(0, 500 << 12, 600 << 12);
+    assert_eq!(bench.generator.furthest(), 0);
+    bench.generator.begin(0, 100 << 12, 600 << 12);
+    assert_eq!(bench.generator.furthest(), 0);
+    bench.take(100, 3).unwrap();
+    assert_eq!(bench.generator.furthest(), (100 << 12) + 3);
+    bench.generator.begin(0, 50 << 12, 60 << 12);
+    assert_eq!(bench.generator.furthest(), (100 << 12) + 3, "sessions may hold some of these");
+}
+
 /// Positions of the node whose bits are 7 in place.
 fn taken(from: u64, to: u64) -> Taken {
     Taken { stretch: PositionRange { from, to }, node_bits: 7 << 12 }

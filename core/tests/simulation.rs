@@ -10,18 +10,18 @@
 
 #[path = "simulation/chance.rs"]
 mod chance;
+#[path = "simulation/disk.rs"]
+mod disk;
 #[path = "simulation/faults.rs"]
 mod faults;
-#[path = "simulation/file.rs"]
-mod file;
-#[path = "simulation/guards.rs"]
-mod guards;
-#[path = "simulation/leave_out.rs"]
-mod leave_out;
+#[path = "simulation/host.rs"]
+mod host;
+#[path = "simulation/lease_worker.rs"]
+mod lease_worker;
 #[path = "simulation/ledger.rs"]
 mod ledger;
-#[path = "simulation/registrar.rs"]
-mod registrar;
+#[path = "simulation/process.rs"]
+mod process;
 #[path = "simulation/registry.rs"]
 mod registry;
 #[path = "simulation/removal.rs"]
@@ -34,26 +34,27 @@ mod seeds;
 mod server;
 #[path = "simulation/sessions.rs"]
 mod sessions;
+#[path = "simulation/sim.rs"]
+mod sim;
 #[path = "simulation/world.rs"]
 mod world;
 
-use guards::Guards;
 use run::{Run, Total};
 use seeds::setting;
 
 #[test]
 fn no_id_is_issued_twice_and_service_resumes() {
     if let Some(seed) = setting("SNOWFLAKE_IDS_SEED") {
-        let run = Run::traced(seed, Guards::default());
+        let run = Run::traced(seed);
         println!("{}", run.story());
         return assert!(run.is_good(), "seed {seed}");
     }
     let full = setting("SNOWFLAKE_IDS_FULL") == Some(1);
     let seeds = setting("SNOWFLAKE_IDS_SEEDS").unwrap_or(if full { 10_000 } else { 1_000 });
-    let total = Total::of(0..seeds, Guards::default());
+    let total = Total::of(0..seeds);
     println!("{total}");
-    if let Some(seed) = total.first_bad {
-        println!("{}", Run::traced(seed, Guards::default()).story());
-        panic!("{} of {seeds} runs are bad; the first has seed {seed}", total.bad);
+    if let Some(seed) = total.bad.first() {
+        println!("{}", Run::traced(*seed).story());
+        panic!("{} of {seeds} runs are bad; their seeds are {:?}", total.bad.len(), total.bad);
     }
 }

@@ -99,7 +99,7 @@ fn who_does_not_leave_is_ended_and_is_slow_from_then_on() {
     turns.ended(1, End::Cut, at(2_000));
     turns.note(now([1, 2]), [], at(2_000));
     let plan = turns.plan(2, 1, 0, at(2_000));
-    assert_eq!((plan.begin, plan.due), (vec![2], Some(at(2_000) + PAUSE.0)), "not at once");
+    assert_eq!((plan.begin, plan.due), (vec![2], Some(at(2_000) + PAUSE.first)), "not at once");
     // Of four places, it and its like have two.
     turns.ended(3, End::Cut, at(2_000));
     turns.ended(4, End::OutOfReach, at(2_000));
@@ -239,7 +239,7 @@ fn longest_waits(ways: &[Way], places: usize, time: u64) -> Vec<u64> {
 
 /// The longest that one turn can take, with the pause before it and what looking now and then adds.
 fn bound(give_way: Duration) -> u64 {
-    u64::try_from((TURN + give_way + FORCE + PAUSE.1).as_millis()).unwrap() + 300
+    u64::try_from((TURN + give_way + FORCE + PAUSE.most).as_millis()).unwrap() + 300
 }
 
 proptest! {

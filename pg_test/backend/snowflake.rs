@@ -10,6 +10,7 @@ mod tests {
     use crate::snowflake::Failure;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
+    use snowflake_ids_core::session::SessionError;
     use snowflake_ids_core::state::Identity;
     use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, Layout, Refusal, SequenceStart};
     use std::collections::HashSet;
@@ -139,7 +140,13 @@ mod tests {
         // Each call takes what is left of the present tick and throws it away.
         let failure = (0..10_000).find_map(|_| snowflake::several("test", 8192).unwrap().next().err());
         assert!(
-            matches!(failure, Some(Failure::Refused(Refusal::Drift(Drift { cause: Cause::Demand, .. }), _))),
+            matches!(
+                failure,
+                Some(Failure::Session(SessionError::Refused(
+                    Refusal::Drift(Drift { cause: Cause::Demand, .. }),
+                    _
+                )))
+            ),
             "{failure:?}"
         );
     }

@@ -47,11 +47,6 @@ impl Source {
         (table != pg_sys::InvalidOid).then_some(Self(table))
     }
 
-    /// The table of this oid, if it is still there. Only within a transaction.
-    pub fn of_number(table: u32) -> Option<Self> {
-        Some(Self(table.into())).filter(|source| source.is_there())
-    }
-
     /// The table of this oid, which is known to be one.
     pub fn of(table: pg_sys::Oid) -> Self {
         Self(table)

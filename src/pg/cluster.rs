@@ -2,7 +2,6 @@
 
 use pgrx::pg_sys;
 use snowflake_ids_core::UnixMicros;
-use std::ffi::CStr;
 
 /// The cluster's number, which all its copies share.
 pub fn system_identifier() -> u64 {
@@ -35,13 +34,6 @@ pub fn is_shut_down() -> bool {
         state
     };
     intact && state == pg_sys::DBState::DB_SHUTDOWNED
-}
-
-/// Renames a file, durably: what is under the new name after a crash is all of the one or all of the other. Whether it did;
-/// if not, the log says why.
-pub fn rename_durably(from: &CStr, to: &CStr) -> bool {
-    // SAFETY: the names end with a zero byte; to the log it tells without an error.
-    unsafe { pg_sys::durable_rename(from.as_ptr(), to.as_ptr(), pg_sys::LOG.cast_signed()) == 0 }
 }
 
 /// The time of the checkpoint that this server started from, by the clock of the server that made it. Only while shared

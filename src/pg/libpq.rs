@@ -22,6 +22,8 @@ mod timeout;
 pub use options::{options_of, owner_of};
 pub use timeout::bound_by;
 
+pub use snowflake_ids_core::registry_error::ConnectionError;
+
 use handle::{Answer, Handle, Poll};
 use std::ffi::CString;
 use std::time::Duration;
@@ -29,23 +31,6 @@ use timeout::{Need, Timeout};
 
 /// What is set for every connection, whatever the options: the last of a name counts.
 const OURS: [(&str, &str); 2] = [("client_encoding", "UTF8"), ("fallback_application_name", "snowflake_ids")];
-
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// There is no connection; libpq's words.
-    Unreachable(String),
-    /// No answer came within this time. The connection is given up.
-    Silent(Duration),
-    /// There was none yet when others could not wait any longer for this process. The connection is given up.
-    GivenUp,
-    /// The connection broke while the server was asked: whether it did what it was asked is not known.
-    Lost(String),
-    /// The answer is longer than what is read. The connection is given up.
-    TooLong,
-    /// An SQL error with its parts, and nothing was done. The connection stays good.
-    Refused { code: [u8; 5], message: String, detail: Option<String>, hint: Option<String> },
-}
 
 /// A connection to another server. Text on it is UTF-8.
 pub struct Connection {
@@ -59,13 +44,13 @@ impl Connection {
     /// [`hosts::each`](snowflake_ids_core::hosts::each).
     ///
     /// # Errors
-    /// [`Failure::Unreachable`] and [`Failure::Silent`]. Where libpq can't be loaded, and where the wait is
+    /// [`ConnectionError::Unreachable`] and [`ConnectionError::Silent`]. Where libpq can't be loaded, and where the wait is
     /// interrupted, an error is thrown.
-    pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, Failure> {
+    pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, ConnectionError> {
         let mut timeout = Timeout::new(limit);
         let options = names::looked_up(options, &mut timeout)?;
         let options = options.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(OURS);
-        let handle = Handle::start(options).map_err(Failure::Unreachable)?;
+        let handle = Handle::start(options).map_err(ConnectionError::Unreachable)?;
         let mut need = Need::Write;
         loop {
             timeout.wait(handle.socket(), need)?;
@@ -73,7 +58,7 @@ impl Connection {
                 Poll::Reading => Need::Read,
                 Poll::Writing => Need::Write,
                 Poll::Done if handle.never_block() => return Ok(Self { handle: Some(handle) }),
-                Poll::Done | Poll::Failed => return Err(Failure::Unreachable(handle.error())),
+                Poll::Done | Poll::Failed => return Err(ConnectionError::Unreachable(handle.error())),
             };
         }
     }
@@ -85,8 +70,8 @@ impl Connection {
     /// look at it; so it is kept from taking more memory than that takes ([`ceiling`]).
     ///
     /// # Errors
-    /// [`Failure::Silent`], [`Failure::Lost`], [`Failure::TooLong`] and [`Failure::Refused`]; but for the last, the connection
-    /// is closed, as it is where the wait is interrupted, by an error that is thrown. [`Failure::Unreachable`] where it was closed
+    /// [`ConnectionError::Silent`], [`ConnectionError::Lost`], [`ConnectionError::TooLong`] and [`ConnectionError::Refused`]; but for the last, the connection
+    /// is closed, as it is where the wait is interrupted, by an error that is thrown. [`ConnectionError::Unreachable`] where it was closed
     /// before, and nothing was asked.
     pub fn ask(
         &mut self,
@@ -94,21 +79,21 @@ impl Connection {
         argument: &str,
         limit: Duration,
         most: usize,
-    ) -> Result<String, Failure> {
+    ) -> Result<String, ConnectionError> {
         let (Ok(sql), Ok(argument)) = (CString::new(sql), CString::new(argument)) else {
             return Err(zero_byte());
         };
         // Taken out, so that it is closed by whatever ends this early.
         let handle = self.handle.take().filter(Handle::is_good);
-        let mut handle =
-            handle.ok_or_else(|| Failure::Unreachable("the connection was closed before".to_owned()))?;
+        let mut handle = handle
+            .ok_or_else(|| ConnectionError::Unreachable("the connection was closed before".to_owned()))?;
         if !handle.send(&sql, &argument) {
-            return Err(Failure::Lost(handle.error()));
+            return Err(ConnectionError::Lost(handle.error()));
         }
         let mut timeout = Timeout::new(limit);
         flush(&handle, &mut timeout)?;
         let answer = receive(&handle, &mut timeout, most);
-        if matches!(answer, Ok(_) | Err(Failure::Refused { .. })) {
+        if matches!(answer, Ok(_) | Err(ConnectionError::Refused { .. })) {
             self.handle = Some(handle);
         }
         answer
@@ -125,23 +110,23 @@ impl Connection {
 }
 
 /// Sends what did not fit into the socket; a server that does not read until it was read from is read from.
-fn flush(handle: &Handle, timeout: &mut Timeout) -> Result<(), Failure> {
-    while !handle.flush().map_err(Failure::Lost)? {
+fn flush(handle: &Handle, timeout: &mut Timeout) -> Result<(), ConnectionError> {
+    while !handle.flush().map_err(ConnectionError::Lost)? {
         timeout.wait(handle.socket(), Need::ReadOrWrite)?;
         if !handle.consume() {
-            return Err(Failure::Lost(handle.error()));
+            return Err(ConnectionError::Lost(handle.error()));
         }
     }
     Ok(())
 }
 
 /// Reads to the end of what the server has to say to one statement.
-fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String, Failure> {
+fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String, ConnectionError> {
     let mut found = Ok(String::new());
     while let Some(answer) = next(handle, timeout)? {
         match answer.value(most) {
             Ok(value) => found = found.map(|_| value),
-            Err(failure @ Failure::Refused { .. }) => found = Err(failure),
+            Err(failure @ ConnectionError::Refused { .. }) => found = Err(failure),
             // Nothing more will come.
             Err(failure) => return Err(failure),
         }
@@ -149,19 +134,19 @@ fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String
     found
 }
 
-fn next(handle: &Handle, timeout: &mut Timeout) -> Result<Option<Answer>, Failure> {
+fn next(handle: &Handle, timeout: &mut Timeout) -> Result<Option<Answer>, ConnectionError> {
     while handle.is_busy() {
         timeout.wait(handle.socket(), Need::Read)?;
         if !handle.consume() {
-            return Err(Failure::Lost(handle.error()));
+            return Err(ConnectionError::Lost(handle.error()));
         }
     }
     Ok(handle.next())
 }
 
 /// What the server would say to a text with a zero byte, which can't be sent to it.
-fn zero_byte() -> Failure {
-    Failure::Refused {
+fn zero_byte() -> ConnectionError {
+    ConnectionError::Refused {
         code: *b"22021",
         message: "invalid byte sequence for encoding \"UTF8\": 0x00".to_owned(),
         detail: None,

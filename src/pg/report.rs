@@ -5,7 +5,6 @@ use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
-use std::io::ErrorKind;
 
 /// What keeps this server from generating ids, whatever the call.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +47,8 @@ pub fn explained(error: &impl Explain) -> ErrorReport {
         Kind::ClockBehind | Kind::NotReady => PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         Kind::WaitedTooLong => PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
         Kind::Damaged => PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+        Kind::DiskFull => PgSqlErrorCode::ERRCODE_DISK_FULL,
+        Kind::Io => PgSqlErrorCode::ERRCODE_IO_ERROR,
     };
     let mut report = ErrorReport::new(code, legible(&error.to_string()), function_name!());
     if let Some(detail) = error.detail() {
@@ -57,14 +58,6 @@ pub fn explained(error: &impl Explain) -> ErrorReport {
         report = report.set_hint(legible(&hint));
     }
     report
-}
-
-/// The code of a file that can't be read or written.
-pub fn io(error: &std::io::Error) -> PgSqlErrorCode {
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => PgSqlErrorCode::ERRCODE_DISK_FULL,
-        _ => PgSqlErrorCode::ERRCODE_IO_ERROR,
-    }
 }
 
 /// An argument that can't be right.
@@ -94,14 +87,6 @@ pub fn spi(error: &SpiError) -> ErrorReport {
 pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// A sentence with its full stop, unless it has an end.
-pub fn ended(mut text: String) -> String {
-    if !text.ends_with(['.', '?', '!']) {
-        text.push('.');
-    }
-    text
 }
 
 /// The five letters of an SQLSTATE, which the server packs six bits each.

@@ -8,6 +8,7 @@ use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use snowflake_ids_core::lease_launch::Errand;
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
@@ -34,16 +35,12 @@ pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBac
 /// # Errors
 /// All of `max_worker_processes` are in use.
 pub fn start_lease_worker(errand: Errand, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
-    start("snowflake_ids lease worker", "snowflake_ids_lease_worker_main", errand as u32, database)
-}
-
-/// What a lease worker is started for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Errand {
-    /// To lease worker ids from this database's registry.
-    Serve = 0,
-    /// To see whether there is one.
-    Survey = 1,
+    start(
+        "snowflake_ids lease worker",
+        "snowflake_ids_lease_worker_main",
+        (errand == Errand::Survey).into(),
+        database,
+    )
 }
 
 /// The two numbers come to the worker as its argument.

@@ -1,171 +1,23 @@
-//! Why a registry on another server gave no answer.
+//! How sessions are told why a registry on another server gave no response.
 
-use crate::pg::libpq::Failure;
 use crate::pg::server;
-use crate::shared::registries::Complaint;
 use pgrx::PgSqlErrorCode as Code;
-use snowflake_ids_core::clock::{human, micros};
-use snowflake_ids_core::wire::{self, Stranger};
-use std::fmt;
+use snowflake_ids_core::registry_error::{ConnectionError, RegistryError};
 
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RegistryError {
-    /// The connection, or the statement, failed.
-    Failed(Failure),
-    /// The foreign server, or its user mapping, is not there or not usable.
-    NoServer(String),
-    /// It is not the registry that is meant.
-    Stranger(Stranger),
-    /// It has another version of the extension.
-    Version(u32),
-    /// What it says makes no sense.
-    Garbled(String),
-    /// It was not asked: it has given no answer just before.
-    Before(String),
-}
-
-impl RegistryError {
-    /// Whether another attempt may succeed at once: rows were locked.
-    pub fn is_conflict(&self) -> bool {
-        const CONFLICTS: [&[u8; 5]; 3] = [b"55P03", b"40001", b"40P01"];
-        matches!(self, Self::Failed(Failure::Refused { code, .. }) if CONFLICTS.contains(&code))
-    }
-
-    /// Whether it is one tag that can't be served: the statement failed, and not for what the registry is.
-    pub fn is_of_tag(&self) -> bool {
-        const OF_REGISTRY: [&[u8]; 9] = [b"08", b"25", b"28", b"3D", b"3F", b"42", b"53", b"55", b"57"];
-        match self {
-            Self::Failed(Failure::Refused { code, .. }) => {
-                self.is_conflict() || !OF_REGISTRY.iter().any(|class| code.starts_with(class))
-            }
-            _ => false,
-        }
-    }
-
-    /// The SQLSTATE of an SQL error, packed as the server has it.
-    pub fn sqlstate(&self) -> Option<i32> {
-        match self {
-            Self::Failed(Failure::Refused { code, .. }) => {
-                let packed = code.iter().rev().map(|letter| i32::from(letter.wrapping_sub(b'0') & 0x3f));
-                Some(packed.fold(0, |packed, letter| packed << 6 | letter))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether another host of the same server may do better.
-    pub fn is_of_host(&self) -> bool {
-        match self {
-            Self::Failed(Failure::Refused { code, .. }) => code == b"25006",
-            Self::Failed(_) | Self::Stranger(_) => true,
-            _ => false,
-        }
-    }
-
-    /// The SQLSTATE for whoever needs the answer now.
-    pub fn code(&self) -> Code {
-        match self {
-            Self::Failed(Failure::Refused { code, .. }) => match code {
-                b"42501" => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                b"25006" => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
-                _ => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            },
-            Self::Failed(_) => Code::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+/// The SQLSTATE for whoever needs the response now.
+pub fn code(error: &RegistryError) -> Code {
+    match error {
+        RegistryError::Failed(ConnectionError::Refused { code, .. }) => match code {
+            b"42501" => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            b"25006" => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
             _ => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        }
-    }
-
-    /// The same for everybody: libpq's words tell where the registry is, and its own come from there.
-    pub fn briefly(&self) -> String {
-        match self {
-            Self::Failed(Failure::Unreachable(_)) => "it cannot be reached".to_owned(),
-            Self::Failed(Failure::Lost(_)) => "the connection broke".to_owned(),
-            other => other.to_string(),
-        }
-    }
-
-    /// What is noted of it.
-    pub fn complaint(&self) -> Complaint {
-        let private = matches!(self, Self::Failed(Failure::Unreachable(_) | Failure::Lost(_)));
-        let (why, briefly) = (self.to_string(), private.then(|| self.briefly()));
-        Complaint { why, briefly, hint: self.hint().to_owned() }
-    }
-
-    /// The same as is fit for the session's user.
-    pub fn shown(&self) -> String {
-        if server::may_see_all_activity() { self.to_string() } else { self.briefly() }
-    }
-
-    /// What the registry adds to it; empty where nothing.
-    pub fn detail(&self) -> &str {
-        match self {
-            Self::Failed(Failure::Refused { detail, .. }) => detail.as_deref().unwrap_or_default(),
-            _ => "",
-        }
-    }
-
-    /// What to do about it.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Failed(Failure::Refused { code, .. }) => match code {
-                b"42501" => {
-                    "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping; \
-                     to hand tags over, that on snowflake_ids.registry_take_over(text), too."
-                }
-                b"42883" | b"3F000" => {
-                    "There, give CREATE EXTENSION snowflake_ids in the database that the foreign server names."
-                }
-                b"25006" => "Name all of its servers as hosts, with target_session_attrs 'read-write'.",
-                _ => "See the log of that server.",
-            },
-            Self::Failed(Failure::TooLong) | Self::Version(_) | Self::Garbled(_) => {
-                "Install the same version of the extension on both servers."
-            }
-            Self::Failed(_) | Self::Before(_) => {
-                "See that it runs, and the options of the foreign server and of the user mapping. Ids go on by themselves \
-                 when it answers."
-            }
-            Self::NoServer(_) => {
-                "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment."
-            }
-            Self::Stranger(Stranger::Another) => {
-                "Where that is meant: there, raise the tags above all ids in use with snowflake_ids.segment_raise; then \
-                 call snowflake_ids.use_registry here again."
-            }
-            Self::Stranger(Stranger::Former { .. }) => {
-                "Stop that server, and have the foreign server name the promoted one."
-            }
-        }
+        },
+        RegistryError::Failed(_) => Code::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+        _ => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
     }
 }
 
-impl fmt::Display for RegistryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(Failure::Unreachable(why)) => write!(f, "it cannot be reached: {why}"),
-            Self::Failed(Failure::Silent(limit)) => {
-                write!(f, "it gave no answer within {}", human(micros(*limit).div_ceil(1_000) * 1_000))
-            }
-            Self::Failed(Failure::GivenUp) => f.write_str("it has not answered yet, and is asked again"),
-            Self::Failed(Failure::Lost(why)) => write!(f, "the connection broke: {why}"),
-            Self::Failed(Failure::TooLong) => {
-                write!(f, "its answer is longer than the {} bytes that are read", wire::MAX_BYTES)
-            }
-            Self::Failed(Failure::Refused { code, message, .. }) => {
-                write!(f, "it gives SQLSTATE {}: {message}", String::from_utf8_lossy(code))
-            }
-            Self::NoServer(why) | Self::Before(why) => f.write_str(why),
-            Self::Stranger(Stranger::Another) => {
-                f.write_str("it is another registry than before, or was restored from a dump")
-            }
-            Self::Stranger(Stranger::Former { timeline, seen }) => {
-                write!(f, "it is on timeline {timeline}, a former primary: timeline {seen} was seen before")
-            }
-            Self::Version(version) => {
-                write!(f, "it speaks version {version} of the protocol, not {}", wire::VERSION)
-            }
-            Self::Garbled(why) => write!(f, "its answer makes no sense: {why}"),
-        }
-    }
+/// Why there is none, as is fit for the session's user.
+pub fn shown(error: &RegistryError) -> String {
+    if server::may_see_all_activity() { error.to_string() } else { error.briefly() }
 }

@@ -1,184 +1,217 @@
-//! Handing tags over from one table of tags to another, so that none goes on below what the other has given.
+//! Handing tags over between this database and registries: what `snowflake_ids_core::handover` touches.
 
-use super::call::Caller;
-use super::session::{Checked, ask_site, begin, garbled, here, refused, unfit_row};
+use super::RegistryError;
+use super::call::{Block, Caller};
+use super::join;
+use super::session::{NOT_READY, ask, begin, garbled, here, refusal, refused, unfit_row};
 use crate::pg::catalog::Source;
+use crate::pg::clock::SystemClock;
 use crate::pg::encoding::to_utf8;
 use crate::segment::place;
-use crate::store::registry::{self as store, Site};
+use crate::settings;
+use crate::store::registry as store;
 use crate::store::segment;
-use serde::Deserialize;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
+use pgrx::{PgSqlErrorCode as Code, check_for_interrupts, function_name};
 use serde_json::value::RawValue;
-use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::reservation::{Reached, Share, Unfit};
-use snowflake_ids_core::wire::{MAX_BYTES, PAGE_BYTES, RequestBody, ResponseBody};
-use std::borrow::Borrow;
-use std::collections::BTreeSet;
+use snowflake_ids_core::form::RELEASE;
+use snowflake_ids_core::handover::{
+    self, HandoverError, NodeTables, NotedFloor, Registries, RegistryTags, Standing,
+};
+use snowflake_ids_core::registry_link::Site;
+use snowflake_ids_core::reservation::Share;
+use snowflake_ids_core::wire::{self, RequestBody, Response};
+use snowflake_ids_core::{Clock, Explain, UnixMicros};
 
-/// How much is read of a registry's tags at most: some 200,000 of them.
-const MOST_BYTES: usize = 4 * MAX_BYTES;
-/// How many rows are handed over by one statement: as many as a busy registry writes well within the time limit.
-const HANDED_AT_ONCE: usize = 2_000;
+type Report = Box<ErrorReport>;
 
-/// Sees to it that no registry is behind the tags of this database, nor behind each other.
+/// The tables of this database, with the rights of their owner.
+struct Here;
+
+/// Registries on other servers.
+struct There(Caller);
+
+/// The tables of this database where it is a registry, with the rights that the caller has.
+pub struct TagTable;
+
+/// Has this database use the registries of these foreign servers.
 ///
 /// # Errors
-/// A registry can't be asked, or a tag's row is not fit for it.
-pub fn hand_over() -> Checked<()> {
-    let (sites, tags, received) =
-        here(|| Ok((store::sites()?, store::all_tags()?, store::received_tags()?)))?;
-    let mut caller = Caller::default();
-    let mut rows = Vec::new();
-    if sites.len() > 1 {
-        for site in &sites {
-            rows.extend(tags_of(&mut caller, site, site.share(sites.len()))?);
-        }
-    }
-    // Rows that say all of a tag come first: others only raise it.
-    rows.extend(tags);
-    rows.extend(received);
-    // What transactions handed out and rolled back.
-    let mut floors = Source::find().map(place::floors).unwrap_or_default();
-    let lives = here(|| floors.iter().map(|(tag, _)| segment::life(tag)).collect::<Result<Vec<_>, _>>())?;
-    let mut lives = lives.into_iter();
-    floors.retain(|(_, floor)| lives.next().flatten() == Some(floor.life));
-    rows.extend(floors.iter().filter_map(|(tag, floor)| row_of(&to_utf8(tag.as_bytes())?, floor.reached())));
-    // In one order, so that two nodes that hand the same tags over never wait for each other. Of one tag the rows stay in
-    // theirs.
-    rows.sort_by_cached_key(|row| store::tag_of(row));
-    give(&mut caller, &sites, &rows)
+/// Why not.
+pub fn join(servers: &[String]) -> Result<(), Report> {
+    handover::join(&mut Here, &mut There(Caller::default()), servers).map_err(report)
 }
 
-/// A row that raises a tag this far.
-fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
-    const DAY: i64 = 86_400_000_000;
-    let first = UnixMicros(i64::from(day) * DAY);
-    let period =
-        (day != 0).then(|| first.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>());
-    let row = serde_json::json!({ "tag": tag, "period": period, "max_id": max_id });
-    RawValue::from_string(row.to_string()).ok()
+/// Has this database be its own registry again; false where it is that already.
+///
+/// # Errors
+/// Why not.
+pub fn leave() -> Result<bool, Report> {
+    let unheard = |error| {
+        pgrx::notice!(
+            "{}; tags that are known only there have the terms here that they had before this database used the \
+             registry, or the defaults of segment_create",
+            report(error).message()
+        );
+    };
+    handover::leave(&mut Here, &mut There(Caller::default()), unheard).map_err(report)
 }
 
-/// All tags of a registry, which are fit for it if it is one of several.
-fn tags_of(caller: &mut Caller, site: &Site, share: Option<Share>) -> Checked<Vec<Box<RawValue>>> {
-    /// What of a row says which ids it gives.
-    #[derive(Deserialize)]
-    struct Definition {
-        tag: String,
-        increment: i64,
-        remainder: i64,
+/// Has every registry in use make a tag, or raise it, so that its ids are above one.
+///
+/// # Errors
+/// Why not.
+pub fn seed(tag: &str, highest: i64) -> Result<(), Report> {
+    handover::seed(&mut Here, &mut There(Caller::default()), tag, highest).map_err(report)
+}
+
+impl RegistryTags for TagTable {
+    type Error = SpiError;
+
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), SpiError> {
+        store::put(rows, share)
     }
-    let (mut found, mut seen, mut bytes, mut after) = (Vec::new(), BTreeSet::new(), 0, None);
-    loop {
-        let ResponseBody::Tags(rows) =
-            ask_site(caller, site, RequestBody::Tags { after: after.clone() })?.said
-        else {
-            return Err(garbled(&site.server));
+
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
+        store::standings(rows)
+    }
+
+    fn check_for_interrupts(&mut self) {
+        check_for_interrupts!();
+    }
+}
+
+impl RegistryTags for Here {
+    type Error = Report;
+
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Report> {
+        here(|| store::put(rows, share))
+    }
+
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Report> {
+        here(|| store::standings(rows))
+    }
+
+    fn check_for_interrupts(&mut self) {
+        check_for_interrupts!();
+    }
+}
+
+impl NodeTables for Here {
+    fn lock(&mut self) -> Result<(), Report> {
+        here(store::lock)
+    }
+
+    fn sites(&mut self) -> Result<Vec<Site>, Report> {
+        here(store::sites)
+    }
+
+    fn set_sites(&mut self, sites: &[Site]) -> Result<(), Report> {
+        here(|| store::set_sites(sites))
+    }
+
+    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Report> {
+        here(|| store::tags(after))
+    }
+
+    fn received(&mut self) -> Result<Vec<Box<RawValue>>, Report> {
+        here(store::received_tags)
+    }
+
+    fn floors(&mut self) -> Result<Vec<NotedFloor>, Report> {
+        let floors = Source::find().map(place::floors).unwrap_or_default();
+        let noted = |(tag, floor): (_, _)| {
+            let life = segment::life(&tag)?;
+            Ok(to_utf8(tag.as_bytes()).map(|tag| NotedFloor { tag, floor, life }))
         };
-        if rows.is_empty() {
-            return Ok(found);
-        }
-        for row in rows {
-            let definition: Definition =
-                serde_json::from_str(row.get()).map_err(|_| garbled(&site.server))?;
-            let Definition { tag, increment, remainder } = definition;
-            if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
-                return Err(unfit_row(&site.server, &tag, Unfit::Share { share, increment, remainder }));
-            }
-            bytes += row.get().len();
-            after = Some(tag.clone());
-            // Else a registry could go on for ever.
-            if bytes > MOST_BYTES || !seen.insert(tag) {
-                return Err(garbled(&site.server));
-            }
-            found.push(row);
-        }
+        let floors = here(|| floors.into_iter().map(noted).collect::<Result<Vec<_>, SpiError>>())?;
+        Ok(floors.into_iter().flatten().collect())
+    }
+
+    fn note_all(&mut self) -> Result<(), Report> {
+        here(store::note_all)
+    }
+
+    fn define(&mut self, rows: &[&RawValue]) -> Result<(), Report> {
+        here(|| store::take_terms(rows))
+    }
+
+    fn give_up_lease(&mut self, site: &Site) -> Result<(), Report> {
+        join::give_up_lease(&site.server, &site.seen)
+    }
+
+    fn switch(&mut self, moves_lease: bool) -> Result<(), Report> {
+        join::switch(moves_lease)
+    }
+
+    fn identity(&mut self) -> Option<String> {
+        super::this().map(|this| this.identity)
+    }
+
+    fn now(&self) -> UnixMicros {
+        SystemClock.now()
+    }
+
+    fn max_clock_skew(&self) -> u64 {
+        settings::max_clock_skew()
     }
 }
 
-/// Makes rows here of the tags that were received from registries, on the terms that they have there: above all that those have reserved.
-/// One that gives no answer is left out, with a notice.
-///
-/// # Errors
-/// Those of SPI.
-pub fn take_back() -> Checked<()> {
-    let (sites, received) = here(|| Ok((store::sites()?, store::received_tags()?)))?;
-    let names: BTreeSet<String> = received.iter().filter_map(|row| store::tag_of(row)).collect();
-    let take =
-        |rows: &[&RawValue]| here(|| pages(rows).try_for_each(|rows| store::hand_over(rows, None).map(drop)));
-    let mut caller = Caller::default();
-    let mut known = BTreeSet::new();
-    for site in &sites {
-        match tags_of(&mut caller, site, None) {
-            Ok(rows) => {
-                let rows = rows.iter().map(AsRef::as_ref);
-                let is_ours = |row: &&RawValue| store::tag_of(row).is_some_and(|name| names.contains(&name));
-                let rows: Vec<&RawValue> = rows.filter(is_ours).collect();
-                // Of several registries the first one that tells: its ids are none of the others'.
-                let is_first = |row: &&&RawValue| store::tag_of(row).is_some_and(|name| known.insert(name));
-                let first: Vec<&RawValue> = rows.iter().filter(is_first).copied().collect();
-                here(|| pages(&first).try_for_each(store::take_terms))?;
-                take(&rows)?;
-            }
-            Err(report) => pgrx::notice!(
-                "{}; tags that are known only there have the terms here that they had before this database used the \
-                 registry, or the defaults of segment_create",
-                report.message()
-            ),
+impl Registries for There {
+    type Error = Report;
+    type Block = (String, Block);
+
+    fn ask(
+        &mut self,
+        server: &str,
+        seen: Option<&wire::Registry>,
+        what: RequestBody,
+    ) -> Result<Response, Report> {
+        ask(&mut self.0, server, seen, what)
+    }
+
+    fn begin(&mut self, site: &Site, of: usize) -> Result<Self::Block, Report> {
+        Ok((site.server.clone(), begin(&mut self.0, site, of)?))
+    }
+
+    fn ask_in(&mut self, (server, block): &mut Self::Block, ask: RequestBody) -> Result<Response, Report> {
+        block.ask(ask).map_err(|error: RegistryError| refused(server, &error))
+    }
+
+    fn commit(&mut self, (server, block): Self::Block) -> Result<(), Report> {
+        block.commit().map_err(|error| refused(&server, &error))
+    }
+}
+
+/// The same for the session's user.
+fn report(error: HandoverError<Report, Report>) -> Report {
+    match error {
+        HandoverError::Here(report) | HandoverError::There { error: report, .. } => report,
+        HandoverError::Garbled { server } => garbled(&server),
+        HandoverError::Version { server, version } => refusal(
+            NOT_READY,
+            &server,
+            "it has another version of the extension",
+            &format!("It has {version}, and this server {RELEASE}."),
+            "Install the same version on both servers.",
+        ),
+        HandoverError::Itself { server } => refusal(
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            &server,
+            "it is this very database",
+            "The foreign server leads back here.",
+            "Without a foreign server a database is its own registry: SELECT snowflake_ids.use_local_registry().",
+        ),
+        HandoverError::Clock { server, skew } => {
+            let (detail, hint) = (skew.detail().unwrap_or_default(), skew.hint().unwrap_or_default());
+            refusal(NOT_READY, &server, &skew.to_string(), &detail, &hint)
         }
-    }
-    take(&received.iter().map(AsRef::as_ref).collect::<Vec<_>>())
-}
-
-/// Has every registry make a tag, or raise it, so that its ids are above one: for a column that has ids already.
-///
-/// # Errors
-/// A registry can't be asked, or the tag's row is not fit for it.
-pub fn seed(tag: &str, highest: i64) -> Checked<()> {
-    let sites = here(store::sites)?;
-    // One that starts over would give the column's ids again.
-    let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
-    let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
-    give(&mut Caller::default(), &sites, &rows)
-}
-
-/// Hands rows over to registries, in one transaction at each: where one can't take them, none has. All of a page before the
-/// next, so that no registry waits for long.
-fn give(caller: &mut Caller, sites: &[Site], rows: &[Box<RawValue>]) -> Checked<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let begun = sites.iter().map(|site| Ok((site, begin(caller, site, sites.len())?)));
-    let mut begun = begun.collect::<Checked<Vec<_>>>()?;
-    for page in pages(rows) {
-        for (site, block) in &mut begun {
-            let ask = RequestBody::HandOver { rows: page.to_vec(), share: site.share(sites.len()) };
-            match block.ask(ask).map_err(|error| refused(&site.server, &error))?.said {
-                ResponseBody::HandedOver(None) => {}
-                ResponseBody::HandedOver(Some((tag, unfit))) => {
-                    return Err(unfit_row(&site.server, &tag, unfit));
-                }
-                _ => return Err(garbled(&site.server)),
-            }
+        HandoverError::Same { server } => {
+            let message = format!("registry \"{server}\" is the same as another one");
+            let report = ErrorReport::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, message, function_name!());
+            Box::new(report.set_detail("Two foreign servers lead to one database."))
         }
+        HandoverError::Unfit { server, tag, unfit } => unfit_row(&server, &tag, unfit),
     }
-    begun
-        .into_iter()
-        .try_for_each(|(site, block)| block.commit().map_err(|error| refused(&site.server, &error)))
-}
-
-/// As many rows as a statement takes, whatever letters are in them.
-fn pages<T: Borrow<RawValue>>(rows: &[T]) -> impl Iterator<Item = &[T]> {
-    let mut left = rows;
-    std::iter::from_fn(move || {
-        let mut bytes = 0;
-        let fits = |row: &&T| {
-            bytes += (*row).borrow().get().len();
-            bytes <= PAGE_BYTES
-        };
-        let count = left.iter().take(HANDED_AT_ONCE).take_while(fits).count();
-        let (page, rest) = left.split_at(count.max(1).min(left.len()));
-        left = rest;
-        (!page.is_empty()).then_some(page)
-    })
 }

@@ -1,70 +1,28 @@
-//! Beginning to use registries, and ending it: what is checked first, and what has to change at once.
+//! What has to change at once when this database begins to use registries, or ends it.
 
 use super::call::Caller;
-use super::session::{Checked, NOT_READY, ask, garbled, here, refusal};
+use super::session::{Checked, ask};
 use crate::lease;
-use crate::lease::end_of;
-use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::report::raise;
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::place;
 use crate::shared::generator::shared;
-use crate::shared::leases::{ANY, Leases, leases};
+use crate::shared::leases::{Leases, leases};
 use crate::shared::registries;
-use crate::store::registry::{Site, sites};
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::{human, micros};
-use snowflake_ids_core::lease::{Lease, check_clock};
+use snowflake_ids_core::issuer::IssuerError;
+use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::lease_worker::{ANY, end_of};
 use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::wire::{self, RequestBody, ResponseBody, Stranger};
-use snowflake_ids_core::{Clock, Explain};
+use snowflake_ids_core::wire::{self, RequestBody};
 use std::cell::Cell;
 use std::sync::Once;
 use std::sync::atomic::Ordering::Release;
-
-/// Asks a foreign server which registry it is, and whether this server can use it.
-///
-/// # Errors
-/// Why not. What is wrong with the foreign server itself is thrown.
-pub fn introduce(server: &str) -> Checked<wire::Registry> {
-    let mut caller = Caller::default();
-    let mut answer = ask(&mut caller, server, None, RequestBody::Introduce)?;
-    // One that was promoted since leaves a former primary, which may be asked first.
-    let later =
-        |site: &Site| answer.registry.check(&site.seen).is_err_and(|stranger| stranger != Stranger::Another);
-    if let Some(site) = here(sites)?.into_iter().find(later) {
-        answer = ask(&mut caller, server, Some(&site.seen), RequestBody::Introduce)?;
-    }
-    let ResponseBody::Introduced { version } = answer.said else { return Err(garbled(server)) };
-    if version != env!("CARGO_PKG_VERSION") {
-        return Err(refusal(
-            NOT_READY,
-            server,
-            "it has another version of the extension",
-            &format!("It has {version}, and this server {}.", env!("CARGO_PKG_VERSION")),
-            "Install the same version on both servers.",
-        ));
-    }
-    if super::this().is_some_and(|this| this.identity == answer.registry.identity) {
-        return Err(refusal(
-            Code::ERRCODE_INVALID_PARAMETER_VALUE,
-            server,
-            "it is this very database",
-            "The foreign server leads back here.",
-            "Without a foreign server a database is its own registry: SELECT snowflake_ids.use_local_registry().",
-        ));
-    }
-    let skew = check_clock(SystemClock.now(), answer.clock, None, settings::max_clock_skew());
-    skew.map_err(|skew| {
-        let (detail, hint) = (skew.detail().unwrap_or_default(), skew.hint().unwrap_or_default());
-        refusal(NOT_READY, server, &skew.to_string(), &detail, &hint)
-    })?;
-    Ok(answer.registry)
-}
 
 /// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
 /// when its expiry has passed. Should the transaction be rolled back, one is leased again.
@@ -76,7 +34,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
         return Ok(());
     };
-    let hindered = |error: issuer::IssuerError| Box::new(error.into());
+    let hindered = |error: IssuerError| Box::new(issuer::report(&error));
     let given_up = issuer::change(shared, |state, _| {
         let of_site =
             |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == registry.identity);
@@ -141,7 +99,7 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
     if named.is_empty() || database::of_name(&named) == Some(server::database()) {
         // Should the server end before it is acted on, the lease worker looks whether this was committed.
         issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
-            .map_err(|error| Box::new(error.into()))?;
+            .map_err(|error| Box::new(issuer::report(&error)))?;
         MOVING.set(Some(server::database()));
     } else {
         pgrx::notice!(
@@ -172,7 +130,7 @@ fn refuse_to_prepare() {
 fn forget() {
     CHANGED.set(false);
     if let (Some(_), Some(leases)) = (MOVING.take(), leases()) {
-        leases.stays.store(server::database(), Release);
+        leases.requests.stays.store(server::database(), Release);
         look_after(leases);
     }
 }
@@ -184,14 +142,14 @@ fn act() {
     }
     if let Some(leases) = leases().filter(|_| changed) {
         if let Some(database) = moving {
-            leases.moved_to.store(database, Release);
+            leases.requests.moved_to.store(database, Release);
         }
         look_after(leases);
     }
 }
 
 fn look_after(leases: &Leases) {
-    leases.renew.store(true, Release);
-    leases.request.ask();
+    leases.requests.renew.store(true, Release);
+    leases.requests.request.ask();
     lease::call(leases);
 }

@@ -1,8 +1,5 @@
-//! Tags that a transaction has had the registries raise, for a column that has ids already.
-//!
-//! The registries have done it by then, whatever becomes of the transaction. Here, what was reserved before is taken away:
-//! at once, so that the transaction itself gets none of it, and again when it is committed. With the commit comes the note
-//! that ids up to there are in use, so that a registry that is set back to before is refused.
+//! Tags that this transaction has had the registries raise, for a column that has ids already: see
+//! [`snowflake_ids_core::handover::Seeded`].
 
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
@@ -11,12 +8,11 @@ use crate::pg::transaction::{self, Hooks};
 use crate::segment::place;
 use crate::store::registry as store;
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::handover::Seeded;
 use std::cell::RefCell;
 use std::sync::Once;
 
-type Seeded = Vec<(Source, Tag, i64)>;
-
-static SEEDED: PerProcess<RefCell<Seeded>> = PerProcess::new(RefCell::new(Vec::new()));
+static SEEDED: PerProcess<RefCell<Seeded<(Source, Tag)>>> = PerProcess::new(RefCell::new(Seeded::NONE));
 
 /// The registries have a tag whose ids are above one. A savepoint that is rolled back changes nothing of that.
 pub fn note(source: Source, tag: &Tag, highest: i64) {
@@ -24,14 +20,13 @@ pub fn note(source: Source, tag: &Tag, highest: i64) {
         watched: Once::new(),
         before_commit: settle,
         before_prepare: settle,
-        committed: discard,
+        committed,
         ended: forget,
         subtransaction_aborted: |_| (),
         subtransaction_committed: |_, _| (),
     };
     transaction::watch(&HOOKS);
-    SEEDED.borrow_mut().push((source, *tag, highest));
-    place::discard(source, tag);
+    SEEDED.borrow_mut().add((source, *tag), highest, discard);
 }
 
 /// Whether the transaction has had no tag raised.
@@ -39,15 +34,15 @@ pub fn is_empty() -> bool {
     SEEDED.borrow().is_empty()
 }
 
-/// Late: until it is committed, the note holds up everybody who receives ids of the tag.
 fn settle() {
     if is_empty() {
         return;
     }
-    let all = SEEDED.take();
+    let all = SEEDED.replace(Seeded::NONE);
     let noted = transaction::with_snapshot(|| {
-        let mut there = all.iter().filter(|(source, _, _)| source.is_there());
-        there.try_for_each(|(source, tag, highest)| source.as_owner(|| store::note_reached(tag, *highest)))
+        all.settle(|(source, tag), highest| {
+            if source.is_there() { source.as_owner(|| store::note_reached(tag, highest)) } else { Ok(()) }
+        })
     });
     if let Err(error) = noted {
         raise(spi(&error));
@@ -55,16 +50,18 @@ fn settle() {
     SEEDED.replace(all);
 }
 
-/// From the note on, what a registry gives is compared with it. What it gave before is taken away.
-fn discard() {
-    if let Ok(all) = SEEDED.try_borrow() {
-        all.iter().for_each(|(source, tag, _)| place::discard(*source, tag));
+fn discard((source, tag): &(Source, Tag)) {
+    place::discard(*source, tag);
+}
+
+fn committed() {
+    if let Ok(mut all) = SEEDED.try_borrow_mut() {
+        all.committed(discard);
     }
-    forget();
 }
 
 fn forget() {
     if let Ok(mut all) = SEEDED.try_borrow_mut() {
-        *all = Vec::new();
+        all.forget();
     }
 }

@@ -2,14 +2,15 @@
 
 use super::RegistryError;
 use super::call::{Block, Caller, Options, options};
+use super::error::{code, shown};
 use crate::pg::catalog::Source;
 use crate::pg::report::{caught, spi};
 use crate::segment::error::SegmentError;
 use crate::settings;
-use crate::store::registry::Site;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
+use snowflake_ids_core::registry_link::Site;
 use snowflake_ids_core::reservation::Unfit;
 use snowflake_ids_core::wire::{self, RequestBody, Response};
 
@@ -51,17 +52,9 @@ pub fn begin(caller: &mut Caller, site: &Site, of: usize) -> Checked<Block> {
     block.map_err(|error| refused(&site.server, &error))
 }
 
-/// Asks a registry in use.
-///
-/// # Errors
-/// Why there is no answer.
-pub fn ask_site(caller: &mut Caller, site: &Site, what: RequestBody) -> Checked<Response> {
-    ask(caller, &site.server, Some(&site.seen), what)
-}
-
 /// Why a registry gave no answer, for the session's user.
 pub fn refused(server: &str, why: &RegistryError) -> Box<ErrorReport> {
-    refusal(why.code(), server, &why.shown(), why.detail(), why.hint())
+    refusal(code(why), server, &shown(why), why.detail(), why.hint())
 }
 
 /// An answer to another question.

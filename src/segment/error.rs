@@ -1,7 +1,7 @@
 //! Why a session got no id of a tag.
 
 use crate::pg::encoding::legible;
-use crate::pg::report::{self, NotReady, ended, explained};
+use crate::pg::report::{self, NotReady, explained};
 use crate::pg::server;
 use crate::pg::tag::TagText;
 use crate::shared::registries;
@@ -13,6 +13,7 @@ use snowflake_ids_core::Explain;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::definition::{Exhausted, TagError};
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::error::ended;
 use snowflake_ids_core::places::IDLE;
 use snowflake_ids_core::privilege::{Action, Privilege};
 use std::time::Duration;

@@ -10,9 +10,8 @@ use crate::pg::{database, server};
 use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
 use snowflake_ids_core::directory::{Directory, Key, Tag};
-use snowflake_ids_core::places::{Claim, Occupancy, Refusal, Use, admit, most_on_trial};
+use snowflake_ids_core::places::{Claim, Occupancy, Refusal, Use, admit, highest, most_on_trial};
 use snowflake_ids_core::reservation::{Floor, Reached};
-use snowflake_ids_core::segment::{Period, Shelves};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -177,7 +176,7 @@ fn with_place<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> 
 /// Takes a tag's buffered ids away from everybody; gives the highest that was handed out. `reserved` is what its
 /// row says, which the caller has locked, and `life` the one that it is in.
 pub fn close(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
-    let closed = with_place(source, tag, |slot| highest(&slot.clear(), floor_in(slot, life), reserved));
+    let closed = with_place(source, tag, |slot| highest(&slot.clear(), slot.floor.get(), reserved, life));
     closed.unwrap_or(reserved)
 }
 
@@ -189,31 +188,8 @@ pub fn discard(source: Source, tag: &Tag) {
 /// The highest id of a tag that was handed out so far.
 pub fn issued(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
     let issued =
-        with_place(source, tag, |slot| highest(&slot.segment.shelves(), floor_in(slot, life), reserved));
+        with_place(source, tag, |slot| highest(&slot.segment.shelves(), slot.floor.get(), reserved, life));
     issued.unwrap_or(reserved)
-}
-
-fn floor_in(slot: &Slot, life: i64) -> Option<Reached> {
-    slot.floor.get().filter(|floor| floor.life == life).map(|floor| floor.reached())
-}
-
-/// The buffers can tell only if they end where the row does: what is beyond them a transaction handed out by itself.
-fn highest(shelves: &Shelves, floor: Option<Reached>, reserved: i64) -> i64 {
-    let end = shelves.next.or(shelves.current).map(|shelf| shelf.range.last());
-    let issued = last_issued(shelves).filter(|_| end == Some(reserved)).unwrap_or(reserved);
-    floor.map_or(issued, |(_, floor)| issued.max(floor))
-}
-
-/// The highest id handed out of the buffers; of a tag that counts anew they don't tell. What lies before a range, or
-/// between the two, was not theirs to give, and may be in use.
-fn last_issued(shelves: &Shelves) -> Option<i64> {
-    let shelf = match (shelves.current, shelves.next) {
-        (Some(current), Some(next)) if current.range.is_followed_by(&next.range) => current,
-        (_, Some(next)) => next,
-        (current, None) => current?,
-    };
-    let before = || shelf.range.first.checked_sub(1);
-    Some(shelf).filter(|shelf| shelf.period == Period::FOREVER)?.last_used().or_else(before)
 }
 
 /// Takes a tag's place away, with all that is in it, but for its floor: what the caller does may yet be rolled back.

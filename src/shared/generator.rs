@@ -6,40 +6,28 @@ use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
 use crate::pg::shmem::Block;
 use crate::settings;
-use crate::shared::counts::Counts;
 use parking_lot::lock_api::RwLock;
-use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::{Clock, Generator, Layout, Node, UnixMicros};
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
+use snowflake_ids_core::issuer::{self, Issuing};
+use snowflake_ids_core::{Clock, UnixMicros};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// What the process knows that holds the state lock.
-#[derive(Default)]
-pub struct StateLock {
-    /// The node whose term the generator has begun; None while it is closed.
-    pub node: Option<Node>,
-    /// Whether the state was taken up since the server's start.
-    pub opened: bool,
-}
-
-/// The server's generator and what belongs to it. Tallies, one per process, follow it in memory.
+/// What the issuer shares with all processes, and what only a server has. Tallies, one per process, follow it in memory.
 #[repr(C, align(64))]
 pub struct Shared {
-    /// Hands out positions.
-    pub generator: Generator,
-    /// The layout of the ids.
-    pub layout: Layout,
-    /// Who is to issue.
-    pub identity: Identity,
+    issuing: issuer::Shared,
     tallies: usize,
-    /// The anchor: what the wall clock showed when the machine was started, by the furthest reading that was
-    /// believed, which is that of the server's start at first. Far from what every call reads.
-    anchor: AtomicI64,
-    /// The time of the checkpoint that the server started from.
-    pub checkpoint: Option<UnixMicros>,
-    /// What happened.
-    pub counts: Counts,
-    /// What belongs to whoever writes the state.
-    pub state_lock: RwLock<LwLock, StateLock>,
+    /// The state lock, and what it guards.
+    pub state_lock: RwLock<LwLock, Issuing>,
+}
+
+impl Deref for Shared {
+    type Target = issuer::Shared;
+
+    #[inline]
+    fn deref(&self) -> &issuer::Shared {
+        &self.issuing
+    }
 }
 
 /// How many ids one process after the other took in one place of the process table. Its owner alone writes
@@ -57,16 +45,6 @@ pub fn shared() -> Option<&'static Shared> {
 }
 
 impl Shared {
-    /// The time by the anchor.
-    pub fn expected(&self, since_boot: u64) -> UnixMicros {
-        UnixMicros(self.anchor.load(Ordering::Relaxed)).plus(since_boot)
-    }
-
-    /// Makes a reading of the clocks the anchor.
-    pub fn set_anchor(&self, wall: UnixMicros, since_boot: u64) {
-        self.anchor.store(wall.0.saturating_sub_unsigned(since_boot), Ordering::Relaxed);
-    }
-
     /// Counts ids that this process took.
     #[inline]
     pub fn count(&self, ids: u64) {
@@ -90,9 +68,7 @@ impl Shared {
 /// The wall clock, but where it has jumped too far ahead to be followed: then the time by the anchor.
 impl Clock for Shared {
     fn now(&self) -> UnixMicros {
-        let wall = SystemClock.now();
-        let expected = self.expected(since_boot());
-        if wall.since(expected) > settings::max_clock_jump() { expected } else { wall }
+        self.believed(SystemClock.now(), since_boot(), settings::max_clock_jump())
     }
 }
 
@@ -113,18 +89,16 @@ unsafe fn fill(block: *mut u8) {
     let Some(config) = settings::config() else { return };
     let block: *mut Shared = block.cast();
     let tallies = server::max_processes();
-    let checkpoint = cluster::checkpoint_time();
-    let latest = checkpoint.map_or(SystemClock.now(), |checkpoint| checkpoint.max(SystemClock.now()));
     let shared = Shared {
-        generator: Generator::new(),
-        layout: config.layout,
-        identity: config.identity,
+        issuing: issuer::Shared::new(
+            config.layout,
+            config.identity,
+            SystemClock.now(),
+            since_boot(),
+            cluster::checkpoint_time(),
+        ),
         tallies,
-        // A clock that shows less than it did at the last checkpoint is not right yet.
-        anchor: AtomicI64::new(latest.0.saturating_sub_unsigned(since_boot())),
-        checkpoint,
-        counts: Counts::default(),
-        state_lock: RwLock::from_raw(LwLock::requested(For::State), StateLock::default()),
+        state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::default()),
     };
     // SAFETY: the block is writable, aligned to a cache line and of the size above.
     unsafe {

@@ -6,6 +6,7 @@ use crate::pg::shmem::Block;
 use crate::shared::slot::SharedText;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::failover::Health;
+use snowflake_ids_core::registry_error::Complaint;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -47,24 +48,6 @@ pub struct Entry {
 /// What those are told to do about it who are not to know all.
 const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
 
-/// What is wrong with a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    /// What it is.
-    pub why: String,
-    /// The same for everybody, where not everybody is to know that: it may tell where the registry is, or name a tag.
-    pub briefly: Option<String>,
-    /// What to do about it.
-    pub hint: String,
-}
-
-impl Complaint {
-    /// One that everybody may know.
-    pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { why: why.into(), briefly: None, hint: hint.into() }
-    }
-}
-
 impl Entry {
     /// Notes that it is asked.
     pub fn asked(&self) {
@@ -98,16 +81,14 @@ impl Entry {
         self.complain(complaint);
     }
 
-    /// Notes what is wrong with what it answers; whether that is news.
-    pub fn complain(&self, complaint: &Complaint) -> bool {
-        let news = self.is_news(complaint);
+    /// Notes what is wrong with what it answers.
+    pub fn complain(&self, complaint: &Complaint) {
         // Hidden before it is written, and shown only when nothing is left of what is to be hidden.
         self.private.store(true, Release);
         self.write(&self.briefly, complaint.briefly.as_deref().unwrap_or_default());
         self.write(&self.error, &complaint.why);
         self.write(&self.hint, &complaint.hint);
         self.private.store(complaint.briefly.is_some(), Release);
-        news
     }
 
     /// Whether something else was wrong with it before.

@@ -12,10 +12,11 @@ use crate::segment::own;
 use crate::store;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::Clock;
+use snowflake_ids_core::admission::{Admission, Way, admit};
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::length;
 use snowflake_ids_core::wire::{self, Request, Response, ResponseBody};
+use snowflake_ids_core::{Clock, worker_registry};
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -41,16 +42,12 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
     let request = Request::accept(&text).map_err(|bad| explained(&bad))?;
-    let said = match request {
-        None => ResponseBody::Version(wire::VERSION),
-        Some(request) if transaction::is_block() && !request.ask.is_part() => {
-            return Err(in_a_block(function));
-        }
-        Some(request) if request.ask.takes_over() && !may_take_over => return Err(takes_over()),
-        Some(request) => match request.registry.map(|meant| this.check(&meant)) {
-            Some(Err(stranger)) => ResponseBody::Stranger(stranger),
-            _ => serve(request.ask, request.timeout)?,
-        },
+    let way = Way { may_take_over, in_block: transaction::is_block() };
+    let said = match admit(request, &this, way) {
+        Admission::Serve(ask, timeout) => serve(ask, timeout)?,
+        Admission::Say(said) => said,
+        Admission::InBlock => return Err(in_a_block(function)),
+        Admission::TakesOver => return Err(takes_over()),
     };
     let answer = Response { registry: this, clock: SystemClock.now(), said };
     let cannot = |error: serde_json::Error| {
@@ -93,7 +90,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     guc::set_for_transaction(c"lock_timeout", &timeout);
     own::keep_quiet(true);
     let now = SystemClock.now();
-    let ask = serve::bounded(ask, now);
+    let ask = worker_registry::bounded(ask, now);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))
@@ -131,7 +128,7 @@ mod snowflake_ids_internal {
     use crate::pg::tag::{self, TagArg};
     use crate::pg::text::Text;
     use crate::pg::time;
-    use crate::registry::{handover, join, seeded};
+    use crate::registry::{handover, seeded};
     use crate::segment::error::SegmentError;
     use crate::segment::own;
     use crate::shared::registries;
@@ -140,24 +137,24 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::UnixMicros;
-    use snowflake_ids_core::definition::MAX_NAME_BYTES;
-    use snowflake_ids_core::wire::Registry;
+    use snowflake_ids_core::error::excerpt;
+    use snowflake_ids_core::wire;
     use std::sync::atomic::Ordering::Relaxed;
 
-    /// Which registry a foreign server is, if this server can use it.
+    /// Has this database use the registries of these foreign servers: an array of their names, in JSON.
     #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn registry_introduce(
-        server: Text<'_>,
-    ) -> Result<TableIterator<'static, (name!(identity, String), name!(timeline, i32))>, ErrorReport> {
-        let found =
-            join::introduce(&server.read_up_to(MAX_NAME_BYTES, "server")?).map_err(|report| *report)?;
-        Ok(TableIterator::once((found.identity, found.timeline.cast_signed())))
+    fn registry_join(servers: Text<'_>) -> Result<(), ErrorReport> {
+        let servers = servers.read_up_to(wire::MAX_BYTES, "servers")?;
+        let named: Vec<String> = serde_json::from_str(&servers).map_err(|error| {
+            bad_argument("the names of registries make no sense", format!("{}.", excerpt(&error.to_string())))
+        })?;
+        handover::join(&named).map_err(|report| *report)
     }
 
-    /// Sees to it that the registries in use know of the tags of this database.
+    /// Has this database be its own registry again; false where it is that already.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn registry_hand_over() -> Result<(), ErrorReport> {
-        handover::hand_over().map_err(|report| *report)
+    fn registry_leave() -> Result<bool, ErrorReport> {
+        handover::leave().map_err(|report| *report)
     }
 
     /// Has the registries in use make a tag whose ids are above one, and takes away what is in the buffers here.
@@ -174,31 +171,6 @@ mod snowflake_ids_internal {
         handover::seed(&to_utf8(tag.as_bytes()).ok_or_else(unknown)?, highest).map_err(|report| *report)?;
         seeded::note(source, &tag, highest);
         Ok(())
-    }
-
-    /// Makes rows here of the tags that were received, as they are in the registries.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn registry_take_back() -> Result<(), ErrorReport> {
-        handover::take_back().map_err(|report| *report)
-    }
-
-    /// Gives the worker id back that was leased from a registry.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn registry_give_up_lease(
-        server: Text<'_>,
-        identity: Text<'_>,
-        timeline: i32,
-    ) -> Result<(), ErrorReport> {
-        let (identity, timeline) = (identity.read("identity")?.into_owned(), timeline.cast_unsigned());
-        let registry = Registry { identity, timeline };
-        join::give_up_lease(&server.read_up_to(MAX_NAME_BYTES, "server")?, &registry)
-            .map_err(|report| *report)
-    }
-
-    /// Has the change of registries take effect.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn registry_switch(moves_lease: bool) -> Result<(), ErrorReport> {
-        join::switch(moves_lease).map_err(|report| *report)
     }
 
     /// Whether the transaction has changed tags.
@@ -279,12 +251,9 @@ extension_sql_file!(
     requires = [
         registry_serve,
         registry_take_over,
-        snowflake_ids_internal::registry_introduce,
-        snowflake_ids_internal::registry_hand_over,
+        snowflake_ids_internal::registry_join,
+        snowflake_ids_internal::registry_leave,
         snowflake_ids_internal::registry_seed,
-        snowflake_ids_internal::registry_take_back,
-        snowflake_ids_internal::registry_give_up_lease,
-        snowflake_ids_internal::registry_switch,
         snowflake_ids_internal::registry_is_busy,
         snowflake_ids_internal::registry_health,
         snowflake_ids_internal::keep_from_replication,

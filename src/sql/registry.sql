@@ -121,9 +121,6 @@ $$;
 
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    former snowflake_ids.registry_server[];
-    introduced jsonb[];
 BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
@@ -135,33 +132,7 @@ BEGIN
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
     END IF;
-    PERFORM snowflake_ids_internal.registry_lock();
-    former := ARRAY(SELECT r FROM snowflake_ids.registry_server AS r);
-    -- While it is known what was seen of those in use: a former primary of one of them is none.
-    FOR place IN 1 .. cardinality(servers) LOOP
-        introduced[place] := (SELECT to_jsonb(r) FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r);
-    END LOOP;
-    DELETE FROM snowflake_ids.registry_server;
-    FOR place IN 1 .. cardinality(servers) LOOP
-        INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
-        SELECT place - 1, servers[place], introduced[place] ->> 'identity', (introduced[place] ->> 'timeline')::integer
-        ON CONFLICT (identity) DO NOTHING;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'registry "%" is the same as another one', servers[place] USING
-                ERRCODE = 'invalid_parameter_value',
-                DETAIL = 'Two foreign servers lead to one database.';
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.registry_hand_over();
-    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
-    SELECT s.identity, k.tag, k.period, k.max_id
-    FROM snowflake_ids.registry_server AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
-    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
-    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id);
-    PERFORM snowflake_ids_internal.registry_give_up_lease(f.server::text, f.identity, f.timeline)
-    FROM unnest(former) AS f
-    WHERE f.identity IS DISTINCT FROM (SELECT r.identity FROM snowflake_ids.registry_server AS r WHERE r.position = 0);
-    PERFORM snowflake_ids_internal.registry_switch(moves_lease => true);
+    PERFORM snowflake_ids_internal.registry_join(to_json(servers)::text);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
@@ -170,16 +141,10 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.registry_lock();
-    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+    IF NOT snowflake_ids_internal.registry_leave() THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
     END IF;
-    PERFORM snowflake_ids_internal.registry_take_back();
-    PERFORM snowflake_ids_internal.registry_give_up_lease(r.server::text, r.identity, r.timeline)
-    FROM snowflake_ids.registry_server AS r;
-    DELETE FROM snowflake_ids.registry_server;
-    PERFORM snowflake_ids_internal.registry_switch(moves_lease => false);
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
         HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';

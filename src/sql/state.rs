@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 /// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::issuer;
+    use crate::issuer::{issuer, report};
     use crate::pg::report::NotReady;
     use crate::pg::server;
     use crate::pg::time;
@@ -19,7 +19,7 @@ mod snowflake_ids {
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
-        if let Some(known) = issuer::reset(shared, above)? {
+        if let Some(known) = issuer(shared).reset(above).map_err(|error| report(&error))? {
             pgrx::warning!("ids up to {known} may have been issued, and may come again");
         }
         Ok(())
@@ -28,13 +28,13 @@ mod snowflake_ids {
     /// Goes on with the worker id of the server that this data directory was copied from, and that is gone for good.
     #[pg_extern(volatile, parallel_unsafe)]
     fn state_adopt() -> Result<(), ErrorReport> {
-        Ok(issuer::adopt(ready("snowflake_ids.state_adopt")?)?)
+        issuer(ready("snowflake_ids.state_adopt")?).adopt().map_err(|error| report(&error))
     }
 
     /// Follows the clock although it has jumped.
     #[pg_extern(volatile, parallel_unsafe)]
     fn clock_accept() -> Result<(), ErrorReport> {
-        Ok(issuer::accept_clock(ready("snowflake_ids.clock_accept")?)?)
+        issuer(ready("snowflake_ids.clock_accept")?).accept_clock().map_err(|error| report(&error))
     }
 
     fn ready(function: &str) -> Result<&'static Shared, ErrorReport> {

@@ -5,7 +5,7 @@ use pgrx::prelude::*;
 /// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::issuer;
+    use crate::issuer::issuer;
     use crate::lease;
     use crate::pg::clock::SystemClock;
     use crate::pg::report::NotReady;
@@ -111,7 +111,7 @@ mod snowflake_ids {
             return "in recovery".into();
         }
         let lease = || lease::trouble().map(|none| none.to_string());
-        match issuer::obstacle(shared) {
+        match issuer(shared).obstacle() {
             Some(obstacle) => obstacle,
             None if snapshot.limit > 0 => "ready".into(),
             None => lease().unwrap_or_else(|| "idle".into()),

@@ -1,7 +1,6 @@
 //! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
 //! concerns this server's own lease.
 
-use crate::lease::end_of;
 use crate::pg::catalog::Source;
 use crate::pg::report::{NotReady, bad_argument, spi};
 use crate::pg::time;
@@ -12,6 +11,7 @@ use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
+use snowflake_ids_core::lease_worker::end_of;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -55,10 +55,12 @@ fn worker_give_up(
         // Should this transaction be rolled back, the row is ours still.
         state.claim = token;
         Some(lease)
-    })?;
+    })
+    .map_err(|error| issuer::report(&error))?;
     let Some(lease) = lease else { return Ok(None) };
     // Ended by now: its mark is exact.
-    let end = issuer::change(shared, |state, here| end_of(state, &lease, &here.layout))?;
+    let end = issuer::change(shared, |state, here| end_of(state, &lease, &here.layout))
+        .map_err(|error| issuer::report(&error))?;
     time::to_sql(end).map(Some)
 }
 

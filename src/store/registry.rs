@@ -5,39 +5,40 @@ use super::segment::definition_of;
 use crate::pg::encoding::from_utf8;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
-use pgrx::check_for_interrupts;
 use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
-use rustc_hash::FxHashMap;
-use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::reservation::{Reached, Reserved, Share, Unfit};
+use snowflake_ids_core::handover::Standing;
+use snowflake_ids_core::refill_worker::Received;
+use snowflake_ids_core::registry_link::Site;
+use snowflake_ids_core::reservation::{Reserved, Share};
 use snowflake_ids_core::segment::Supply;
 use snowflake_ids_core::wire;
 use std::collections::BTreeMap;
 
-/// A registry that this database uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Site {
-    /// Its place among them, from 0.
-    pub position: u32,
-    /// The foreign server.
-    pub server: String,
-    /// Which registry that is, as it was seen last.
-    pub seen: wire::Registry,
-}
-
-impl Site {
-    /// Which of several registries this one is; None where there is one.
-    pub fn share(&self, of: usize) -> Option<Share> {
-        u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
-    }
-}
-
 static SITES: Statement = Statement::new(
     "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
      FROM snowflake_ids.registry_server ORDER BY position",
+    &[],
+);
+
+static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
+
+static NO_SITES: Statement = Statement::new("DELETE FROM snowflake_ids.registry_server", &[]);
+
+static ADD_SITE: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
+     VALUES ($1, convert_from($2, 'UTF8')::name, $3, $4)",
+    &[INT4OID, BYTEAOID, TEXTOID, INT4OID],
+);
+
+static NOTE_ALL: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
+     SELECT s.identity, k.tag, k.period, k.max_id
+     FROM snowflake_ids.registry_server AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
+     ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
+     WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)",
     &[],
 );
 
@@ -181,6 +182,35 @@ pub fn sites() -> Result<Vec<Site>, SpiError> {
     })
 }
 
+/// Sees to it that nothing can be reserved, nor noted as received, until the transaction ends.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn lock() -> Result<(), SpiError> {
+    LOCK.run(&[])
+}
+
+/// Has these be the registries in use.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn set_sites(sites: &[Site]) -> Result<(), SpiError> {
+    NO_SITES.run(&[])?;
+    sites.iter().try_for_each(|Site { position, server, seen }| {
+        let (position, timeline) = (position.cast_signed(), seen.timeline.cast_signed());
+        let server = server.clone().into_bytes();
+        ADD_SITE.run(&[position.into(), server.into(), seen.identity.clone().into(), timeline.into()])
+    })
+}
+
+/// Notes, for all registries in use, how far each tag has come: as if that was received.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn note_all() -> Result<(), SpiError> {
+    NOTE_ALL.run(&[])
+}
+
 /// Notes the timeline of a registry, where it is a later one.
 ///
 /// # Errors
@@ -193,11 +223,11 @@ pub fn note_seen(registry: &wire::Registry) -> Result<(), SpiError> {
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn received(identity: &str, tag: &Tag) -> Result<Option<(Reached, i64)>, SpiError> {
+pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
         let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
-        Ok(((day, number(2)?), number(3)?))
+        Ok(Received { reached: (day, number(2)?), version: number(3)? })
     };
     RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
 }
@@ -250,31 +280,6 @@ pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     Ok(rows.into_iter().flatten().take_while(|row| fits(row.get().len())).collect())
 }
 
-/// All rows of this database's own table of tags, as above.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
-pub fn all_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
-    let mut found: Vec<Box<RawValue>> = Vec::new();
-    loop {
-        let last = found.last().and_then(|row| tag_of(row));
-        let page = tags(last.as_deref())?;
-        if page.is_empty() {
-            return Ok(found);
-        }
-        found.extend(page);
-    }
-}
-
-/// The tag of a row.
-pub fn tag_of(row: &RawValue) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Name {
-        tag: String,
-    }
-    serde_json::from_str(row.get()).ok().map(|Name { tag }| tag)
-}
-
 /// A row in JSON, as far as this id.
 fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     let mut row: BTreeMap<&str, Box<RawValue>> = serde_json::from_str(json).ok()?;
@@ -313,57 +318,34 @@ pub fn note_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     NOTE_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
-/// Has tags with these rows, in JSON, and sees to it that its own rows are not behind; as one of several registries, if it
-/// is. Gives the first tag whose row is not fit for that, and why, if there is one.
+/// Has tags with these rows, in JSON and one for each tag: makes those that there are not, of this share, and raises those
+/// that are behind.
 ///
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
-pub fn hand_over(rows: &[&RawValue], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
-    for rows in by_turns(rows) {
-        check_for_interrupts!();
-        if let Some(unfit) = hand_over_at_once(&rows, share)? {
-            return Ok(Some(unfit));
-        }
-    }
-    Ok(None)
+pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
+    HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }
 
-/// The first rows of all tags, then the second ones, and so on: the first makes the tag, the others raise it.
-fn by_turns<'a>(rows: &[&'a RawValue]) -> Vec<Vec<&'a RawValue>> {
-    let mut seen: FxHashMap<Option<String>, usize> = FxHashMap::default();
-    let mut turns: Vec<Vec<&RawValue>> = Vec::new();
-    for row in rows {
-        let turn = seen.entry(tag_of(row)).or_default();
-        match turns.get_mut(*turn) {
-            Some(rows) => rows.push(row),
-            None => turns.push(vec![row]),
-        }
-        *turn += 1;
-    }
-    turns
+/// How the tags stand beside these rows, in their order.
+///
+/// # Errors
+/// Those of SPI; SQL errors are thrown.
+pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
+    DEFINITION.all(&[array_of(rows).into()], |row| {
+        let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
+        Ok(Standing {
+            tag: String::from_utf8_lossy(&tag).into_owned(),
+            increment: row.get(2)?.unwrap_or(1),
+            remainder: row.get(3)?.unwrap_or(0),
+            dated: row.get(4)?.unwrap_or(false),
+            dated_otherwise: row.get(5)?.unwrap_or(false),
+        })
+    })
 }
 
 /// The rows as one array in JSON.
 fn array_of(rows: &[&RawValue]) -> Vec<u8> {
     let rows = rows.iter().map(|row| row.get()).collect::<Vec<_>>().join(",");
     format!("[{rows}]").into_bytes()
-}
-
-fn hand_over_at_once(rows: &[&RawValue], share: Option<Share>) -> Result<Option<(String, Unfit)>, SpiError> {
-    let Share { index, of } = share.unwrap_or(Share { index: 0, of: 1 });
-    let rows = array_of(rows);
-    HAND_OVER.run(&[rows.clone().into(), index.cast_signed().into(), of.cast_signed().into()])?;
-    let unfit = DEFINITION.all(&[rows.into()], |row| {
-        let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
-        let (increment, remainder) = (row.get(2)?.unwrap_or(1), row.get(3)?.unwrap_or(0));
-        let dated = row.get(4)?.unwrap_or(false);
-        let share = share.filter(|share| !share.holds(increment, remainder));
-        let unfit = match share {
-            Some(share) => Some(Unfit::Share { share, increment, remainder }),
-            None if row.get(5)?.unwrap_or(false) => Some(Unfit::Period { dated }),
-            None => None,
-        };
-        Ok(unfit.map(|unfit| (String::from_utf8_lossy(&tag).into_owned(), unfit)))
-    });
-    Ok(unfit?.into_iter().flatten().next())
 }

@@ -1,6 +1,7 @@
 //! The table of tags, through SQL. Only workers, and transactions that changed a tag themselves, come here:
 //! never a call that is served from the buffers.
 
+use crate::pg::catalog::Source;
 use crate::pg::encoding::{self, to_utf8};
 use crate::pg::random;
 use crate::pg::report::raise;
@@ -11,9 +12,10 @@ use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::definition::Definition;
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::reservation::{Outcome, Reserved, Row, Share, Unfit, Wish};
+use snowflake_ids_core::reservation::{Row, Share};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::serial::{Format, Reset};
+use snowflake_ids_core::tag_rows::{LockWait, StoredRow, TagRows};
 
 /// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the
 /// former primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
@@ -37,15 +39,6 @@ macro_rules! read_sql {
     };
 }
 
-/// What to do about a row that another transaction has locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timeout {
-    /// Leave it.
-    None,
-    /// Wait as long as `lock_timeout` says.
-    Some,
-}
-
 static READ_UNLOCKED: Statement = Statement::new(read_sql!(" SKIP LOCKED"), &[PgBuiltInOids::TEXTOID]);
 static READ: Statement = Statement::new(read_sql!(""), &[PgBuiltInOids::TEXTOID]);
 
@@ -58,7 +51,7 @@ static WRITE: Statement = Statement::new(
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID, PgBuiltInOids::INT8OID],
 );
 
-static GIVE_BACK: Statement = Statement::new(
+static SET_BACK: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
      SET max_id = $2, version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      WHERE tag = $1 AND max_id = $3 AND version = $4 AND reset IS NULL",
@@ -76,51 +69,35 @@ static CREATE: Statement = Statement::new(
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
-/// Reserves the next ids of a tag. What to wish for is asked when the row is locked: what others do under that
-/// lock is then known.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
-pub fn reserve(
-    tag: &Tag,
-    create: Create,
-    timeout: Timeout,
-    wish: impl FnOnce(&Row) -> Result<Wish, Unfit>,
-) -> Result<Outcome, SpiError> {
-    let Some(row) = read_or_create(tag, create, timeout)? else {
-        return Ok(if exists(tag)? { Outcome::Locked } else { Outcome::Unknown });
-    };
-    let outcome = match wish(&row) {
-        Ok(wish) => row.reserve(&wish, random::token()),
-        Err(unfit) => Outcome::Unfit(unfit),
-    };
-    if let Outcome::Reserved(reserved) = &outcome {
-        write_version(tag, reserved.supply.range.last(), row.period, reserved.version)?;
+/// The tables of the extension, within a transaction; None where it was dropped.
+pub struct Tables(pub Option<Source>);
+
+impl TagRows for Tables {
+    type Error = SpiError;
+
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, SpiError> {
+        let statement = if wait == LockWait::Skip { &READ_UNLOCKED } else { &READ };
+        statement.first(&[TagText(*tag).into()], row_of)
     }
-    Ok(outcome)
-}
 
-/// What to do where there is no such tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Create {
-    /// Nothing.
-    No,
-    /// To make it: for one of several registries, if it is one.
-    Yes(Option<Share>),
-}
+    fn exists(&mut self, tag: &Tag) -> Result<bool, SpiError> {
+        Ok(EXISTS.first(&[TagText(*tag).into()], |row| row.get::<bool>(1))?.is_some())
+    }
 
-fn read_or_create(tag: &Tag, create: Create, timeout: Timeout) -> Result<Option<Row>, SpiError> {
-    let row = match timeout {
-        Timeout::None => READ_UNLOCKED.first(&[TagText(*tag).into()], row_of)?,
-        Timeout::Some => read(tag)?,
-    };
-    match create {
-        Create::Yes(share) if row.is_none() => {
-            let share = share.unwrap_or(Share { index: 0, of: 1 });
-            CREATE.run(&[TagText(*tag).into(), i64::from(share.of).into(), i64::from(share.index).into()])?;
-            read(tag)
-        }
-        _ => Ok(row),
+    fn create(&mut self, tag: &Tag, share: Share) -> Result<(), SpiError> {
+        CREATE.run(&[TagText(*tag).into(), i64::from(share.of).into(), i64::from(share.index).into()])
+    }
+
+    fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
+        write_version(tag, max_id, period, version)
+    }
+
+    fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), SpiError> {
+        SET_BACK.run(&[TagText(*tag).into(), before.into(), last.into(), version.into()])
+    }
+
+    fn new_version(&mut self) -> i64 {
+        random::token()
     }
 }
 
@@ -129,7 +106,7 @@ fn read_or_create(tag: &Tag, create: Create, timeout: Timeout) -> Result<Option<
 /// # Errors
 /// Those of SPI; SQL errors are thrown.
 pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
-    READ.first(&[TagText(*tag).into()], row_of)
+    Ok(READ.first(&[TagText(*tag).into()], row_of)?.map(StoredRow::now))
 }
 
 /// Which life a tag is in; None where there is none of this name.
@@ -152,20 +129,6 @@ fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result
     WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
 }
 
-/// Takes a reservation back of which no id was published, unless the row was changed since.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
-pub fn give_back(tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
-    let range = reserved.supply.range;
-    let before = range.first.saturating_sub(1);
-    GIVE_BACK.run(&[TagText(*tag).into(), before.into(), range.last().into(), reserved.version.into()])
-}
-
-fn exists(tag: &Tag) -> Result<bool, SpiError> {
-    Ok(EXISTS.first(&[TagText(*tag).into()], |row| row.get::<bool>(1))?.is_some())
-}
-
 /// The terms that a row has, in the order of their columns from this one on.
 ///
 /// # Errors
@@ -183,7 +146,7 @@ pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definit
     })
 }
 
-fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
+fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     let definition = definition_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
@@ -195,16 +158,9 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<Row, SpiError> {
         (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
         _ => Period::FOREVER,
     };
-    let over = row.get::<bool>(11)?.unwrap_or(false);
+    let is_over = row.get::<bool>(11)?.unwrap_or(false);
     let version = row.get::<i64>(13)?.unwrap_or_default();
-    let definition = if over { definition.restarted() } else { definition };
     let may_lag = row.get::<bool>(14)?.unwrap_or(false);
     let life = row.get::<i64>(15)?.unwrap_or_default();
-    Ok(Row {
-        definition: if may_lag { definition.skipped_ahead() } else { definition },
-        period,
-        format,
-        version,
-        life,
-    })
+    Ok(StoredRow { definition, period, is_over, may_lag, format, version, life })
 }

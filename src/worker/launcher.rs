@@ -20,8 +20,6 @@ use std::time::{Duration, Instant};
 const LOOK_AROUND: Duration = Duration::from_secs(5);
 /// How often at most it looks at all tags, however often it is called.
 const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
-/// How soon it tries again to start a lease worker, at first and in the end.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Runs until the server stops.
 pub fn run() {

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// The file's name, in the data directory.
+pub const FILE: &str = "snowflake_ids.state.json";
+
 /// The form of the state that this version writes.
 const VERSION: u32 = 2;
 

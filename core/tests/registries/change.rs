@@ -1,176 +1,351 @@
-//! How a node starts and ends, comes to registries, and leaves them.
+//! How a node comes to registries, attaches columns, and leaves registries: the shipped code, at tables in memory.
 
-use super::guards::Guard;
-use super::node::{About, Live, Node, Received, Source, Stock};
-use super::registry::{Handed, Line, Trouble};
-use super::world::{Event, SECOND, TAGS, Tag, World};
+use super::database::{DEFINITION, Line, Lock, Locked, Tx, note_received};
+use super::network::Net;
+use super::node::Live;
+use super::registry::Trouble;
+use super::world::{Env, SECOND, TAGS, Tag, World, server_name};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use snowflake_ids_core::definition::Range;
-use snowflake_ids_core::reservation::{CarryOver, Share};
-use snowflake_ids_core::segment::Shelves;
-use snowflake_ids_core::wire::{self, RequestBody, Response, ResponseBody};
-
-/// A node that comes to registries, one after the other.
-pub struct Join {
-    registries: Vec<usize>,
-    /// Those that have its rows.
-    done: Vec<wire::Registry>,
-    /// The highest ids that it knows of.
-    highest: Vec<(Tag, i64)>,
-    /// It uses them already, and attaches a column that has ids up to the highest.
-    attaches: bool,
-}
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::handover::{self, NodeTables, NotedFloor, RegistryTags, Seeded, Standing, There};
+use snowflake_ids_core::refill_worker::Received;
+use snowflake_ids_core::registry_link::Site;
+use snowflake_ids_core::reservation::Share;
+use std::rc::Rc;
+use std::time::Duration;
 
 /// How many ids an attached column has.
 const ATTACHED: i64 = 40;
+/// How long a session waits for a response.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A tag's row as it is handed over.
+#[derive(Deserialize)]
+struct Handed {
+    tag: String,
+    max_id: i64,
+    increment: Option<i64>,
+    remainder: Option<i64>,
+}
+
+impl Handed {
+    fn of(row: &RawValue) -> (Tag, Self) {
+        let handed: Self = serde_json::from_str(row.get()).unwrap();
+        (TAGS.iter().position(|name| *name == handed.tag).unwrap(), handed)
+    }
+}
 
 impl World {
-    pub fn start(&mut self, node: usize) {
-        let Node { disk, live, .. } = &mut self.nodes[node];
-        *live = Some(Live::new(disk.sources.len()));
-    }
-
-    pub fn crash(&mut self, node: usize) -> bool {
-        let delay = self.between(1, 8 * SECOND);
-        let lived = self.nodes[node].live.take().is_some();
-        if lived {
-            self.after(delay, Event::Start { node });
-        }
-        lived
-    }
-
-    /// What is in the buffers is noted: whoever reserves next goes on with it, if nobody else has reserved since.
-    pub fn stop(&mut self, node: usize) -> bool {
-        let Node { disk, live, .. } = &mut self.nodes[node];
-        for (tag, Stock { segment, origin, .. }) in
-            live.iter().flat_map(|live| live.stocks.iter().enumerate())
-        {
-            if let (Some((identity, version)), Some(range)) = (origin, rest(&segment.shelves())) {
-                let carry_over = CarryOver { version: *version, day: None, range };
-                disk.carry_overs.insert((identity.clone(), tag), carry_over);
-            }
-        }
-        self.crash(node)
+    /// Has an operator's session at a node do something, unless there is one already.
+    fn operate_at(&mut self, node: usize, work: impl FnOnce(&Env<'_>, Rc<Live>) + 'static) -> bool {
+        let busy = self.nodes[node].operator.is_some_and(|pid| self.runs(pid));
+        let Some(live) = self.nodes[node].live.clone().filter(|_| !busy) else { return false };
+        let pid = self.spawn(self.nodes[node].server, move |env| work(env, live));
+        self.nodes[node].operator = Some(pid);
+        true
     }
 
     /// Comes to these registries, from others or from its own rows: hands over what it knows of its tags.
-    pub fn join(&mut self, node: usize, registries: Vec<usize>) {
-        let disk = &self.nodes[node].disk;
-        let tags = (0..TAGS.len()).filter(|tag| disk.highest(*tag) > 0);
-        let highest = tags.map(|tag| (tag, disk.highest(tag))).collect();
-        self.hand_over(node, Join { registries, done: Vec::new(), highest, attaches: false });
+    pub fn join(&mut self, node: usize, registries: Vec<usize>) -> bool {
+        self.operate_at(node, move |env, live| join(env, node, &live, &registries))
     }
 
     /// Attaches a column to a tag, which then goes on above its ids: some of them below what is in the buffers, some above.
     pub fn attach(&mut self, node: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let above = self.chance.between(0, ATTACHED);
-        let Node { disk, live: Some(live), .. } = &mut self.nodes[node] else { return false };
-        if live.asking.is_some() {
-            return false;
-        }
-        let highest = disk.highest(tag) + above;
-        let registries: Vec<usize> = disk.sources.iter().map(|source| source.registry).collect();
-        let join = Join { registries, done: Vec::new(), highest: vec![(tag, highest)], attaches: true };
-        if join.registries.is_empty() {
-            disk.rows.entry(tag).or_insert(Line::new(1)).raise(highest);
-        }
-        self.hand_over(node, join);
-        true
-    }
-
-    fn attached(&mut self, node: usize, join: &Join) {
-        for (tag, highest) in join.highest.iter().copied() {
-            let Node { disk, live, .. } = &mut self.nodes[node];
-            for registry in &join.done {
-                disk.receive((registry.identity.clone(), tag), Received { max_id: highest, version: 0 });
-            }
-            if self.guards.keep(Guard::AttachDiscards) {
-                for live in live.iter() {
-                    live.stocks[tag].segment.clear();
-                }
-            }
-            self.ledger.attach(node, tag, highest - ATTACHED + 1..=highest);
-        }
-    }
-
-    fn hand_over(&mut self, node: usize, join: Join) {
-        let Some(registry) = join.registries.get(join.done.len()).copied() else {
-            return if join.attaches { self.attached(node, &join) } else { self.switch(node, join) };
-        };
-        let sources = &self.nodes[node].disk.sources;
-        let seen = join.attaches.then(|| sources[join.done.len()].seen.clone());
-        let raise = self.guards.keep(Guard::HandOverRaises);
-        let json = |(tag, highest): &(Tag, i64)| {
-            let row = Handed { tag: *tag, max_id: if raise { *highest } else { 0 } };
-            RawValue::from_string(serde_json::to_string(&row).unwrap()).unwrap()
-        };
-        let rows = join.highest.iter().map(json).collect();
-        let [index, of] =
-            [join.done.len(), join.registries.len()].map(|number| u32::try_from(number).unwrap());
-        let share = (of > 1).then_some(Share { index, of });
-        self.ask(
-            node,
-            registry,
-            seen,
-            RequestBody::HandOver { rows, share },
-            About::HandOver(join),
-            5 * SECOND,
-        );
-    }
-
-    /// Anything but a plain yes leaves the node where it was.
-    pub fn handed_over(&mut self, node: usize, mut join: Join, answer: Option<Response>) {
-        if let Some(Response { registry, said: ResponseBody::HandedOver(None), .. }) = answer {
-            join.done.push(registry);
-            self.hand_over(node, join);
-        }
-    }
-
-    fn switch(&mut self, node: usize, join: Join) {
-        if join.registries.iter().any(|registry| self.registries[*registry].is(Trouble::Dump)) {
-            // It was replaced meanwhile, and is not raised yet.
-            return;
-        }
-        self.note(|| format!("node {node} comes to {:?}", join.registries));
-        let disk = &mut self.nodes[node].disk;
-        // What it had of its own is not to be had from there, either.
-        for (registry, (tag, max_id)) in
-            join.done.iter().flat_map(|of| join.highest.iter().map(move |row| (of, *row)))
-        {
-            if self.guards.keep(Guard::HandOverNoted) {
-                disk.receive((registry.identity.clone(), tag), Received { max_id, version: 0 });
-            }
-        }
-        let sources = join.registries.into_iter().zip(join.done);
-        disk.sources = sources.map(|(registry, seen)| Source { registry, seen }).collect();
-        self.start(node);
+        self.operate_at(node, move |env, live| attach(env, node, &live, tag, above))
     }
 
     /// Goes on by itself, above all that it received.
     pub fn leave(&mut self, node: usize) -> bool {
-        let Node { disk, live, .. } = &mut self.nodes[node];
-        if disk.sources.is_empty() || live.is_none() {
-            return false;
-        }
-        disk.sources.clear();
-        for tag in 0..TAGS.len() {
-            let highest = disk.highest(tag);
-            let line = disk.rows.entry(tag).or_insert(Line::new(1));
-            if self.guards.keep(Guard::LeaveRaises) {
-                line.raise(highest);
-            }
-        }
-        self.start(node);
-        true
+        let alone = self.store_of(node, |store| store.sites.is_empty());
+        !alone && self.operate_at(node, move |env, live| leave(env, &live))
     }
 }
 
-/// What both buffers have left, if that is one range.
-fn rest(shelves: &Shelves) -> Option<Range> {
-    let mut shelves = [shelves.current, shelves.next].into_iter().flatten().filter(|shelf| shelf.left() > 0);
-    let shelf = shelves.next()?;
-    let range = Range { first: shelf.range.at(shelf.used), count: shelf.left(), ..shelf.range };
-    let Some(next) = shelves.next() else { return Some(range) };
-    range.is_followed_by(&next.range).then_some(Range { count: range.count + next.range.count, ..range })
+/// A node's tables, in a transaction of a session.
+struct Here<'e> {
+    tx: Tx<'e>,
+    live: Rc<Live>,
+}
+
+impl<'e> Here<'e> {
+    fn begin(env: &'e Env<'e>, live: &Rc<Live>) -> Self {
+        Self { tx: Tx::begin(env, SECOND), live: live.clone() }
+    }
+
+    /// What it uses is looked at anew from then on.
+    fn commit(self) {
+        let Self { tx, live } = self;
+        tx.commit();
+        live.notes.borrow_mut().clear();
+    }
+}
+
+fn there<'e>(env: &'e Env<'e>, live: &Rc<Live>) -> There<Net<'e>> {
+    There::new(Net { env, live: live.clone() }, TIMEOUT)
+}
+
+fn join(env: &Env<'_>, node: usize, live: &Rc<Live>, registries: &[usize]) {
+    let mut here = Here::begin(env, live);
+    let servers: Vec<String> = registries.iter().copied().map(server_name).collect();
+    if handover::join(&mut here, &mut there(env, live), &servers).is_err() {
+        return;
+    }
+    let is_new = |registry: &usize| env.with(|world| world.registries[*registry].is(Trouble::Dump));
+    if registries.iter().any(is_new) {
+        // It was replaced meanwhile, and is not raised yet.
+        return;
+    }
+    env.with(|world| world.note(|| format!("node {node} comes to {registries:?}")));
+    here.commit();
+}
+
+fn leave(env: &Env<'_>, live: &Rc<Live>) {
+    let mut here = Here::begin(env, live);
+    if let Ok(true) = handover::leave(&mut here, &mut there(env, live), |_| ()) {
+        here.commit();
+    }
+}
+
+fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
+    let mut here = Here::begin(env, live);
+    let clear = |tag: &Tag| env.with(|world| world.clear(live, *tag));
+    let sites = here.tx.look(|store| store.sites.clone());
+    // Its own row is locked as by any change of it.
+    if sites.is_empty() && here.lock().is_err() {
+        return;
+    }
+    let highest = here.tx.look(|store| store.highest(tag)) + above;
+    let mut seeded = Seeded::NONE;
+    if sites.is_empty() {
+        here.tx.raise(tag, highest, Share { index: 0, of: 1 });
+        clear(&tag);
+    } else {
+        if handover::seed(&mut here, &mut there(env, live), TAGS[tag], highest).is_err() {
+            return;
+        }
+        seeded.add(tag, highest, clear);
+    }
+    // Registries must not change meanwhile.
+    if here.tx.lock(Lock::Received, true).is_err() || here.tx.look(|store| store.sites != sites) {
+        return;
+    }
+    let noted = seeded.settle(|tag, highest| {
+        let tag = *tag;
+        here.tx.change(move |store| {
+            for site in store.sites.clone() {
+                let what = Received { reached: (0, highest), version: 0 };
+                note_received(store, &site.seen.identity, tag, what);
+            }
+        });
+        Ok::<(), Locked>(())
+    });
+    noted.unwrap();
+    env.with(|world| world.ledger.attach(node, tag, highest - ATTACHED + 1..=highest));
+    here.tx.commit();
+    seeded.committed(clear);
+}
+
+impl Tx<'_> {
+    /// Has a tag, of this share, whose row is not behind.
+    fn raise(&mut self, tag: Tag, max_id: i64, share: Share) {
+        let mut line = self.new_line();
+        line.share(share);
+        let version = line.version;
+        self.change(move |store| {
+            let row = store.rows.entry(tag).or_insert(line);
+            if max_id > row.definition.max_id {
+                row.raise(max_id);
+                row.version = version;
+            }
+        });
+    }
+
+    fn new_line(&self) -> Line {
+        let env = self.env();
+        env.with(|world| {
+            let own = world.nodes.iter().any(|node| node.server == env.server);
+            let version = (world.number() << 1 | u64::from(!own)).cast_signed();
+            let server = &world.servers[env.server];
+            Line { definition: DEFINITION, version, cluster: server.cluster, timeline: server.who.timeline }
+        })
+    }
+
+    /// The next row after a tag, as far as it may have come.
+    pub fn page(&self, after: Option<&str>) -> Vec<Box<RawValue>> {
+        let (cluster, timeline) = self.env().with(|world| {
+            let server = &world.servers[self.env().server];
+            (server.cluster, server.who.timeline)
+        });
+        let row = |(tag, line): (&Tag, &Line)| {
+            let Line { definition, .. } = line;
+            let row = serde_json::json!({
+                "tag": TAGS[*tag],
+                "max_id": line.definition_on(cluster, timeline).max_id,
+                "increment": definition.increment,
+                "remainder": definition.remainder,
+            });
+            RawValue::from_string(row.to_string()).unwrap()
+        };
+        let mut next: Vec<(&str, Box<RawValue>)> =
+            self.look(|store| store.rows.iter().map(|(tag, line)| (TAGS[*tag], row((tag, line)))).collect());
+        next.sort_by_key(|(name, _)| *name);
+        let next = next.into_iter().find(|(name, _)| after.is_none_or(|after| *name > after));
+        next.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+/// Rows that a registry does not have are made; those that it has are raised. The timeline of a row is left as it is: what
+/// a reservation skips after a promotion is still to be skipped.
+impl RegistryTags for Tx<'_> {
+    type Error = Locked;
+
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Locked> {
+        for row in rows {
+            let (tag, Handed { max_id, increment, remainder, .. }) = Handed::of(row);
+            self.env().turn();
+            self.lock(Lock::Row(tag), true)?;
+            let is_new = self.look(|store| !store.rows.contains_key(&tag));
+            self.raise(tag, max_id, share);
+            let fits = increment.zip(remainder).filter(|(by, left)| share.holds(*by, *left));
+            if let Some((increment, remainder)) = fits.filter(|_| is_new) {
+                self.define(tag, increment, remainder);
+            }
+        }
+        Ok(())
+    }
+
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Locked> {
+        self.env().turn();
+        let standing = |row: &&RawValue| {
+            let (place, Handed { tag, .. }) = Handed::of(row);
+            let definition = self.look(|store| store.rows[&place].definition);
+            let (increment, remainder) = (definition.increment, definition.remainder);
+            Standing { tag, increment, remainder, dated: false, dated_otherwise: false }
+        };
+        Ok(rows.iter().map(standing).collect())
+    }
+
+    fn check_for_interrupts(&mut self) {
+        self.env().turn();
+    }
+}
+
+impl Tx<'_> {
+    fn define(&mut self, tag: Tag, increment: i64, remainder: i64) {
+        self.change(move |store| {
+            if let Some(line) = store.rows.get_mut(&tag) {
+                (line.definition.increment, line.definition.remainder) = (increment, remainder);
+            }
+        });
+    }
+}
+
+impl RegistryTags for Here<'_> {
+    type Error = Locked;
+
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Locked> {
+        self.tx.put(rows, share)
+    }
+
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Locked> {
+        self.tx.standings(rows)
+    }
+
+    fn check_for_interrupts(&mut self) {
+        self.tx.env().turn();
+    }
+}
+
+impl NodeTables for Here<'_> {
+    fn lock(&mut self) -> Result<(), Locked> {
+        self.tx.env().turn();
+        self.tx.lock(Lock::Received, true)?;
+        (0..TAGS.len()).try_for_each(|tag| self.tx.lock(Lock::Row(tag), true))
+    }
+
+    fn sites(&mut self) -> Result<Vec<Site>, Locked> {
+        self.tx.env().turn();
+        Ok(self.tx.look(|store| store.sites.clone()))
+    }
+
+    fn set_sites(&mut self, sites: &[Site]) -> Result<(), Locked> {
+        self.tx.env().turn();
+        let sites = sites.to_vec();
+        self.tx.change(move |store| store.sites.clone_from(&sites));
+        Ok(())
+    }
+
+    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Locked> {
+        self.tx.env().turn();
+        Ok(self.tx.page(after))
+    }
+
+    fn received(&mut self) -> Result<Vec<Box<RawValue>>, Locked> {
+        self.tx.env().turn();
+        let row = |((_, tag), received): (&(String, Tag), &Received)| {
+            let row = serde_json::json!({ "tag": TAGS[*tag], "max_id": received.reached.1 });
+            RawValue::from_string(row.to_string()).unwrap()
+        };
+        Ok(self.tx.look(|store| store.received.iter().map(row).collect()))
+    }
+
+    fn floors(&mut self) -> Result<Vec<NotedFloor>, Locked> {
+        Ok(Vec::new())
+    }
+
+    fn note_all(&mut self) -> Result<(), Locked> {
+        self.tx.env().turn();
+        let highest: Vec<i64> = self.tx.look(|store| (0..TAGS.len()).map(|tag| store.highest(tag)).collect());
+        self.tx.change(move |store| {
+            for site in store.sites.clone() {
+                for (tag, max_id) in highest.iter().enumerate().filter(|(_, max_id)| **max_id > 0) {
+                    let what = Received { reached: (0, *max_id), version: 0 };
+                    note_received(store, &site.seen.identity, tag, what);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn define(&mut self, rows: &[&RawValue]) -> Result<(), Locked> {
+        self.tx.env().turn();
+        for row in rows {
+            let (tag, Handed { increment, remainder, .. }) = Handed::of(row);
+            self.tx.define(tag, increment.unwrap(), remainder.unwrap());
+        }
+        Ok(())
+    }
+
+    fn give_up_lease(&mut self, _: &Site) -> Result<(), Locked> {
+        Ok(())
+    }
+
+    fn switch(&mut self, _: bool) -> Result<(), Locked> {
+        self.tx.env().turn();
+        let (env, live) = (self.tx.env(), &self.live);
+        let delay = env.with(|world| {
+            (0..TAGS.len()).for_each(|tag| world.vacate(live, tag));
+            world.between(0, 30)
+        });
+        env.sleep(delay);
+        Ok(())
+    }
+
+    fn identity(&mut self) -> Option<String> {
+        let env = self.tx.env();
+        Some(env.with(|world| world.servers[env.server].who.identity.clone()))
+    }
+
+    fn now(&self) -> UnixMicros {
+        self.tx.env().clock()
+    }
+
+    fn max_clock_skew(&self) -> u64 {
+        // The clocks of all servers agree; a response may take long.
+        60_000_000
+    }
 }

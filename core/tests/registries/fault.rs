@@ -1,6 +1,6 @@
 //! What goes wrong.
 
-use super::registry::{Server, Trouble};
+use super::registry::Trouble;
 use super::world::{Event, SECOND, TAGS, World};
 
 /// A kind of fault.
@@ -55,7 +55,7 @@ impl World {
     fn cause(&mut self, fault: Fault, node: usize, registry: usize) -> bool {
         let until = self.now + self.between(SECOND, 20 * SECOND);
         match fault {
-            Fault::Crash => self.crash(node),
+            Fault::Crash => self.crash_somewhere(node),
             Fault::Stop => self.stop(node),
             Fault::Leave => {
                 self.nodes[node].alone_until = until;
@@ -63,11 +63,14 @@ impl World {
             }
             Fault::Attach => self.attach(node),
             Fault::Hang => {
-                self.registries[registry].hung_until = until;
+                let server = self.registries[registry].primary;
+                self.servers[server].hung_until = until;
                 true
             }
             Fault::Down => {
-                self.registries[registry].down_until = until;
+                let server = self.registries[registry].primary;
+                self.servers[server].down_until = until;
+                self.kill(server);
                 true
             }
             Fault::Failover => self.fail_over(registry),
@@ -80,62 +83,31 @@ impl World {
         }
     }
 
-    pub fn back_up(&mut self, registry: usize) {
-        let this = &mut self.registries[registry];
-        if this.trouble.is_none() {
-            this.backups.push(this.primary.clone());
-            if this.backups.len() > 4 {
-                this.backups.remove(0);
-            }
-        }
-    }
-
-    /// A standby that lags is promoted. Its primary is cut off, and comes back when its successor is known.
-    fn fail_over(&mut self, registry: usize) -> bool {
-        let this = &mut self.registries[registry];
-        let standbys = this.standbys();
-        if this.trouble.is_some() || standbys.is_empty() {
-            return false;
-        }
-        let rows = standbys[self.chance.below(standbys.len())].clone();
-        let mut successor = Server { who: this.primary.who.clone(), rows };
-        successor.who.timeline += 1;
-        this.former = Some((std::mem::replace(&mut this.primary, successor), 0));
-        this.settle();
-        true
-    }
-
-    /// The registry is in an earlier state again, as it was or as a new one.
-    pub fn restore(&mut self, registry: usize, dump: bool) -> bool {
-        let this = &mut self.registries[registry];
-        if this.trouble.is_some() || this.backups.is_empty() {
-            return false;
-        }
-        this.primary = this.backups[self.chance.below(this.backups.len())].clone();
-        this.former = None;
-        if dump {
-            self.identities += 1;
-            this.primary.who = Server::new(self.identities).who;
-            this.primary.rows.values_mut().for_each(|line| line.timeline = 1);
-            this.backups.clear();
-        }
-        this.trouble = Some((if dump { Trouble::Dump } else { Trouble::SetBack }, self.now));
-        this.settle();
-        true
-    }
-
     /// Somebody undoes the share of a row.
     fn alter(&mut self, registry: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
-        let this = &mut self.registries[registry];
+        let troubled = self.registries[registry].trouble.is_some();
         // The first one may have nodes that use no other, and don't know that there are shares.
-        if !self.shared || registry == 0 || this.trouble.is_some() {
+        if !self.shared || registry == 0 || troubled || !self.is_free(registry) {
             return false;
         }
-        let definition = &mut this.primary.row(tag).definition;
-        (definition.increment, definition.remainder) = (1, 0);
-        this.trouble = Some((Trouble::Altered, self.now));
-        this.settle();
+        self.change_row(registry, tag, |line| {
+            (line.definition.increment, line.definition.remainder) = (1, 0);
+        });
+        self.registries[registry].trouble = Some((Trouble::Altered, self.now));
+        self.settle(registry);
         true
+    }
+
+    /// A node ends: at once, or when its worker has come some calls further.
+    fn crash_somewhere(&mut self, node: usize) -> bool {
+        let worker = self.nodes[node].live.as_ref().and_then(|live| live.worker.get());
+        match worker.filter(|_| self.chance.once_in(2)) {
+            Some(pid) => {
+                let turns = self.chance.below(40);
+                self.doom(pid, 1 + u32::try_from(turns).unwrap())
+            }
+            None => self.crash(node),
+        }
     }
 }

@@ -1,313 +1,453 @@
-//! A node: its buffers, what is on its disk, and how it gets ids from its registries.
+//! A node: its buffers, its sessions, and its refill worker, which is the one that ships.
 
-use super::change::Join;
-use super::guards::Guard;
-use super::registry::{Line, Rows};
-use super::world::{Event, SECOND, TAGS, Tag, World};
-use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::failover::{self, Health};
-use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Wish};
+use super::database::{Connected, SOURCE, Store, tag_of};
+use super::network::Net;
+use super::world::{Env, Pid, SECOND, TAGS, Tag, World};
+use snowflake_ids_core::carry_over::{InUse, Name, rest};
+use snowflake_ids_core::carry_over_file::{self, CarryOverFile, CarryOvers};
+use snowflake_ids_core::directory;
+use snowflake_ids_core::failover::Health;
+use snowflake_ids_core::refill_worker::{
+    Job, RefillHost, RefillWorker, Settings, SharedMemory, TagSlot, Trouble,
+};
+use snowflake_ids_core::registry_client::RegistryClient;
+use snowflake_ids_core::request::{Answer, Request};
+use snowflake_ids_core::reservation::{CarryOver, Floor, Reached, Reserved};
 use snowflake_ids_core::segment::Segment;
 use snowflake_ids_core::step::Pace;
-use snowflake_ids_core::wire::{self, RequestBody, ReserveRequest, Response, ResponseBody};
+use snowflake_ids_core::{Clock, UnixMicros};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::rc::Rc;
 use std::time::Duration;
 
-/// How long a segment should last.
-const TARGET: Duration = Duration::from_secs(5);
-/// How long an answer is waited for.
-const TIMEOUT: u64 = 5 * SECOND;
+/// How long a worker stays without work.
+const STAY: u64 = 2 * SECOND;
+/// The database of each node.
+const DATABASE: u32 = 5;
+/// How many sessions a node has.
+const SESSIONS: usize = 2;
 
-#[derive(Default)]
 pub struct Node {
-    pub disk: Disk,
-    pub live: Option<Live>,
-    /// Of the last question.
-    number: u64,
+    pub server: usize,
+    /// What a crash takes.
+    pub live: Option<Rc<Live>>,
+    /// What the last stop left over, in a file on its disk; and as a backup of it has it.
+    pub carry_over: Rc<RefCell<Option<Vec<u8>>>>,
+    pub former_carry_over: Option<Vec<u8>>,
     /// When it issued the last id of each tag.
     pub last: [u64; TAGS.len()],
     /// An operator keeps it away from registries until then.
     pub alone_until: u64,
     /// Whether it is to use all registries when their rows are shares.
     pub wants_all: bool,
+    /// An operator's session that changes what it uses.
+    pub operator: Option<Pid>,
 }
 
-/// What survives.
-#[derive(Default)]
-pub struct Disk {
-    /// Its own rows,
-    pub rows: Rows,
-    /// the registries that are used instead,
-    pub sources: Vec<Source>,
-    /// how far ids were received from each,
-    pub received: BTreeMap<(String, Tag), Received>,
-    /// and what a stop left over of them.
-    pub carry_overs: BTreeMap<(String, Tag), CarryOver>,
-}
-
-#[derive(Clone, PartialEq, Eq)]
-pub struct Source {
-    pub registry: usize,
-    pub seen: wire::Registry,
-}
-
-#[derive(Clone, Copy, Default)]
-pub struct Received {
-    pub max_id: i64,
-    /// The row's version then.
-    pub version: i64,
-}
-
-/// What a crash takes.
+/// Memory that the processes of a node share.
 #[derive(Default)]
 pub struct Live {
-    pub stocks: [Stock; TAGS.len()],
-    pub asking: Option<Asking>,
-    /// The question before that.
-    over: Option<Asking>,
-    health: Vec<Health>,
-    /// Which one was asked last.
-    asked: usize,
-    /// What is still to be written, where it is not written first.
-    unwritten: Vec<((String, Tag), Received)>,
+    pub slots: [Slot; TAGS.len()],
+    /// What is known of each registry.
+    pub notes: RefCell<BTreeMap<u32, (Health, String)>>,
+    pub worker: Cell<Option<Pid>>,
+    called: Cell<bool>,
+    sessions: RefCell<Vec<Pid>>,
 }
 
-/// What there is of a tag.
+/// A tag's place. Times are milliseconds.
 #[derive(Default)]
-pub struct Stock {
+pub struct Slot {
     pub segment: Segment,
-    wanted: bool,
-    /// Since when somebody waits.
-    waiting: Option<u64>,
-    pace: Pace,
-    reserved_at: Option<u64>,
-    /// Where its ids came from, and the row's version then.
-    pub origin: Option<(String, i64)>,
+    pub request: Request,
+    woken: Cell<bool>,
+    now: Cell<u64>,
+    pace: Cell<Pace>,
+    reserved_at: Cell<Option<u64>>,
+    cut_short: Cell<bool>,
+    waited_at: Cell<Option<u64>>,
+    trouble: Cell<Option<Trouble>>,
+    registry: Cell<u32>,
+    /// The row's version when its ids were reserved.
+    pub version: Cell<i64>,
 }
 
-/// A question that is not answered yet.
-pub struct Asking {
-    pub number: u64,
-    pub about: About,
-}
-
-pub enum About {
-    Ids { source: usize, tags: Vec<Tag> },
-    HandOver(Join),
-}
-
-impl Live {
-    pub fn new(sources: usize) -> Self {
-        Self { health: vec![Health::default(); sources], ..Self::default() }
-    }
-}
-
-impl Disk {
-    /// The highest id of a tag that this node knows of.
-    pub fn highest(&self, tag: Tag) -> i64 {
-        let received =
-            self.received.iter().filter(|((_, of), _)| *of == tag).map(|(_, received)| received.max_id);
-        received.chain(self.rows.get(&tag).map(|line| line.definition.max_id)).max().unwrap_or(0)
-    }
-
-    pub fn receive(&mut self, from: (String, Tag), what: Received) {
-        let received = self.received.entry(from).or_default();
-        if what.max_id >= received.max_id {
-            *received = what;
+impl Node {
+    pub fn new(server: usize) -> Self {
+        Self {
+            server,
+            live: None,
+            carry_over: Rc::default(),
+            former_carry_over: None,
+            last: [0; TAGS.len()],
+            alone_until: 0,
+            wants_all: false,
+            operator: None,
         }
     }
 }
 
 impl World {
-    /// A session takes some ids, or waits for them.
-    pub fn call(&mut self, node: usize) {
-        let delay = self.between(20, 400);
-        self.after(delay, Event::Call { node });
-        let (tag, want) = (self.chance.below(TAGS.len()), 1 + self.chance.below(3));
-        if self.nodes[node].live.is_some() {
-            self.take(node, tag, NonZeroU32::new(u32::try_from(want).unwrap()).unwrap());
-            self.refill(node);
+    pub fn start(&mut self, node: usize) {
+        let (live, server) = (Rc::new(Live::default()), self.nodes[node].server);
+        self.nodes[node].live = Some(live.clone());
+        for _ in 0..SESSIONS {
+            let its = live.clone();
+            let pid = self.spawn(server, move |env| session(env, node, &its));
+            live.sessions.borrow_mut().push(pid);
         }
     }
 
-    fn take(&mut self, node: usize, tag: Tag, want: NonZeroU32) {
-        let now = self.now;
-        let Node { disk, live: Some(live), last, .. } = &mut self.nodes[node] else { return };
-        let stock = &mut live.stocks[tag];
-        let Ok(taken) = stock.segment.take(0, want, &UnixMicros(0)) else {
-            stock.wanted = true;
-            stock.waiting.get_or_insert(now);
-            return;
-        };
-        stock.wanted |= taken.prefetch;
-        if let Some(since) = stock.waiting.take() {
-            self.longest_wait = self.longest_wait.max(now - since);
+    /// Takes all processes and all memory of a node; it starts again after a while.
+    pub fn crash(&mut self, node: usize) -> bool {
+        let delay = self.between(1, 8 * SECOND);
+        let Node { server, live, operator, .. } = &mut self.nodes[node];
+        *operator = None;
+        let (server, lived) = (*server, live.take().is_some());
+        if lived {
+            self.kill(server);
+            self.after(delay, super::world::Event::Start { node });
         }
-        last[tag] = now;
-        let shared = !disk.sources.is_empty();
-        for id in (0..taken.range.count).map(|offset| taken.range.at(offset)) {
-            let what = || format!("{id} of {} at {now} by node {node}", TAGS[tag]);
-            self.ledger.issue(node, tag, id, shared, what);
-        }
+        lived
     }
 
-    /// Sees to it that wanted ids are on their way.
-    pub fn refill(&mut self, node: usize) {
-        let Node { disk, live: Some(live), .. } = &mut self.nodes[node] else { return };
-        let local = disk.sources.is_empty();
-        let locks = !local || self.guards.keep(Guard::HandOverLocks);
-        if live.asking.is_some() && locks {
-            return;
-        }
-        let has_room =
-            |tag: &Tag| live.stocks[*tag].wanted && live.stocks[*tag].segment.shelves().have_room();
-        let tags: Vec<Tag> = (0..TAGS.len()).filter(has_room).collect();
-        if local {
-            for tag in tags {
-                self.reserve_locally(node, tag);
-            }
-        } else if !tags.is_empty() {
-            self.ask_for(node, tags);
-        }
-    }
-
-    fn reserve_locally(&mut self, node: usize, tag: Tag) {
-        let wish = self.wish(node, tag, None);
-        let version = self.version();
-        let line = self.nodes[node].disk.rows.entry(tag).or_insert(Line::new(1));
-        if let Outcome::Reserved(reserved) = line.reserve(&wish, version, 1, self.guards) {
-            self.put_out(node, tag, &reserved, None);
-        }
-    }
-
-    fn ask_for(&mut self, node: usize, tags: Vec<Tag>) {
-        let now = Duration::from_millis(self.now);
-        let live = self.nodes[node].live.as_ref().unwrap();
-        let waited_for = live.stocks.iter().any(|stock| stock.waiting.is_some());
-        let Some(source) = failover::order(&live.health, live.asked, now, waited_for).first().copied() else {
-            let pause = failover::until_due(&live.health, now, waited_for).unwrap();
-            return self.after(u64::try_from(pause.as_millis()).unwrap().max(1), Event::Refill { node });
-        };
-        let want = |tag: &Tag| {
-            let wish = self.wish(node, *tag, Some(source));
-            ReserveRequest { tag: TAGS[*tag].to_owned(), create: true, wish }
-        };
-        let ask = RequestBody::Reserve(tags.iter().map(want).collect());
-        let sources = &self.nodes[node].disk.sources;
-        let Source { registry, seen } = sources[source].clone();
-        let timeout = if sources.len() > 1 { TIMEOUT / 5 } else { TIMEOUT };
-        self.ask(node, registry, Some(seen), ask, About::Ids { source, tags }, timeout);
-    }
-
-    fn wish(&self, node: usize, tag: Tag, source: Option<usize>) -> Wish {
-        let Node { disk, live, .. } = &self.nodes[node];
-        let stock = &live.as_ref().unwrap().stocks[tag];
-        let from = source.map(|source| (disk.sources[source].seen.identity.clone(), tag));
-        let received = from.as_ref().and_then(|from| disk.received.get(from)).copied();
-        let carry_over = from.as_ref().and_then(|from| disk.carry_overs.get(from)).filter(|carry_over| {
-            let last = received.is_some_and(|received| received.version == carry_over.version);
-            last || !self.guards.keep(Guard::CarryOverIsLast)
-        });
-        let of = u32::try_from(disk.sources.len()).unwrap();
-        let share = source.map(|source| Share { index: u32::try_from(source).unwrap(), of });
-        Wish {
-            carry_over: carry_over.cloned(),
-            pace: stock.pace,
-            lasted: stock.reserved_at.map(|at| Duration::from_millis(self.now - at)),
-            target: TARGET,
-            hungry: stock.waiting.is_some(),
-            prefetch: 50,
+    /// What is in the buffers is noted: whoever reserves next goes on with it, if nobody else has reserved since.
+    pub fn stop(&mut self, node: usize) -> bool {
+        let this = &mut self.nodes[node];
+        let Some(live) = &this.live else { return false };
+        let in_use = |(slot, tag): (&Slot, &str)| InUse {
+            name: Name { database: DATABASE, source: SOURCE, tag: tag.as_bytes().to_vec() },
+            had_ids: slot.reserved_at.get().is_some(),
+            left: rest(&slot.segment.shelves()).map(|(range, period)| CarryOver {
+                version: slot.version.get(),
+                day: period.dated(),
+                range,
+            }),
             floor: None,
-            received: received
-                .filter(|_| self.guards.keep(Guard::Received))
-                .map(|received| (0, received.max_id)),
-            share: share.filter(|_| of > 1 && self.guards.keep(Guard::Share)),
+        };
+        let in_use = live.slots.iter().zip(TAGS).map(in_use).collect();
+        let file = File { env: None, text: this.carry_over.clone() };
+        carry_over_file::save(&file, in_use, |_| true).unwrap();
+        this.former_carry_over = this.carry_over.borrow().clone();
+        self.crash(node)
+    }
+
+    /// The highest id of a tag that a node knows of.
+    pub fn highest(&self, node: usize, tag: Tag) -> i64 {
+        self.store_of(node, |store| store.highest(tag))
+    }
+
+    pub fn store_of<T>(&self, node: usize, look: impl FnOnce(&Store) -> T) -> T {
+        look(&self.servers[self.nodes[node].server].db.store.borrow())
+    }
+
+    /// Wakes the refill worker of a node, or has one started.
+    fn call_worker(&mut self, node: usize, live: &Rc<Live>) {
+        live.called.set(true);
+        if let Some(pid) = live.worker.get().filter(|pid| self.runs(*pid)) {
+            return self.wake(pid);
         }
+        let its = live.clone();
+        let pid = self.spawn(self.nodes[node].server, move |env| refill(env, node, its));
+        live.worker.set(Some(pid));
     }
 
-    /// Sends a question, and waits for the answer for so long.
-    pub fn ask(
-        &mut self,
-        node: usize,
-        registry: usize,
-        seen: Option<wire::Registry>,
-        ask: RequestBody,
-        about: About,
-        timeout: u64,
-    ) {
-        let Node { live: Some(live), number, .. } = &mut self.nodes[node] else { return };
-        *number += 1;
-        let number = *number;
-        live.asking = Some(Asking { number, about });
-        let row_timeout = Duration::from_millis(timeout / 2);
-        let text = wire::Request { version: wire::VERSION, registry: seen, timeout: row_timeout, ask }
-            .to_text()
-            .unwrap();
-        self.after(timeout, Event::Response { node, number, text: None });
-        self.travel(&Event::Question { node, number, registry, text });
+    /// Takes the place of a tag away, with what is in its buffers: whoever asked looks again.
+    pub fn vacate(&mut self, live: &Live, tag: Tag) {
+        let slot = &live.slots[tag];
+        slot.segment.hand_over(self.number());
+        if let Some(ticket) = slot.request.pending() {
+            slot.request.answer(ticket, Answer::Supplied);
+        }
+        live.sessions.borrow().iter().for_each(|pid| self.wake(*pid));
     }
 
-    /// An answer comes; None: the registry refuses, or it is not waited for any longer.
-    pub fn answered(&mut self, node: usize, number: u64, text: Option<String>) {
-        let Some(live) = &mut self.nodes[node].live else { return };
-        let is_this = |asking: &mut Asking| asking.number == number;
-        let answer = text.map(|text| Response::from_text(&text).unwrap());
-        match live.asking.take_if(is_this) {
-            Some(Asking { about: About::HandOver(join), .. }) => self.handed_over(node, join, answer),
-            Some(asking) => {
-                self.got_ids(node, &asking.about, answer);
-                self.nodes[node].live.as_mut().unwrap().over = Some(asking);
-            }
-            None if answer.is_some() && !self.guards.keep(Guard::AnswerOnce) => {
-                if let Some(over) = live.over.take_if(is_this) {
-                    self.got_ids(node, &over.about, answer);
+    /// Takes away what is in a node's buffers.
+    pub fn clear(&mut self, live: &Live, tag: Tag) {
+        live.slots[tag].clear();
+        live.sessions.borrow().iter().for_each(|pid| self.wake(*pid));
+    }
+}
+
+/// A session that takes ids now and then.
+fn session(env: &Env<'_>, node: usize, live: &Rc<Live>) {
+    loop {
+        let delay = env.with(|world| world.between(40, 800));
+        env.sleep(delay);
+        let (tag, want) = env.with(|world| (world.chance.below(TAGS.len()), 1 + world.chance.below(3)));
+        take(env, node, live, tag, NonZeroU32::new(u32::try_from(want).unwrap()).unwrap());
+    }
+}
+
+/// Takes ids of a tag, once there are any.
+fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32) {
+    let (slot, since) = (&live.slots[tag], env.now());
+    let mut ticket = None;
+    loop {
+        if let Ok(taken) = slot.segment.take(slot.segment.incarnation(), want, &env.clock()) {
+            let version = slot.version.get();
+            env.with(|world| {
+                if taken.prefetch {
+                    slot.request.ask();
+                    world.call_worker(node, live);
                 }
-            }
-            None => {}
-        }
-        self.refill(node);
-    }
-
-    fn got_ids(&mut self, node: usize, about: &About, answer: Option<Response>) {
-        let About::Ids { source, tags } = about else { return };
-        let mut good = false;
-        if let Some(Response { registry, said: ResponseBody::Reserved(outcomes), .. }) = answer {
-            good = outcomes.iter().all(|outcome| matches!(outcome, Outcome::Reserved(_)));
-            let Some(source) = self.nodes[node].disk.sources.get_mut(*source) else { return };
-            source.seen = registry.clone();
-            for (tag, outcome) in tags.iter().zip(outcomes) {
-                if let Outcome::Reserved(reserved) = outcome {
-                    self.put_out(node, *tag, &reserved, Some(&registry.identity));
+                let now = world.now;
+                world.longest_wait = world.longest_wait.max(now - since);
+                world.nodes[node].last[tag] = now;
+                for id in (0..taken.range.count).map(|offset| taken.range.at(offset)) {
+                    let what = || format!("{id} of {} at {now} by node {node}", TAGS[tag]);
+                    world.ledger.issue(node, tag, id, version & 1 == 1, what);
                 }
-            }
+            });
+            return;
         }
-        let live = self.nodes[node].live.as_mut().unwrap();
-        live.asked = *source;
-        let Some(health) = live.health.get_mut(*source) else { return };
-        let failed = Health { failures: health.failures + 1, failed_at: Duration::from_millis(self.now) };
-        *health = if good { Health::default() } else { failed };
+        let answered = ticket.and_then(|ticket| slot.request.answer_to(ticket));
+        assert!(matches!(answered, None | Some(Answer::Supplied)), "{answered:?}");
+        if ticket.is_none() || answered.is_some() {
+            slot.waited_at.set(Some(env.now()));
+            ticket = Some(slot.request.ask_to_create());
+        }
+        env.with(|world| world.call_worker(node, live));
+        env.sleep_until(env.now() + SECOND);
+    }
+}
+
+/// The refill worker.
+fn refill(env: &Env<'_>, node: usize, live: Rc<Live>) {
+    let host = Host { env, node, database: Connected(env), live: live.clone() };
+    let link = RegistryClient::new(Net { env, live });
+    let text = env.with(|world| world.nodes[node].carry_over.clone());
+    let (carry_over, error) = CarryOvers::of_database(File { env: Some(env), text }, DATABASE);
+    assert!(error.is_none(), "{}", error.unwrap());
+    RefillWorker::new(&host, link, carry_over).run();
+}
+
+struct Host<'e> {
+    env: &'e Env<'e>,
+    node: usize,
+    database: Connected<'e>,
+    live: Rc<Live>,
+}
+
+impl Clock for Host<'_> {
+    fn now(&self) -> UnixMicros {
+        self.env.clock()
+    }
+}
+
+impl SharedMemory for Host<'_> {
+    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.env.turn();
+        let now = self.env.now();
+        self.live.slots.iter().for_each(|slot| slot.now.set(now));
+        let done = work();
+        self.wake_sessions();
+        done
+    }
+}
+
+impl<'e> RefillHost for Host<'e> {
+    type Slot = Slot;
+    type Database = Connected<'e>;
+
+    fn database(&self) -> &Connected<'e> {
+        &self.database
     }
 
-    /// Notes what was received, then publishes it; who waits is served.
-    fn put_out(&mut self, node: usize, tag: Tag, reserved: &Reserved, identity: Option<&String>) {
-        let Node { disk, live: Some(live), .. } = &mut self.nodes[node] else { return };
-        if let Some(identity) = identity {
-            let what = Received { max_id: reserved.reached().1, version: reserved.version };
-            live.unwritten.push(((identity.clone(), tag), what));
-            let late = usize::from(!self.guards.keep(Guard::ReceivedFirst));
-            let due = live.unwritten.len().saturating_sub(late);
-            live.unwritten.drain(..due).for_each(|(from, what)| disk.receive(from, what));
+    fn uptime(&self) -> Duration {
+        // Never the instant of the start, which stands for never.
+        Duration::from_millis(self.env.now() + 1)
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { target: Duration::from_secs(5), prefetch: 50, registry_timeout: Duration::from_secs(5) }
+    }
+
+    fn jobs(&self) -> Vec<Job<'_, Slot>> {
+        self.env.turn();
+        let now = self.env.now();
+        self.live
+            .slots
+            .iter()
+            .zip(TAGS)
+            .filter_map(|(slot, tag)| {
+                slot.now.set(now);
+                Job::new(slot, directory::Tag::new(tag.as_bytes()).unwrap(), SOURCE)
+            })
+            .collect()
+    }
+
+    fn leave_table(&self, _: u32) {}
+
+    fn is_dismissed(&self) -> bool {
+        false
+    }
+
+    fn is_overdue(&self) -> bool {
+        false
+    }
+
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    fn note_served(&self) {
+        self.wake_sessions();
+    }
+
+    fn rest(&self, last_work: Duration) -> bool {
+        let until = u64::try_from(last_work.as_millis()).unwrap() + STAY;
+        let stays = self.env.now() < until;
+        if stays {
+            self.sleep_until(until);
         }
-        let stock = &mut live.stocks[tag];
-        if stock.segment.publish(&reserved.supply, stock.segment.stamp()) {
-            stock.wanted = false;
-            stock.pace = reserved.pace;
-            stock.reserved_at = Some(self.now);
-            stock.origin = identity.map(|identity| (identity.clone(), reserved.version));
+        stays
+    }
+
+    fn sleep(&self, limit: Duration) {
+        self.wake_sessions();
+        self.sleep_until(self.env.now() + u64::try_from(limit.as_millis()).unwrap().max(1));
+    }
+
+    fn show_activity(&self, _: usize) {}
+
+    fn say_once(&self, warning: String) {
+        let node = self.node;
+        self.env.with(|world| world.note(|| format!("node {node}: {warning}")));
+    }
+
+    fn shown(&self, tag: &directory::Tag) -> String {
+        TAGS[tag_of(tag)].to_owned()
+    }
+}
+
+impl Host<'_> {
+    /// Until it is called, too, or has been.
+    fn sleep_until(&self, until: u64) {
+        if !self.live.called.replace(false) {
+            self.env.wait(until, |_| self.live.called.replace(false).then_some(()));
         }
-        if stock.waiting.is_some() {
-            self.take(node, tag, NonZeroU32::MIN);
+    }
+
+    fn wake_sessions(&self) {
+        let woken = self.live.slots.iter().any(|slot| slot.woken.replace(false));
+        if woken {
+            self.env.with(|world| {
+                self.live.sessions.borrow().iter().for_each(|pid| world.wake(*pid));
+            });
         }
+    }
+}
+
+impl TagSlot for Slot {
+    fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    fn request(&self) -> &Request {
+        &self.request
+    }
+
+    fn wake(&self) {
+        self.woken.set(true);
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace.get()
+    }
+
+    fn lasted(&self) -> Option<Duration> {
+        self.reserved_at.get().map(|at| Duration::from_millis(self.now.get().saturating_sub(at)))
+    }
+
+    fn was_cut_short(&self) -> bool {
+        self.cut_short.get()
+    }
+
+    fn waited_ago(&self) -> Option<Duration> {
+        self.waited_at.get().map(|at| Duration::from_millis(self.now.get().saturating_sub(at)))
+    }
+
+    fn clear(&self) {
+        self.segment.clear();
+        self.cut_short.set(true);
+    }
+
+    fn note_published(&self, reserved: &Reserved, _: Duration) {
+        self.cut_short.set(false);
+        self.pace.set(reserved.pace);
+        self.reserved_at.set(Some(self.now.get()));
+        self.version.set(reserved.version);
+    }
+
+    fn note_max_value(&self, _: i64) {}
+
+    fn floor(&self) -> Option<Floor> {
+        None
+    }
+
+    fn clear_floor(&self) {}
+
+    fn pass_floor(&self, _: Reached) {}
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.trouble.get()
+    }
+
+    fn set_trouble(&self, trouble: Option<Trouble>) {
+        self.trouble.set(trouble);
+    }
+
+    fn registry(&self) -> u32 {
+        self.registry.get()
+    }
+
+    fn set_registry(&self, position: u32) {
+        self.registry.set(position);
+    }
+}
+
+/// The carry-over file of a node, as a process has it; or as it is when there is none any more.
+struct File<'e> {
+    env: Option<&'e Env<'e>>,
+    text: Rc<RefCell<Option<Vec<u8>>>>,
+}
+
+impl File<'_> {
+    fn turn(&self) {
+        if let Some(env) = self.env {
+            env.turn();
+        }
+    }
+}
+
+impl CarryOverFile for File<'_> {
+    type Error = serde_json::Error;
+
+    fn read(&self) -> Result<Option<Vec<u8>>, Self::Error> {
+        self.turn();
+        Ok(self.text.borrow().clone())
+    }
+
+    fn append(&self, text: &[u8]) -> Result<(), Self::Error> {
+        self.turn();
+        if let Some(all) = &mut *self.text.borrow_mut() {
+            all.extend(text);
+        }
+        self.turn();
+        Ok(())
+    }
+
+    fn replace(&self, text: &[u8]) -> Result<(), Self::Error> {
+        self.turn();
+        *self.text.borrow_mut() = Some(text.to_vec());
+        self.turn();
+        Ok(())
+    }
+
+    fn say_lost(&self, error: &Self::Error) {
+        panic!("{error}");
     }
 }

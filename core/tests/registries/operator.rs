@@ -1,32 +1,54 @@
 //! What operators do.
 
-use super::guards::Guard;
-use super::node::{Node, Source};
-use super::registry::{Registry, Trouble};
-use super::world::{Event, SECOND, TAGS, World};
+use super::database::{DEFINITION, Line};
+use super::registry::Trouble;
+use super::world::{Event, SECOND, TAGS, World, registry_of};
 use snowflake_ids_core::reservation::Share;
 
 /// How long it takes them to notice. Longer than an answer is waited for: what is on its way would not be known.
-const NOTICE: u64 = 12 * SECOND;
+const NOTICE: u64 = 14 * SECOND;
+/// How soon they try again where rows are locked.
+const AGAIN: u64 = 7;
 
 impl World {
     pub fn operate(&mut self) {
-        let delay = self.between(SECOND, 8 * SECOND);
-        self.after(delay, Event::Operator);
+        let mut delay = self.between(SECOND, 8 * SECOND);
         for registry in 0..self.registries.len() {
             let noticed =
                 self.registries[registry].trouble.is_some_and(|(_, since)| self.now >= since + NOTICE);
-            if noticed && self.registries[registry].works(self.now) {
-                self.repair(registry);
+            if noticed && self.works(registry) {
+                if self.is_free(registry) {
+                    self.repair(registry);
+                } else {
+                    delay = AGAIN;
+                }
             }
         }
-        let fine = self.registries.iter().all(|this| this.works(self.now) && this.trouble.is_none());
+        let fine = (0..self.registries.len())
+            .all(|this| self.works(this) && self.registries[this].trouble.is_none());
         if !self.shared && self.registries.len() > 1 && self.now >= self.shared_from && fine {
-            self.make_shares();
+            if (0..self.registries.len()).all(|registry| self.is_free(registry)) {
+                self.make_shares();
+            } else {
+                delay = AGAIN;
+            }
         }
         for node in 0..self.nodes.len() {
             self.direct(node);
         }
+        self.after(delay, Event::Operator);
+    }
+
+    /// Changes a row of a registry, whose rows nobody has locked.
+    pub fn change_row<T>(&mut self, registry: usize, tag: usize, change: impl FnOnce(&mut Line) -> T) -> T {
+        let version = (self.number() << 1 | 1).cast_signed();
+        let server = &self.servers[self.registries[registry].primary];
+        let new =
+            Line { definition: DEFINITION, version, cluster: server.cluster, timeline: server.who.timeline };
+        let mut store = server.db.store.borrow_mut();
+        let line = store.rows.entry(tag).or_insert(new);
+        line.version = version;
+        change(line)
     }
 
     /// Raises a registry above the highest ids in use, and gives its rows their terms back.
@@ -34,15 +56,16 @@ impl World {
         self.note(|| format!("registry {registry} is repaired"));
         let share = self.share(registry).filter(|_| self.shared);
         for tag in 0..TAGS.len() {
-            let in_use = self.nodes.iter().map(|node| node.disk.highest(tag)).max().unwrap_or(0);
-            let line = self.registries[registry].primary.row(tag);
-            if let Some(share) = share {
-                line.share(share);
-            }
-            line.raise(in_use);
+            let in_use = (0..self.nodes.len()).map(|node| self.highest(node, tag)).max().unwrap_or(0);
+            self.change_row(registry, tag, |line| {
+                if let Some(share) = share {
+                    line.share(share);
+                }
+                line.raise(in_use);
+            });
         }
         self.registries[registry].trouble = None;
-        self.registries[registry].settle();
+        self.settle(registry);
     }
 
     fn share(&self, registry: usize) -> Option<Share> {
@@ -50,48 +73,40 @@ impl World {
         (of > 1).then_some(Share { index, of })
     }
 
-    /// Makes the rows of all registries shares of one another: first their terms, so that none goes on as before, then
-    /// how far they are, which after a promotion is not what the row says.
-    pub fn make_shares(&mut self) {
+    /// Makes the rows of all registries shares of one another. A node that comes to several raises them.
+    fn make_shares(&mut self) {
         self.note(|| "rows become shares".into());
         self.shared = true;
         for tag in 0..TAGS.len() {
             for registry in 0..self.registries.len() {
                 let share = self.share(registry).expect("there are several");
-                self.registries[registry].primary.row(tag).share(share);
-            }
-            let reached = |Registry { primary, .. }: &Registry| {
-                primary.rows[&tag].definition_on(primary.who.timeline, self.guards).max_id
-            };
-            let highest = self.registries.iter().map(reached).max().unwrap_or(0);
-            if self.guards.keep(Guard::SharesRaised) {
-                self.registries.iter_mut().for_each(|registry| registry.primary.row(tag).raise(highest));
+                self.change_row(registry, tag, |line| line.share(share));
             }
         }
-        self.registries.iter_mut().for_each(Registry::settle);
+        (0..self.registries.len()).for_each(|registry| self.settle(registry));
     }
 
     /// Has a node use the registries that it should.
     fn direct(&mut self, node: usize) {
-        let Node { disk, live, alone_until, wants_all, .. } = &self.nodes[node];
-        let idle = live.as_ref().is_some_and(|live| live.asking.is_none());
+        let this = &self.nodes[node];
+        let (alone_until, wants_all) = (this.alone_until, this.wants_all);
         let all: Vec<usize> = (0..self.registries.len()).collect();
-        let mut wanted = if self.shared && *wants_all { all } else { vec![0] };
-        let works = |registry: &usize| self.registries[*registry].works(self.now);
-        if self.calm && !wanted.iter().all(works) {
+        let mut wanted = if self.shared && wants_all { all } else { vec![0] };
+        if self.calm && !wanted.iter().all(|registry| self.works(*registry)) {
             // Some are gone for good. One that is left will do.
-            wanted.retain(works);
+            wanted.retain(|registry| self.works(*registry));
             wanted.truncate(1);
         }
-        let is_stranger = |source: &Source| {
-            let this = &self.registries[source.registry];
-            this.trouble.is_none() && this.primary.who.check(&source.seen).is_err()
-        };
-        let used = disk.sources.iter().map(|source| source.registry);
-        let right = used.eq(wanted.iter().copied()) && !disk.sources.iter().any(is_stranger);
+        let sites = self.store_of(node, |store| store.sites.clone());
+        let is_stranger = sites.iter().any(|site| {
+            let this = &self.registries[registry_of(&site.server)];
+            this.trouble.is_none() && self.servers[this.primary].who.check(&site.seen).is_err()
+        });
+        let used = sites.iter().map(|site| registry_of(&site.server));
+        let right = used.eq(wanted.iter().copied()) && !is_stranger;
         // Nobody is introduced to one restored from a dump before it is raised.
         let known = wanted.iter().all(|registry| !self.registries[*registry].is(Trouble::Dump));
-        if idle && !right && known && !wanted.is_empty() && self.now >= *alone_until {
+        if !right && known && !wanted.is_empty() && self.now >= alone_until {
             self.join(node, wanted);
         }
     }

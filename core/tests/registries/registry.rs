@@ -1,151 +1,9 @@
-//! A registry: its rows, the server that has them, and what others have of it.
+//! A registry: the servers that have its rows, and what standbys and backups have of them.
 
-use super::guards::{Guard, Guards};
-use super::world::{TAGS, Tag};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::definition::Definition;
-use snowflake_ids_core::reservation::{Outcome, Row, Share, Unfit, Wish};
-use snowflake_ids_core::segment::Period;
-use snowflake_ids_core::wire::{self, Request, RequestBody, Response, ResponseBody, Stranger};
+use super::database::Store;
+use super::world::World;
+use snowflake_ids_core::wire;
 use std::collections::BTreeMap;
-
-/// What the terms of every tag are at first.
-pub const DEFINITION: Definition = Definition {
-    max_id: 0,
-    start: 1,
-    step: 4,
-    max_step: 16,
-    increment: 1,
-    remainder: 0,
-    max_value: i64::MAX,
-};
-
-/// A row of the table of tags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub definition: Definition,
-    pub version: i64,
-    /// The timeline of the last reservation.
-    pub timeline: u32,
-}
-
-/// The table of tags.
-pub type Rows = BTreeMap<Tag, Line>;
-
-impl Line {
-    pub fn new(timeline: u32) -> Self {
-        Self { definition: DEFINITION, version: 0, timeline }
-    }
-
-    pub fn share(&mut self, share: Share) {
-        self.definition.increment = share.of.into();
-        self.definition.remainder = share.index.into();
-    }
-
-    pub fn raise(&mut self, max_id: i64) {
-        self.definition.max_id = self.definition.max_id.max(max_id);
-    }
-
-    /// Its terms. On a later timeline it may lag behind what the former primary has reserved.
-    pub fn definition_on(&self, timeline: u32, guards: Guards) -> Definition {
-        let promoted = self.timeline < timeline && guards.keep(Guard::SkipAhead);
-        if promoted { self.definition.skipped_ahead() } else { self.definition }
-    }
-
-    /// Reserves by the core's rules.
-    pub fn reserve(&mut self, wish: &Wish, version: i64, timeline: u32, guards: Guards) -> Outcome {
-        let definition = self.definition_on(timeline, guards);
-        let row = Row {
-            definition,
-            period: Period::FOREVER,
-            format: String::new(),
-            version: self.version,
-            life: 0,
-        };
-        let outcome = row.reserve(wish, version);
-        if let Outcome::Reserved(reserved) = &outcome {
-            self.definition.max_id = reserved.supply.range.last();
-            (self.version, self.timeline) = (reserved.version, timeline);
-        }
-        outcome
-    }
-}
-
-/// A tag's row as it is handed over.
-#[derive(Serialize, Deserialize)]
-pub struct Handed {
-    pub tag: Tag,
-    pub max_id: i64,
-}
-
-/// A server that is, or was, the registry.
-#[derive(Clone)]
-pub struct Server {
-    pub who: wire::Registry,
-    pub rows: Rows,
-}
-
-impl Server {
-    pub fn new(identity: usize) -> Self {
-        Self {
-            who: wire::Registry { identity: format!("registry {identity}"), timeline: 1 },
-            rows: Rows::new(),
-        }
-    }
-
-    pub fn row(&mut self, tag: Tag) -> &mut Line {
-        self.rows.entry(tag).or_insert(Line::new(self.who.timeline))
-    }
-
-    /// Answers; rows that it writes get versions from this one on.
-    pub fn answer(&mut self, request: Request, version: i64, guards: Guards) -> Response {
-        let refused = request.registry.and_then(|seen| self.who.check(&seen).err());
-        let refused = refused.filter(|stranger| match stranger {
-            Stranger::Another => guards.keep(Guard::Identity),
-            Stranger::Former { .. } => guards.keep(Guard::Timeline),
-        });
-        let said = match (refused, request.ask) {
-            (Some(stranger), _) => ResponseBody::Stranger(stranger),
-            (None, RequestBody::HandOver { rows, share }) => {
-                ResponseBody::HandedOver(self.take_over(&rows, share))
-            }
-            (None, RequestBody::Reserve(wants)) => {
-                let tag = |tag: &String| TAGS.iter().position(|name| name == tag).unwrap();
-                let timeline = self.who.timeline;
-                let one = |(want, version): (&wire::ReserveRequest, i64)| {
-                    self.row(tag(&want.tag)).reserve(&want.wish, version, timeline, guards)
-                };
-                ResponseBody::Reserved(wants.iter().zip(version..).map(one).collect())
-            }
-            (None, other) => panic!("nobody asks this: {other:?}"),
-        };
-        Response { registry: self.who.clone(), clock: UnixMicros(0), said }
-    }
-
-    /// Rows that it does not have are made; those that it has are raised. The timeline of a row is left as it is: what
-    /// a reservation skips after a promotion is still to be skipped.
-    fn take_over(&mut self, rows: &[Box<RawValue>], share: Option<Share>) -> Option<(String, Unfit)> {
-        let mut unfit = None;
-        for row in rows {
-            let Handed { tag, max_id } = serde_json::from_str(row.get()).unwrap();
-            let is_new = !self.rows.contains_key(&tag);
-            let line = self.row(tag);
-            line.raise(max_id);
-            if let Some(share) = share {
-                if is_new {
-                    line.share(share);
-                }
-                let Definition { increment, remainder, .. } = line.definition;
-                if !share.holds(increment, remainder) {
-                    unfit = Some((TAGS[tag].to_owned(), Unfit::Share { share, increment, remainder }));
-                }
-            }
-        }
-        unfit
-    }
-}
 
 /// What an operator has to mend, once it is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,73 +16,159 @@ pub enum Trouble {
     Altered,
 }
 
+/// A state of a server that it may be restored to.
+#[derive(Clone)]
+pub struct Backup {
+    pub who: wire::Registry,
+    pub store: Store,
+}
+
 /// A registry, over all servers that ever were it.
 pub struct Registry {
-    pub primary: Server,
+    pub primary: usize,
     /// The server that was the primary before, until when it can be reached.
-    pub former: Option<(Server, u64)>,
+    pub former: Option<(usize, u64)>,
     /// Earlier states of the primary that a standby may be in,
-    pub past: Vec<Rows>,
+    pub past: Vec<Store>,
     /// and those that it may be restored to.
-    pub backups: Vec<Server>,
+    pub backups: Vec<Backup>,
     /// The highest id of each tag that any of these servers knew of.
-    pub highest: BTreeMap<Tag, i64>,
-    pub hung_until: u64,
-    pub down_until: u64,
+    pub highest: BTreeMap<usize, i64>,
     /// And since when.
     pub trouble: Option<(Trouble, u64)>,
 }
 
 impl Registry {
-    pub fn new(identity: usize) -> Self {
+    pub fn new(primary: usize) -> Self {
         Self {
-            primary: Server::new(identity),
+            primary,
             former: None,
             past: Vec::new(),
             backups: Vec::new(),
             highest: BTreeMap::new(),
-            hung_until: 0,
-            down_until: 0,
             trouble: None,
         }
-    }
-
-    pub fn works(&self, now: u64) -> bool {
-        self.hung_until <= now && self.down_until <= now
     }
 
     pub fn is(&self, trouble: Trouble) -> bool {
         self.trouble.is_some_and(|(this, _)| this == trouble)
     }
 
-    /// The primary commits; standbys follow.
-    pub fn note(&mut self) {
-        for (tag, line) in &self.primary.rows {
+    /// The primary has committed; standbys follow.
+    fn follow(&mut self, store: &Store) {
+        for (tag, line) in &store.rows {
             let highest = self.highest.entry(*tag).or_default();
             *highest = line.definition.max_id.max(*highest);
         }
-        self.past.push(self.primary.rows.clone());
+        self.past.push(store.clone());
         if self.past.len() > 40 {
             self.past.remove(0);
         }
     }
 
-    /// An operator's statement: no standby is behind it.
-    pub fn settle(&mut self) {
-        self.past.clear();
-        self.note();
-    }
-
     /// States of standbys that lag by no more than what is skipped after a promotion.
-    pub fn standbys(&self) -> Vec<&Rows> {
-        let covers = |tag: &Tag, line: &Line, rows: &Rows| {
-            rows.get(tag).is_some_and(|row| {
-                let same = (row.definition.increment, row.definition.remainder)
-                    == (line.definition.increment, line.definition.remainder);
-                same && row.definition.skipped_ahead().max_id >= self.highest[tag]
+    pub fn standbys(&self, primary: &Store) -> Vec<&Store> {
+        let covers = |store: &&Store| {
+            primary.rows.iter().all(|(tag, line)| {
+                store.rows.get(tag).is_some_and(|row| {
+                    let same = (row.definition.increment, row.definition.remainder)
+                        == (line.definition.increment, line.definition.remainder);
+                    same && row.definition.skipped_ahead().max_id >= self.highest[tag]
+                })
             })
         };
-        let all = |rows: &&Rows| self.primary.rows.iter().all(|(tag, line)| covers(tag, line, rows));
-        self.past.iter().filter(all).collect()
+        self.past.iter().filter(covers).collect()
+    }
+}
+
+impl World {
+    /// A server has committed.
+    pub fn committed(&mut self, server: usize) {
+        let store = self.servers[server].db.store.borrow();
+        if let Some(registry) = self.registries.iter_mut().find(|registry| registry.primary == server) {
+            registry.follow(&store);
+        }
+    }
+
+    /// An operator's statement: no standby is behind it.
+    pub fn settle(&mut self, registry: usize) {
+        let primary = self.registries[registry].primary;
+        self.registries[registry].past.clear();
+        self.committed(primary);
+    }
+
+    pub fn works(&self, registry: usize) -> bool {
+        let server = &self.servers[self.registries[registry].primary];
+        server.hung_until <= self.now && server.down_until <= self.now
+    }
+
+    /// Whether no transaction holds rows of a registry.
+    pub fn is_free(&self, registry: usize) -> bool {
+        self.servers[self.registries[registry].primary].db.is_free()
+    }
+
+    pub fn back_up(&mut self, registry: usize) {
+        let this = &mut self.registries[registry];
+        if this.trouble.is_none() {
+            let server = &self.servers[this.primary];
+            this.backups.push(Backup { who: server.who.clone(), store: server.db.store.borrow().clone() });
+            if this.backups.len() > 4 {
+                this.backups.remove(0);
+            }
+        }
+    }
+
+    /// A standby that lags is promoted. Its primary is cut off, and comes back when its successor is known.
+    pub fn fail_over(&mut self, registry: usize) -> bool {
+        let this = &self.registries[registry];
+        let former = this.primary;
+        let store = {
+            let primary = self.servers[former].db.store.borrow();
+            let standbys = this.standbys(&primary);
+            if this.trouble.is_some() || standbys.is_empty() {
+                return false;
+            }
+            standbys[self.chance.below(standbys.len())].clone()
+        };
+        let mut who = self.servers[former].who.clone();
+        who.timeline += 1;
+        let cluster = self.servers[former].cluster;
+        let primary = self.add_server();
+        let server = &mut self.servers[primary];
+        (server.who, server.cluster) = (who, cluster);
+        *server.db.store.borrow_mut() = store;
+        self.kill(former);
+        let this = &mut self.registries[registry];
+        (this.former, this.primary) = (Some((former, 0)), primary);
+        self.settle(registry);
+        true
+    }
+
+    /// The registry is in an earlier state again, as it was or as a new one.
+    pub fn restore(&mut self, registry: usize, dump: bool) -> bool {
+        let this = &self.registries[registry];
+        if this.trouble.is_some() || this.backups.is_empty() {
+            return false;
+        }
+        let Backup { who, store } = this.backups[self.chance.below(this.backups.len())].clone();
+        let before = this.primary;
+        self.kill(before);
+        let primary = self.add_server();
+        let cluster = self.servers[before].cluster;
+        let server = &mut self.servers[primary];
+        if !dump {
+            (server.who, server.cluster) = (who, cluster);
+        }
+        *server.db.store.borrow_mut() = store;
+        self.servers[before].down_until = u64::MAX;
+        let now = self.now;
+        let this = &mut self.registries[registry];
+        (this.former, this.primary) = (None, primary);
+        if dump {
+            this.backups.clear();
+        }
+        this.trouble = Some((if dump { Trouble::Dump } else { Trouble::SetBack }, now));
+        self.settle(registry);
+        true
     }
 }

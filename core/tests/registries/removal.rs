@@ -1,19 +1,24 @@
 //! Every rule is needed: without it some run issues an id twice, or leaves a node without ids.
 
-use super::guards::{Guard, Guards};
+use super::guards::Guards;
 use super::run::Run;
-use super::world::{SECOND, World};
+use super::world::{SECOND, World, run_until};
+use snowflake_ids_core::guard::{self, Guard};
 
 /// The seeds that a missing rule may take to show.
 const SEEDS: u64 = 2_000;
+
+fn fails(what: &dyn std::fmt::Debug, guards: Guards, fails: impl Fn(&Run) -> bool) {
+    let seed = (0..SEEDS).find(|seed| fails(&Run::new(*seed, guards)));
+    println!("without {what:?}: seed {seed:?}");
+    assert!(seed.is_some(), "no run misses {what:?}");
+}
 
 macro_rules! without {
     ($($test:ident: $guard:ident $fails:ident;)*) => {$(
         #[test]
         fn $test() {
-            let seed = (0..SEEDS).find(|seed| Run::new(*seed, Guards::without(Guard::$guard)).$fails());
-            println!("without {:?}: seed {seed:?}", Guard::$guard);
-            assert!(seed.is_some(), "no run misses {:?}", Guard::$guard);
+            fails(&Guard::$guard, Guards::without(Guard::$guard), Run::$fails);
         }
     )*};
 }
@@ -25,38 +30,84 @@ without! {
     a_registry_made_of_a_dump_repeats_ids: Identity issues_twice;
     rows_that_are_no_shares_repeat_ids: Share issues_twice;
     a_standby_that_lagged_repeats_ids: SkipAhead issues_twice;
+    a_response_that_comes_late_counts_as_that_to_the_next_request: LateResponses issues_twice;
+    a_reservation_here_while_a_registry_comes_into_use_repeats_ids: StillLocal issues_twice;
+    a_reservation_of_a_registry_that_is_not_used_any_more_repeats_ids: StillUsed issues_twice;
+}
+
+without! {
     // What it has of its own is noted as received: so it is refused, rather than given that again.
     a_node_whose_ids_were_not_handed_over_gets_none: HandOverRaises leaves_silent;
     a_registry_set_back_to_before_it_was_raised_repeats_ids: HandOverNoted issues_twice;
     a_node_that_goes_on_while_it_hands_over_repeats_ids: HandOverLocks issues_twice;
     a_node_that_attaches_gives_ids_that_the_column_has: AttachDiscards issues_twice;
     a_node_that_leaves_repeats_what_it_received: LeaveRaises issues_twice;
-    an_answer_that_counts_twice_repeats_ids: AnswerOnce issues_twice;
     shares_that_were_not_raised_repeat_ids: SharesRaised issues_twice;
 }
 
-/// A registry that is set back to when a node stopped has what was left over then for it, though it was taken up since.
+/// A registry that is set back to when a node stopped has what was left over then for it, though it was taken up since. Its
+/// note of that is set back, too, as by a backup that has it.
 #[test]
 fn what_was_taken_up_is_not_left_over_any_more() {
-    let issued_twice = |guards| {
-        let mut world = World::of_several(1, 1, 1);
-        world.guards = guards;
-        world.run_until(60 * SECOND);
-        world.stop(0);
-        world.back_up(0);
-        let taken_up =
-            |world: &World| world.nodes[0].disk.received.values().map(|last| last.version).sum::<i64>();
-        let before = taken_up(&world);
-        while taken_up(&world) == before {
-            world.run_until(world.now + 1);
+    let issued_twice = |guards: Guards| {
+        guards.impose();
+        let world = World::of_several(1, 1, 1);
+        run_until(&world, 60 * SECOND);
+        world.borrow_mut().stop(0);
+        world.borrow_mut().back_up(0);
+        let taken_up = || {
+            world.borrow().store_of(0, |store| store.received.values().map(|last| last.version).sum::<i64>())
+        };
+        let before = taken_up();
+        while taken_up() == before {
+            let next = world.borrow().now + 1;
+            run_until(&world, next);
         }
-        world.crash(0);
-        // What it has asked is over when the registry is set back.
-        world.run_until(world.now + SECOND / 10);
-        world.restore(0, false);
-        world.run_until(world.now + 30 * SECOND);
-        world.ledger.twice
+        // Sessions get some of them, and no more is received.
+        let issued = || world.borrow().ledger.issued;
+        let before = issued();
+        while issued() == before {
+            let next = world.borrow().now + 1;
+            run_until(&world, next);
+        }
+        {
+            let mut world = world.borrow_mut();
+            world.crash(0);
+            let this = &mut world.nodes[0];
+            *this.carry_over.borrow_mut() = this.former_carry_over.clone();
+            // What it has asked is over when the registry is set back.
+            let backup = world.registries[0].backups.last().cloned().unwrap();
+            world.registries[0].backups = vec![backup];
+            world.restore(0, false);
+        }
+        let next = world.borrow().now + 30 * SECOND;
+        run_until(&world, next);
+        guard::leave_out(None);
+        world.borrow().ledger.twice
     };
     assert_eq!(issued_twice(Guards::default()), 0);
     assert!(issued_twice(Guards::without(Guard::CarryOverIsLast)) > 0);
+}
+
+/// A tag that is dropped at a registry is not made anew for a node that has ids of it: others would get them again.
+#[test]
+fn what_ids_were_received_of_is_not_made_anew() {
+    let is_made_anew = |guards: Guards| {
+        guards.impose();
+        let world = World::of_several(1, 1, 1);
+        run_until(&world, 60 * SECOND);
+        {
+            let world = world.borrow();
+            let server = &world.servers[world.registries[0].primary];
+            assert!(!server.db.store.borrow().rows.is_empty());
+            server.db.store.borrow_mut().rows.clear();
+        }
+        run_until(&world, 90 * SECOND);
+        guard::leave_out(None);
+        let world = world.borrow();
+        let rows = &world.servers[world.registries[0].primary].db.store.borrow().rows;
+        !rows.is_empty()
+    };
+    assert!(!is_made_anew(Guards::default()));
+    assert!(is_made_anew(Guards::without(Guard::Dropped)));
 }

@@ -4,7 +4,8 @@ use super::fault::FAULTS;
 use super::guards::Guards;
 use super::registry::Trouble;
 use super::seeds;
-use super::world::{Event, SECOND, World};
+use super::world::{Event, SECOND, Shared, World, run_until};
+use snowflake_ids_core::guard;
 use std::fmt;
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ const RECOVERY: u64 = 75 * SECOND;
 
 /// What came of one seed.
 pub struct Run {
-    world: World,
+    world: Shared,
     silent: Vec<usize>,
 }
 
@@ -23,27 +24,32 @@ impl Run {
     }
 
     pub fn traced(seed: u64, guards: Guards) -> Self {
-        let mut world = set_up(seed, guards);
-        world.trace = Some(Vec::new());
+        let world = set_up(seed, guards);
+        world.borrow_mut().trace = Some(Vec::new());
         Self::of(world)
     }
 
-    fn of(mut world: World) -> Self {
-        let faulty = world.between(60 * SECOND, 240 * SECOND);
-        world.run_until(faulty);
+    fn of(world: Shared) -> Self {
+        let faulty = world.borrow_mut().between(60 * SECOND, 240 * SECOND);
+        run_until(&world, faulty);
         // One registry works from now on. Who uses it must have ids again.
-        let one = world.chance.below(world.registries.len());
-        heal(&mut world, Some(one));
-        world.run_until(faulty + RECOVERY);
-        let mut silent = world.silent(Some(one));
-        heal(&mut world, None);
-        world.run_until(faulty + 2 * RECOVERY);
-        silent.extend(world.silent(None));
+        let one = {
+            let mut world = world.borrow_mut();
+            let registries = world.registries.len();
+            world.chance.below(registries)
+        };
+        heal(&world, Some(one));
+        run_until(&world, faulty + RECOVERY);
+        let mut silent = world.borrow().silent(Some(one));
+        heal(&world, None);
+        run_until(&world, faulty + 2 * RECOVERY);
+        silent.extend(world.borrow().silent(None));
+        guard::leave_out(None);
         Self { world, silent }
     }
 
     pub fn issues_twice(&self) -> bool {
-        self.world.ledger.twice > 0
+        self.world.borrow().ledger.twice > 0
     }
 
     pub fn leaves_silent(&self) -> bool {
@@ -56,32 +62,46 @@ impl Run {
 
     /// What happened, for people.
     pub fn story(&self) -> String {
-        let trace = self.world.trace.as_ref().map_or(String::new(), |trace| trace.join("\n"));
-        let first = self.world.ledger.first_twice.as_deref().unwrap_or("none");
+        let world = self.world.borrow();
+        let trace = world.trace.as_ref().map_or(String::new(), |trace| trace.join("\n"));
+        let first = world.ledger.first_twice.as_deref().unwrap_or("none");
         format!("{trace}\nissued twice: {first}\nsilent at the end: {:?}", self.silent)
     }
 }
 
 /// The faults are over: for one registry, while the others are gone; or for all.
-fn heal(world: &mut World, one: Option<usize>) {
-    world.calm = true;
-    world.note(|| format!("calm, with {}", one.map_or("all".into(), |one| format!("registry {one}"))));
+fn heal(shared: &Shared, one: Option<usize>) {
+    {
+        let mut world = shared.borrow_mut();
+        world.calm = true;
+        world.note(|| format!("calm, with {}", one.map_or("all".into(), |one| format!("registry {one}"))));
+        for registry in 0..world.registries.len() {
+            let server = world.registries[registry].primary;
+            world.kill(server);
+        }
+    }
+    // What they held is let go.
+    let now = shared.borrow().now;
+    run_until(shared, now + 1);
+    let mut world = shared.borrow_mut();
     for registry in 0..world.registries.len() {
         let works = one.is_none_or(|one| one == registry);
         if world.registries[registry].is(Trouble::Altered) {
             world.repair(registry);
         }
-        let this = &mut world.registries[registry];
-        this.hung_until = 0;
-        this.down_until = if works { 0 } else { u64::MAX };
-        this.former = None;
+        let server = world.registries[registry].primary;
+        world.servers[server].hung_until = 0;
+        world.servers[server].down_until = if works { 0 } else { u64::MAX };
+        world.registries[registry].former = None;
     }
 }
 
 /// The world of a seed, before anything happens.
-fn set_up(seed: u64, guards: Guards) -> World {
+fn set_up(seed: u64, guards: Guards) -> Shared {
+    guards.impose();
     let registries = 1 + usize::try_from(seed % 3).unwrap();
-    let mut world = World::new(seed, guards, registries);
+    let shared = World::new(seed, registries);
+    let mut world = shared.borrow_mut();
     world.shared_from = world.between(0, 80 * SECOND);
     for node in 0..2 + world.chance.below(4) {
         let start = world.between(1, 30 * SECOND);
@@ -93,7 +113,8 @@ fn set_up(seed: u64, guards: Guards) -> World {
     }
     world.after(1, Event::Fault);
     world.after(1, Event::Operator);
-    world
+    drop(world);
+    shared
 }
 
 /// What came of many.
@@ -116,7 +137,8 @@ impl Total {
     }
 
     fn of_one(seed: u64, run: &Run) -> Self {
-        let ledger = &run.world.ledger;
+        let world = run.world.borrow();
+        let ledger = &world.ledger;
         Self {
             runs: 1,
             ids: ledger.issued,
@@ -125,7 +147,7 @@ impl Total {
             silent: run.silent.len() as u64,
             bad: u64::from(!run.is_good()),
             first_bad: Some(seed).filter(|_| !run.is_good()),
-            faults: run.world.faults,
+            faults: world.faults,
         }
     }
 

@@ -1,14 +1,20 @@
-//! Nodes, registries and what travels between them, one event after the other.
+//! Servers, their processes and what travels between them, one event after the other.
 
 use super::chance::Chance;
+use super::database::Db;
 use super::fault::FAULTS;
-use super::guards::Guards;
 use super::ledger::Ledger;
+use super::network::Connection;
 use super::node::Node;
-use super::registry::{Registry, Trouble};
-use snowflake_ids_core::reservation::Outcome;
-use snowflake_ids_core::wire::{Request, RequestBody, Response, ResponseBody};
+use super::process::{Pause, Process, Wait};
+use super::registry::Registry;
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::registry_client::Statement;
+use snowflake_ids_core::registry_error::ConnectionError;
+use snowflake_ids_core::wire;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
 
 /// Times are milliseconds since the run began.
 pub const SECOND: u64 = 1_000;
@@ -18,24 +24,67 @@ const SILENCE: u64 = 15 * SECOND;
 /// The tags, by their place here.
 pub const TAGS: [&str; 2] = ["orders", "items"];
 pub type Tag = usize;
+/// A process.
+pub type Pid = u64;
 
 #[derive(Clone)]
 pub enum Event {
-    Start { node: usize },
-    Call { node: usize },
-    Refill { node: usize },
-    Question { node: usize, number: u64, registry: usize, text: String },
-    Response { node: usize, number: u64, text: Option<String> },
+    /// A process goes on, if it has not been woken before.
+    Step {
+        pid: Pid,
+        turn: u64,
+    },
+    /// A node starts.
+    Start {
+        node: usize,
+    },
+    /// A request comes to a server,
+    Deliver {
+        connection: u64,
+        statement: Statement,
+        text: String,
+    },
+    /// and the response to its client.
+    Reply {
+        connection: u64,
+        result: Result<String, ConnectionError>,
+    },
+    /// The client of a connection notices that it was closed.
+    Close {
+        connection: u64,
+    },
     Fault,
     Operator,
 }
 
+/// A cluster, with one database.
+pub struct Server {
+    pub who: wire::Registry,
+    pub cluster: i64,
+    pub db: Rc<Db>,
+    pub hung_until: u64,
+    pub down_until: u64,
+}
+
+struct Running {
+    /// None while it runs.
+    process: Option<Process>,
+    server: usize,
+    /// How often it was stopped.
+    turn: u64,
+    /// After how many more turns it is killed with its server.
+    doomed: Option<u32>,
+}
+
+pub type Shared = Rc<RefCell<World>>;
+
 pub struct World {
     pub now: u64,
     pub chance: Chance,
-    pub guards: Guards,
+    pub servers: Vec<Server>,
     pub nodes: Vec<Node>,
     pub registries: Vec<Registry>,
+    pub connections: BTreeMap<u64, Connection>,
     /// How many identities there are.
     pub identities: usize,
     /// Whether the rows of all registries are shares of one another,
@@ -48,49 +97,83 @@ pub struct World {
     pub faults: [u64; FAULTS.len()],
     pub longest_wait: u64,
     pub trace: Option<Vec<String>>,
+    pub me: Weak<RefCell<World>>,
+    processes: BTreeMap<Pid, Running>,
+    /// Those that were killed, until nothing is borrowed any more: what they held is let go then.
+    killed: Vec<Process>,
     /// In their order.
     events: BTreeMap<(u64, u64), Event>,
     sequence: u64,
 }
 
+/// What a process has of the world.
+pub struct Env<'p> {
+    pause: &'p Pause,
+    pub pid: Pid,
+    /// Where it runs.
+    pub server: usize,
+    world: Weak<RefCell<World>>,
+}
+
 impl World {
-    pub fn new(seed: u64, guards: Guards, registries: usize) -> Self {
-        Self {
-            now: 0,
-            chance: Chance::new(seed),
-            guards,
-            nodes: Vec::new(),
-            registries: (0..registries).map(Registry::new).collect(),
-            identities: registries,
-            shared: false,
-            shared_from: 0,
-            calm: false,
-            ledger: Ledger::default(),
-            faults: [0; FAULTS.len()],
-            longest_wait: 0,
-            trace: None,
-            events: BTreeMap::new(),
-            sequence: 0,
-        }
+    pub fn new(seed: u64, registries: usize) -> Shared {
+        Rc::new_cyclic(|me| {
+            let mut world = Self {
+                now: 0,
+                chance: Chance::new(seed),
+                servers: Vec::new(),
+                nodes: Vec::new(),
+                registries: Vec::new(),
+                connections: BTreeMap::new(),
+                identities: 0,
+                shared: false,
+                shared_from: 0,
+                calm: false,
+                ledger: Ledger::default(),
+                faults: [0; FAULTS.len()],
+                longest_wait: 0,
+                trace: None,
+                me: me.clone(),
+                processes: BTreeMap::new(),
+                killed: Vec::new(),
+                events: BTreeMap::new(),
+                sequence: 0,
+            };
+            for _ in 0..registries {
+                let primary = world.add_server();
+                world.registries.push(Registry::new(primary));
+            }
+            RefCell::new(world)
+        })
     }
 
     /// One where nothing goes wrong by itself, and all nodes use all registries.
-    pub fn of_several(seed: u64, registries: usize, nodes: usize) -> Self {
-        let mut world = Self::new(seed, Guards::default(), registries);
+    pub fn of_several(seed: u64, registries: usize, nodes: usize) -> Shared {
+        let shared = Self::new(seed, registries);
+        let mut world = shared.borrow_mut();
         world.calm = true;
         for _ in 0..nodes {
             world.add_node(1);
             world.nodes.last_mut().unwrap().wants_all = true;
         }
         world.after(1, Event::Operator);
-        world
+        drop(world);
+        shared
+    }
+
+    /// A new cluster, with an identity of its own.
+    pub fn add_server(&mut self) -> usize {
+        let who = wire::Registry { identity: format!("registry {}", self.identities), timeline: 1 };
+        let cluster = i64::try_from(self.identities).unwrap();
+        self.identities += 1;
+        self.servers.push(Server { who, cluster, db: Rc::default(), hung_until: 0, down_until: 0 });
+        self.servers.len() - 1
     }
 
     pub fn add_node(&mut self, start: u64) {
-        let node = self.nodes.len();
-        self.nodes.push(Node::default());
+        let (node, server) = (self.nodes.len(), self.add_server());
+        self.nodes.push(Node::new(server));
         self.after(start, Event::Start { node });
-        self.after(start, Event::Call { node });
     }
 
     /// A number from `from` up to but not including `to`.
@@ -103,10 +186,10 @@ impl World {
         self.events.insert((self.now + delay, self.sequence), event);
     }
 
-    /// A number that no row had before.
-    pub fn version(&mut self) -> i64 {
+    /// A number that was not given before.
+    pub fn number(&mut self) -> u64 {
         self.sequence += 1;
-        version_of(self.sequence)
+        self.sequence
     }
 
     pub fn note(&mut self, what: impl FnOnce() -> String) {
@@ -116,93 +199,193 @@ impl World {
         }
     }
 
-    pub fn run_until(&mut self, end: u64) {
-        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
-            let ((now, _), event) = entry.remove_entry();
-            self.now = now;
-            match event {
-                Event::Start { node } => self.start(node),
-                Event::Call { node } => self.call(node),
-                Event::Refill { node } => self.refill(node),
-                Event::Question { node, number, registry, text } => {
-                    self.question(node, number, registry, text);
+    /// Starts a process on a server.
+    pub fn spawn(&mut self, server: usize, body: impl FnOnce(&Env<'_>) + 'static) -> Pid {
+        let (pid, world) = (self.number(), self.me.clone());
+        let process = Process::new(move |pause| body(&Env { pause, pid, server, world }));
+        self.processes.insert(pid, Running { process: Some(process), server, turn: 0, doomed: None });
+        self.after(0, Event::Step { pid, turn: 0 });
+        pid
+    }
+
+    pub fn runs(&self, pid: Pid) -> bool {
+        self.processes.contains_key(&pid)
+    }
+
+    /// Has a process look again at what it waits for.
+    pub fn wake(&mut self, pid: Pid) {
+        if let Some(running) = self.processes.get(&pid).filter(|running| running.process.is_some()) {
+            let turn = running.turn;
+            self.after(0, Event::Step { pid, turn });
+        }
+    }
+
+    /// Ends all processes of a server where they stand.
+    pub fn kill(&mut self, server: usize) {
+        let theirs = self.processes.extract_if(.., |_, running| running.server == server);
+        self.killed.extend(theirs.filter_map(|(_, running)| running.process));
+        for (connection, open) in &self.connections {
+            if open.server == server {
+                self.sequence += 1;
+                self.events.insert((self.now + 50, self.sequence), Event::Close { connection: *connection });
+            }
+        }
+    }
+
+    /// Has a node crash when this process of it has come so many calls further.
+    pub fn doom(&mut self, pid: Pid, turns: u32) -> bool {
+        self.processes.get_mut(&pid).map(|running| running.doomed = Some(turns)).is_some()
+    }
+
+    /// Takes a process out of its place, to go on, if it is its turn.
+    fn begin_step(&mut self, pid: Pid, turn: u64) -> Option<Process> {
+        let running = self.processes.get_mut(&pid).filter(|running| running.turn == turn)?;
+        let hung_until = self.servers[running.server].hung_until;
+        if hung_until > self.now {
+            self.sequence += 1;
+            self.events.insert((hung_until, self.sequence), Event::Step { pid, turn });
+            return None;
+        }
+        if let Some(turns) = &mut running.doomed {
+            *turns = turns.saturating_sub(1);
+            if *turns == 0 {
+                let server = running.server;
+                let node = self.nodes.iter().position(|node| node.server == server);
+                if let Some(node) = node {
+                    self.crash(node);
                 }
-                Event::Response { node, number, text } => self.answered(node, number, text),
-                Event::Fault => self.fault(),
-                Event::Operator => self.operate(),
+                return None;
             }
         }
-        self.now = end;
+        running.process.take()
     }
 
-    /// A message arrives soon, late, twice or never.
-    pub fn travel(&mut self, message: &Event) {
-        let fate = if self.calm { 30 } else { self.chance.below(30) };
-        let copies = [0, 2].get(fate).copied().unwrap_or(1);
-        for _ in 0..copies {
-            let late = !self.calm && self.chance.once_in(25);
-            let delay = if late { self.between(SECOND, 12 * SECOND) } else { self.between(1, 40) };
-            self.after(delay, message.clone());
-        }
-    }
-
-    /// A question comes to a registry. One that hangs reads it later.
-    fn question(&mut self, node: usize, number: u64, registry: usize, text: String) {
-        let (now, this) = (self.now, &mut self.registries[registry]);
-        if this.down_until > now {
-            return self.after(1, Event::Response { node, number, text: None });
-        }
-        if this.hung_until > now {
-            let wait = this.hung_until - now;
-            return self.after(wait, Event::Question { node, number, registry, text });
-        }
-        let request = Request::from_text(&text).unwrap().unwrap();
-        let seen = request.registry.as_ref().map_or(0, |seen| seen.timeline);
-        let tags = tags_of(&request);
-        let version = version_of(self.sequence);
-        let answer = match &mut this.former {
-            // Whoever knows the successor may get to the former primary; from others it is cut off.
-            Some((former, until)) if *until > now && seen > former.who.timeline && self.chance.once_in(2) => {
-                former.answer(request, version, self.guards)
-            }
-            _ => this.primary.answer(request, version, self.guards),
+    fn end_step(&mut self, pid: Pid, process: Process, wait: Option<Wait>) {
+        let Some(wait) = wait else {
+            self.processes.remove(&pid);
+            return;
         };
-        this.note();
-        if this.is(Trouble::SetBack) {
-            self.doubt(&tags, &answer);
-        }
-        self.travel(&Event::Response { node, number, text: Some(answer.to_text().unwrap()) });
-    }
-
-    /// What was reserved may have been reserved before.
-    fn doubt(&mut self, tags: &[Tag], answer: &Response) {
-        let ResponseBody::Reserved(outcomes) = &answer.said else { return };
-        for (tag, outcome) in tags.iter().zip(outcomes) {
-            if let Outcome::Reserved(reserved) = outcome {
-                self.ledger.doubt(*tag, reserved.supply.range);
-            }
-        }
+        let Some(running) = self.processes.get_mut(&pid) else { return self.killed.push(process) };
+        running.turn += 1;
+        running.process = Some(process);
+        let turn = running.turn;
+        let until = match wait {
+            Wait::Turn => self.now + self.chance.next() % 3,
+            Wait::Until(until) => until.cast_unsigned().max(self.now),
+        };
+        self.after(until - self.now, Event::Step { pid, turn });
     }
 
     /// Nodes that use this registry, or any, and had no id of some tag of late.
     pub fn silent(&self, registry: Option<usize>) -> Vec<usize> {
         let served = |node: &Node| {
-            let uses = |registry| node.disk.sources.iter().any(|source| source.registry == registry);
-            node.disk.sources.is_empty() || registry.is_none_or(uses)
+            let used = self.used_by(node);
+            used.is_empty() || registry.is_none_or(|registry| used.contains(&registry))
         };
         let silent = |node: &Node| node.last.iter().any(|last| self.now - last > SILENCE);
         let nodes = self.nodes.iter().enumerate().filter(|(_, node)| served(node) && silent(node));
         nodes.map(|(node, _)| node).collect()
     }
+
+    /// The registries that a node uses.
+    pub fn used_by(&self, node: &Node) -> Vec<usize> {
+        let store = self.servers[node.server].db.store.borrow();
+        store.sites.iter().map(|site| registry_of(&site.server)).collect()
+    }
 }
 
-/// The first of the versions that rows get in one event. They say nothing of how often the row was written.
-fn version_of(sequence: u64) -> i64 {
-    sequence.wrapping_mul(1 << 8).cast_signed()
+/// What nodes call a registry, and back.
+pub fn server_name(registry: usize) -> String {
+    format!("r{registry}")
 }
 
-/// The tags that ids are wanted of.
-fn tags_of(request: &Request) -> Vec<Tag> {
-    let RequestBody::Reserve(wants) = &request.ask else { return Vec::new() };
-    wants.iter().filter_map(|want| TAGS.iter().position(|tag| *tag == want.tag)).collect()
+pub fn registry_of(server: &str) -> usize {
+    server[1..].parse().unwrap()
+}
+
+/// Runs what happens up to a time.
+pub fn run_until(shared: &Shared, end: u64) {
+    loop {
+        let event = {
+            let mut world = shared.borrow_mut();
+            let Some(entry) = world.events.first_entry().filter(|entry| entry.key().0 <= end) else { break };
+            let ((now, _), event) = entry.remove_entry();
+            world.now = now;
+            event
+        };
+        match event {
+            Event::Step { pid, turn } => {
+                let process = shared.borrow_mut().begin_step(pid, turn);
+                if let Some(mut process) = process {
+                    let wait = process.step();
+                    shared.borrow_mut().end_step(pid, process, wait);
+                }
+            }
+            Event::Start { node } => shared.borrow_mut().start(node),
+            Event::Deliver { connection, statement, text } => {
+                shared.borrow_mut().deliver(connection, statement, text);
+            }
+            Event::Reply { connection, result } => shared.borrow_mut().reply(connection, result),
+            Event::Close { connection } => shared.borrow_mut().close(connection),
+            Event::Fault => shared.borrow_mut().fault(),
+            Event::Operator => shared.borrow_mut().operate(),
+        }
+        // What they held is let go when nothing is borrowed.
+        let killed = std::mem::take(&mut shared.borrow_mut().killed);
+        drop(killed);
+    }
+    shared.borrow_mut().now = end;
+}
+
+impl Env<'_> {
+    pub fn world(&self) -> Shared {
+        self.world.upgrade().unwrap()
+    }
+
+    /// Looks at the world, or changes it: at once, while nothing else happens.
+    pub fn with<T>(&self, work: impl FnOnce(&mut World) -> T) -> T {
+        work(&mut self.world().borrow_mut())
+    }
+
+    pub fn weak(&self) -> Weak<RefCell<World>> {
+        self.world.clone()
+    }
+
+    pub fn now(&self) -> u64 {
+        self.with(|world| world.now)
+    }
+
+    pub fn clock(&self) -> UnixMicros {
+        UnixMicros(self.now().cast_signed() * 1_000)
+    }
+
+    /// Others come before this process goes on.
+    pub fn turn(&self) {
+        self.pause.suspend(Wait::Turn);
+    }
+
+    /// Sleeps until it is woken, and no longer than until then.
+    pub fn sleep_until(&self, until: u64) {
+        self.pause.suspend(Wait::Until(until.cast_signed()));
+    }
+
+    pub fn sleep(&self, delay: u64) {
+        let until = self.now() + delay;
+        while self.now() < until {
+            self.sleep_until(until);
+        }
+    }
+
+    /// Waits until something is there, and no longer than until then.
+    pub fn wait<T>(&self, until: u64, mut look: impl FnMut(&mut World) -> Option<T>) -> Option<T> {
+        loop {
+            if let Some(found) = self.with(&mut look) {
+                return Some(found);
+            }
+            if self.now() >= until {
+                return None;
+            }
+            self.sleep_until(until);
+        }
+    }
 }

@@ -1,133 +1,229 @@
-//! The registry: rows of worker ids, changed by compare-and-swap alone, on a clock of its own.
+//! Registries: tables of worker ids in memory, which the shipped code reads and writes in transactions. Rows that one has
+//! locked wait for its end; what it wrote is seen by others after that. A process that ends rolls its transaction back.
 
-use super::guards::{Guard, Guards};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::lease::{Choice, Row};
+use snowflake_ids_core::lease::Row;
+use snowflake_ids_core::wire::{Entry, RequestBody, ResponseBody};
+use snowflake_ids_core::worker_registry::{self, Held, WorkerRows};
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// A row as it is stored.
-#[derive(Clone, Copy, Debug)]
-pub struct Stored {
-    pub row: Row,
-    /// The tick that the holder had reached when it last renewed.
-    pub last: UnixMicros,
+/// How often a transaction looks again for a locked row until it gives up.
+const TIMEOUT: u32 = 40;
+
+#[derive(Clone)]
+struct Stored {
+    row: Row,
+    entry: Entry,
+    given_back: bool,
 }
 
-/// The table.
-#[derive(Clone, Default)]
+/// A registry: the rows that are committed, and which transaction has locked which.
+#[derive(Default)]
 pub struct Registry {
-    pub rows: BTreeMap<u32, Stored>,
+    rows: RefCell<BTreeMap<u32, Stored>>,
+    locks: RefCell<BTreeMap<u32, u64>>,
+    transactions: Cell<u64>,
     /// How far its clock is off.
-    pub offset: i64,
+    pub offset: Cell<i64>,
+    /// How many worker ids were taken that their holder did not have before.
+    pub leased: Cell<u64>,
 }
 
-/// A statement that changes it.
-#[derive(Clone, Debug)]
-pub enum Statement {
-    /// Take a worker id, as it was found; and, where the rule of giving back last is left out, give one back.
-    Take { choice: Choice, claim: i64, last: UnixMicros, release: Option<(u32, i64, UnixMicros)> },
-    /// Move the expiry on.
-    Renew { worker: u32, token: i64, claim: i64, last: UnixMicros },
-    /// Give a worker id back from an instant on.
-    Release { worker: u32, token: i64, expiry: UnixMicros },
-}
-
-/// Whether a statement changed the row that it was about, and what that says afterwards.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome {
-    pub changed: bool,
-    pub row: Option<Row>,
-}
+/// A copy of the rows that were committed.
+#[derive(Clone)]
+pub struct Dump(BTreeMap<u32, Stored>);
 
 impl Registry {
-    pub fn read(&self) -> Vec<Row> {
-        self.rows.values().map(|stored| stored.row).collect()
+    pub fn dump(&self) -> Dump {
+        Dump(self.rows.borrow().clone())
     }
 
-    /// The latest tick that another holder told of.
-    pub fn latest(&self, own: Option<i64>) -> Option<UnixMicros> {
-        let others = |stored: &&Stored| stored.row.token.is_some() && stored.row.token != own;
-        self.rows.values().filter(others).map(|stored| stored.last).max()
+    pub fn restore(&self, Dump(rows): Dump) {
+        self.rows.replace(rows);
     }
 
-    /// Runs a statement.
-    pub fn run(&mut self, statement: &Statement, now: UnixMicros, length: i64, guards: Guards) -> Outcome {
-        let unchecked = !guards.keep(Guard::CompareAndSwap);
-        let until = UnixMicros(now.0 + length);
-        let (worker, changed) = match *statement {
-            Statement::Take { choice, claim, last, release } => {
-                let taken = self.take(choice, claim, now, until, unchecked);
-                if let Some(stored) = self.rows.get_mut(&choice.worker()).filter(|_| taken) {
-                    stored.last = last;
-                    if let Some((worker, token, expiry)) = release {
-                        self.release(worker, token, expiry);
-                    }
-                }
-                (choice.worker(), taken)
-            }
-            Statement::Renew { worker, token, claim, last } => {
-                let own = |stored: &&mut Stored| unchecked || stored.row.token == Some(token);
-                let stored = self.rows.get_mut(&worker).filter(own);
-                let changed = stored.is_some();
-                if let Some(stored) = stored {
-                    stored.row.token = Some(claim);
-                    stored.row.expiry = stored.row.expiry.max(until);
-                    stored.last = last;
-                }
-                (worker, changed)
-            }
-            Statement::Release { worker, token, expiry } => (worker, self.release(worker, token, expiry)),
-        };
-        Outcome { changed, row: self.rows.get(&worker).map(|stored| stored.row) }
-    }
-
-    /// Keeps whoever holds a worker id from renewing it.
-    pub fn forbid(&mut self, worker: u32) {
-        if let Some(stored) = self.rows.get_mut(&worker) {
+    /// An operator keeps the holder of a worker id from renewing it.
+    pub fn forbid(&self, worker: u32) {
+        if !self.locks.borrow().contains_key(&worker)
+            && let Some(stored) = self.rows.borrow_mut().get_mut(&worker)
+        {
             stored.row.token = None;
         }
     }
 
-    /// Gives back, from an instant on, whatever is not held by this token: its holders are down for good.
-    pub fn free_others(&mut self, token: Option<i64>, expiry: UnixMicros) {
-        for stored in self.rows.values_mut().filter(|stored| token.is_none() || stored.row.token != token) {
+    /// An operator gives all worker ids back: their holders are down for good.
+    pub fn free_all(&self, from: UnixMicros) {
+        for stored in self.rows.borrow_mut().values_mut() {
             stored.row.token = None;
-            stored.row.expiry = stored.row.expiry.min(expiry);
+            stored.row.expiry = stored.row.expiry.min(from);
+            stored.given_back = true;
         }
     }
 
-    fn take(
-        &mut self,
-        choice: Choice,
-        claim: i64,
+    /// Answers a request in one transaction. `stop`: called where other processes may run, and this one may end.
+    pub fn serve(
+        &self,
+        timeline: u32,
+        ask: &RequestBody,
         now: UnixMicros,
-        until: UnixMicros,
-        unchecked: bool,
-    ) -> bool {
-        let worker = choice.worker();
-        let fresh = Row { worker, token: Some(claim), expiry: until, leased: now };
-        let found = self.rows.get(&worker).map(|stored| stored.row);
-        let row = match (choice, found) {
-            (Choice::New { .. }, None) => fresh,
-            (Choice::New { .. }, Some(_)) if unchecked => fresh,
-            (Choice::Free(seen), Some(row)) if unchecked || row == seen => {
-                // The clock may have been stepped back since the row was read.
-                Row { expiry: until.max(row.expiry), leased: now.max(row.expiry), ..fresh }
+        stop: &dyn Fn(),
+    ) -> Result<ResponseBody, Locked> {
+        self.transactions.set(self.transactions.get() + 1);
+        let number = self.transactions.get();
+        let mut rows = Transaction { registry: self, stop, number, written: BTreeMap::new(), timeline };
+        let said = match ask {
+            RequestBody::Lease(wish) => ResponseBody::Leased(worker_registry::lease(&mut rows, wish, now)?),
+            RequestBody::Renew { worker, token, entry } => {
+                ResponseBody::Renewed(worker_registry::renew(&mut rows, *worker, *token, entry, now)?)
             }
-            (Choice::Own(seen), Some(row)) if unchecked || row.token == seen.token => {
-                Row { token: Some(claim), expiry: row.expiry.max(until), ..row }
+            RequestBody::Release { datacenter, worker, token, from } => {
+                worker_registry::release(&mut rows, *datacenter, *worker, *token, *from)?;
+                ResponseBody::Released
             }
-            _ => return false,
+            other => panic!("a lease worker asks {other:?}"),
         };
-        self.rows.insert(worker, Stored { row, last: UnixMicros(0) });
-        true
+        rows.commit();
+        Ok(said)
+    }
+}
+
+/// A statement waited for a locked row in vain.
+#[derive(Debug)]
+pub struct Locked;
+
+struct Transaction<'a> {
+    registry: &'a Registry,
+    stop: &'a dyn Fn(),
+    number: u64,
+    written: BTreeMap<u32, Stored>,
+    timeline: u32,
+}
+
+impl Transaction<'_> {
+    fn commit(mut self) {
+        (self.stop)();
+        let mut rows = self.registry.rows.borrow_mut();
+        for (worker, stored) in std::mem::take(&mut self.written) {
+            let takes = stored.row.token.is_some();
+            let holder = stored.entry.holder.clone();
+            let former = rows.insert(worker, stored);
+            let anew =
+                takes && former.is_none_or(|former| former.entry.holder != holder || former.given_back);
+            self.registry.leased.set(self.registry.leased.get() + u64::from(anew));
+        }
     }
 
-    fn release(&mut self, worker: u32, token: i64, expiry: UnixMicros) -> bool {
-        let stored = self.rows.get_mut(&worker).filter(|stored| stored.row.token == Some(token));
-        let Some(stored) = stored else { return false };
-        stored.row.token = None;
-        stored.row.expiry = stored.row.expiry.min(expiry);
-        true
+    /// Waits until no other transaction has the row of a worker id locked, there or not.
+    fn hold(&self, worker: u32) -> Result<(), Locked> {
+        for _ in 0..TIMEOUT {
+            if *self.registry.locks.borrow_mut().entry(worker).or_insert(self.number) == self.number {
+                return Ok(());
+            }
+            (self.stop)();
+        }
+        Err(Locked)
     }
+
+    fn read(&self, worker: u32) -> Option<Stored> {
+        self.written.get(&worker).cloned().or_else(|| self.registry.rows.borrow().get(&worker).cloned())
+    }
+
+    fn write(&mut self, row: &Row, stored: Stored) {
+        let locked = self.registry.locks.borrow().get(&row.worker) == Some(&self.number);
+        assert!(locked, "a row is written that is not locked");
+        self.written.insert(row.worker, Stored { row: *row, ..stored });
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        self.registry.locks.borrow_mut().retain(|_, holder| *holder != self.number);
+    }
+}
+
+impl WorkerRows for Transaction<'_> {
+    type Error = Locked;
+
+    fn overview(
+        &mut self,
+        entry: &Entry,
+        now: UnixMicros,
+    ) -> Result<(Option<u32>, Option<UnixMicros>), Locked> {
+        (self.stop)();
+        let rows = self.registry.rows.borrow();
+        let ours = entry.holder.system_identifier;
+        let others =
+            |stored: &&Stored| stored.row.expiry > now && stored.entry.holder.system_identifier != ours;
+        let latest = rows.values().filter(others).filter_map(|stored| stored.entry.last).max();
+        Ok((rows.keys().next_back().copied(), latest))
+    }
+
+    fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Locked> {
+        let ours = |stored: &&Stored| {
+            stored.row.expiry > now
+                && !stored.given_back
+                && stored.entry.holder == entry.holder
+                && !(stored.row.token.is_some() && but.contains(&stored.row.token))
+        };
+        Ok(self.registry.rows.borrow().values().filter(ours).count() as u64)
+    }
+
+    fn rows(&mut self, _: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row>, Locked> {
+        (self.stop)();
+        let wanted = |row: &Row| all || row.token.is_some() && own.contains(&row.token);
+        let rows = self.registry.rows.borrow();
+        Ok(rows.values().map(|stored| stored.row).filter(wanted).collect())
+    }
+
+    fn lock(&mut self, _: u32, worker: u32) -> Result<Option<Row>, Locked> {
+        (self.stop)();
+        if self.read(worker).is_none() {
+            return Ok(None);
+        }
+        self.hold(worker)?;
+        Ok(self.read(worker).map(|stored| stored.row))
+    }
+
+    fn insert(&mut self, row: &Row, entry: &Entry) -> Result<bool, Locked> {
+        (self.stop)();
+        self.hold(row.worker)?;
+        if self.read(row.worker).is_some() {
+            return Ok(false);
+        }
+        self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false });
+        Ok(true)
+    }
+
+    fn update(&mut self, row: &Row, entry: &Entry) -> Result<(), Locked> {
+        (self.stop)();
+        self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false });
+        Ok(())
+    }
+
+    fn give_back(&mut self, _: u32, row: &Row) -> Result<(), Locked> {
+        (self.stop)();
+        if let Some(stored) = self.read(row.worker) {
+            self.write(row, Stored { given_back: true, ..stored });
+        }
+        Ok(())
+    }
+
+    fn holders(&mut self, _: u32, last: u32, limit: usize, now: UnixMicros) -> Result<Vec<Held>, Locked> {
+        let rows = self.registry.rows.borrow();
+        let held = rows.values().filter(|stored| stored.row.worker <= last && stored.row.expiry > now);
+        let shown = |stored: &Stored| Held {
+            worker: stored.row.worker,
+            host: stored.entry.holder.host.clone(),
+            port: stored.entry.holder.port,
+            expiry: stored.row.expiry,
+        };
+        Ok(held.take(limit).map(shown).collect())
+    }
+
+    fn timeline(&self) -> u32 {
+        self.timeline
+    }
+
+    fn check_for_interrupts(&self) {}
 }

@@ -1,13 +1,13 @@
 //! Runs: one a seed, and many of them on all cores.
 
 use super::faults::{FAULTS, Faults};
-use super::guards::Guards;
 use super::seeds;
 use super::server::{EXPIRY, SECOND};
 use super::world::{BEGIN, Cost, Event, Scope, World};
 use snowflake_ids_core::Layout;
 use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// What came of one seed.
 pub struct Run {
@@ -16,13 +16,13 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn new(seed: u64, guards: Guards) -> Self {
-        Self::of(set_up(seed, guards))
+    pub fn new(seed: u64) -> Self {
+        Self::of(set_up(seed))
     }
 
-    pub fn traced(seed: u64, guards: Guards) -> Self {
-        let mut world = set_up(seed, guards);
-        world.trace = Some(Vec::new());
+    pub fn traced(seed: u64) -> Self {
+        let world = set_up(seed);
+        world.trace.replace(Some(Vec::new()));
         Self::of(world)
     }
 
@@ -42,14 +42,14 @@ impl Run {
         world.run_until(BEGIN + faulty + if many { 2 * EXPIRY } else { 4 * EXPIRY });
         if !world.silent().is_empty() {
             // Or for the clock to pass ids that were issued while it was ahead.
-            world.run_until(world.now + 14 * EXPIRY);
+            world.run_until(world.now() + 14 * EXPIRY);
         }
         let silent = world.silent();
         Self { world, silent }
     }
 
     pub fn twice(&self) -> u64 {
-        self.world.ledger.twice
+        self.world.ledger.borrow().twice
     }
 
     pub fn issues_twice(&self) -> bool {
@@ -57,18 +57,23 @@ impl Run {
     }
 
     pub fn is_good(&self) -> bool {
-        self.twice() == 0 && self.silent.is_empty()
+        self.twice() == 0 && self.silent.is_empty() && self.cost().damaged == 0
     }
 
     pub fn cost(&self) -> Cost {
-        self.world.cost
+        let registries = self.world.servers.iter().map(|server| &server.registry);
+        // Servers that share one have the same.
+        let own = registries.filter(|registry| !Rc::ptr_eq(registry, &self.world.shared));
+        let leases = own.map(|registry| registry.leased.get()).sum::<u64>() + self.world.shared.leased.get();
+        Cost { leases, ..self.world.cost.get() }
     }
 
     /// What happened, for people.
     pub fn story(&self) -> String {
-        let trace = self.world.trace.as_ref().map_or(String::new(), |trace| trace.join("\n"));
+        let trace = self.world.trace.borrow().as_ref().map_or(String::new(), |trace| trace.join("\n"));
         let servers: Vec<String> = self.silent.iter().map(|server| self.world.describe(*server)).collect();
-        let first = self.world.ledger.first_twice.as_deref().unwrap_or("none");
+        let ledger = self.world.ledger.borrow();
+        let first = ledger.first_twice.as_deref().unwrap_or("none");
         format!(
             "{trace}\nscope {:?}\nissued twice: {first}\nsilent at the end: {servers:#?}",
             self.world.scope
@@ -80,7 +85,7 @@ impl Run {
 pub const SCOPES: [Scope; 5] = [Scope::Shared, Scope::Tight, Scope::Alone, Scope::Numbers, Scope::Succession];
 
 /// The world of a seed, before anything happens.
-fn set_up(seed: u64, guards: Guards) -> World {
+fn set_up(seed: u64) -> World {
     let many = seed % 1_000 == 999;
     let scope = SCOPES[usize::try_from(seed % 5).unwrap()];
     let scope = if many { Scope::Shared } else { scope };
@@ -95,7 +100,7 @@ fn set_up(seed: u64, guards: Guards) -> World {
     };
     let layout: Layout = layout.parse().unwrap();
     let pace = if many { 8 * SECOND } else { 2 * SECOND };
-    let mut world = World::new(seed, guards, scope, layout, pace);
+    let mut world = World::new(seed, scope, layout, pace);
     let servers = match scope {
         _ if many => 1_024,
         Scope::Tight => {
@@ -121,26 +126,24 @@ pub struct Total {
     pub ids: u64,
     pub twice: u64,
     pub silent: u64,
-    pub bad: u64,
-    pub first_bad: Option<u64>,
+    pub bad: Vec<u64>,
     faults: Faults,
 }
 
 impl Total {
     /// Runs these seeds on all cores.
-    pub fn of(seeds: Range<u64>, guards: Guards) -> Self {
-        seeds::sum(seeds, |seed| Self::of_one(seed, &Run::new(seed, guards)), Self::and)
+    pub fn of(seeds: Range<u64>) -> Self {
+        seeds::sum(seeds, |seed| Self::of_one(seed, &Run::new(seed)), Self::and)
     }
 
     fn of_one(seed: u64, run: &Run) -> Self {
         Self {
             runs: 1,
             servers: run.world.servers.len() as u64,
-            ids: run.world.ledger.issued,
+            ids: run.world.ledger.borrow().issued,
             twice: run.twice(),
             silent: run.silent.len() as u64,
-            bad: u64::from(!run.is_good()),
-            first_bad: Some(seed).filter(|_| !run.is_good()),
+            bad: Some(seed).filter(|_| !run.is_good()).into_iter().collect(),
             faults: run.world.faults.clone(),
         }
     }
@@ -151,8 +154,8 @@ impl Total {
         self.ids += other.ids;
         self.twice += other.twice;
         self.silent += other.silent;
-        self.bad += other.bad;
-        self.first_bad = self.first_bad.into_iter().chain(other.first_bad).min();
+        self.bad.extend(&other.bad);
+        self.bad.sort_unstable();
         self.faults.add(&other.faults);
         self
     }

@@ -1,114 +1,85 @@
-//! Sessions: what a call for an id does.
+//! Sessions: what a client does, and the launcher, which keeps the mark ahead for them.
 
-use super::guards::Guard;
-use super::server::{Change, Held, SECOND};
-use super::world::{Event, Scope, World, seconds};
-use snowflake_ids_core::{Cause, ClockRollback, Drift, Refusal, UnixMicros};
+use super::host::Host;
+use super::lease_worker::renew;
+use super::server::SECOND;
+use super::world::Event;
+use snowflake_ids_core::Taken;
+use snowflake_ids_core::lease_launch::Renewal;
+use snowflake_ids_core::session::Session;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
-impl World {
-    pub fn wake(&mut self, server: usize, session: usize, delay: i64) {
-        let incarnation = self.servers[server].incarnation;
-        self.after(delay, Event::Session { server, incarnation, session });
-    }
-
-    pub fn session(&mut self, server: usize, session: usize) {
-        let now = self.now;
-        let Some(live) = self.servers[server].live.as_mut() else { return };
-        let mine = &mut live.sessions[session];
-        if mine.paused > now {
-            let delay = (mine.paused - now).min(SECOND);
-            return self.wake(server, session, delay);
+/// Calls for ids, one after the other.
+pub fn session(host: &Host<'_>, number: usize) {
+    let (sim, session) = (&host.sim, Session::new());
+    loop {
+        let paused = host.live.paused[number].get();
+        if paused > sim.now() {
+            // Not all at once: the pause may be ended early.
+            host.sleep_until(paused.min(sim.now() + SECOND));
+            continue;
         }
-        if live.locked.as_ref().is_some_and(|locked| locked.session == Some(session)) {
-            return;
+        for id in call(host, &session) {
+            sim.issued(&host.server, id);
         }
-        if let Some(held) = mine.holding.take() {
-            self.use_up(server, held);
-        } else if let Some(change) = self.call(server, session)
-            && self.lock(server, change, Some(session))
-        {
-            return;
-        }
-        let delay = if !self.healed && self.chance.once_in(400) {
-            self.chance.between(0, 60 * SECOND)
+        let pause = if sim.happens_once_in(400) {
+            sim.chance.between(0, 60 * SECOND)
         } else {
-            self.chance.between(1, self.pace)
+            sim.chance.between(1, sim.pace)
         };
-        let Some(live) = self.servers[server].live.as_mut() else { return };
-        live.sessions[session].early = live.generator.snapshot().node_bits;
-        self.wake(server, session, delay);
+        host.rest(pause);
     }
+}
 
-    /// One call for an id; gives the change that has to be made to the file first, if one has.
-    pub fn call(&mut self, server: usize, session: usize) -> Option<Change> {
-        let now = self.now;
-        let want = if self.chance.once_in(3) { 1 + self.chance.below(40) } else { 1 };
-        let later = self.chance.once_in(6);
-        let this = &mut self.servers[server];
-        let (layout, rules) = (this.layout, this.rules());
-        let (wall, believed) = (this.reading(now).wall, this.believed(now));
-        let live = this.live.as_mut()?;
-        let era = live.era();
-        let mine = &mut live.sessions[session];
-        let allows = |position| live.generator.allows(&layout, &rules, &believed, position);
-        let popped = mine
-            .block
-            .pop(era)
-            .or_else(|| mine.block.renew(era, allows).then(|| mine.block.pop(era)).flatten());
-        if let Some(position) = popped {
-            mine.holding = Some(Held { position, node_bits: mine.block.node_bits() });
-        } else {
-            let want = NonZeroU32::new(u32::try_from(want).unwrap()).unwrap();
-            let take = |at: UnixMicros| live.generator.take(&layout, &rules, &at, want);
-            let taken = match take(wall) {
-                Err(Refusal::Unreserved) if believed != wall => take(believed),
-                taken => taken,
-            };
-            match taken {
-                Ok(mut taken) => {
-                    if !self.guards.keep(Guard::TermRead) {
-                        taken.node_bits = mine.early;
-                    }
-                    mine.keep(taken, era);
-                }
-                Err(Refusal::Unreserved) => return Some(Change::Reserve),
-                Err(Refusal::Drift(Drift { cause: Cause::StepBack, .. }))
-                    if this.rollback == ClockRollback::Switch =>
-                {
-                    return Some(Change::Switch { definition: live.definition });
-                }
-                Err(_) => return None,
-            }
-        }
-        if !later && let Some(held) = live.sessions[session].holding.take() {
-            self.use_up(server, held);
-        }
-        None
+/// One call: for an id, or for several of those that the session holds.
+fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
+    let (shared, chance, rules) = (&host.live.shared, &host.sim.chance, host.server.rules());
+    let want = if chance.once_in(3) { 1 + chance.below(150) } else { 1 };
+    let want = NonZeroU32::new(u32::try_from(want).unwrap()).unwrap();
+    host.begin_call();
+    if chance.once_in(4)
+        && let Some(Taken { stretch: range, node_bits }) =
+            session.held(shared, &host, &rules, want.get().into())
+    {
+        return (range.from..range.to)
+            .map(|position| session.hand_out(shared, position, node_bits))
+            .collect();
     }
+    let next = session.pop(shared).or_else(|| session.refill(shared, &host, &rules, want, |_| {}).ok());
+    match next.map_or_else(|| session.wait_and_refill(&host.issuer(), want), Ok) {
+        Ok(id) => vec![id],
+        Err(error) => {
+            host.note_call(error);
+            Vec::new()
+        }
+    }
+}
 
-    /// Makes an id of a position, for good.
-    pub fn use_up(&mut self, server: usize, held: Held) {
-        let now = self.now;
-        let this = &mut self.servers[server];
-        let Some(live) = this.live.as_ref() else { return };
-        let node_bits = if self.guards.keep(Guard::BlockKeepsBits) {
-            held.node_bits
-        } else {
-            live.generator.snapshot().node_bits
-        };
-        let id = this.layout.id(held.position, node_bits);
-        let tick = held.position >> this.layout.widths().sequence;
-        this.last = Some((now, tick));
-        this.highest = this.highest.max(held.position);
-        this.last_commit = Some(this.reading(now).wall);
-        let (node, definition) = (live.term, live.definition);
-        let scope = this.scope;
-        self.ledger.issue(scope, id, || {
-            format!("{}: server {server} issued {id} (tick {tick}, position {}) again, as {node:?} of term {definition}", seconds(now), held.position)
-        });
-        if self.scope == Scope::Succession {
-            self.ledger.not_yet_replicated(server, now, id);
+/// Keeps the mark ahead while ids flow, and ends the term as the server stops.
+pub fn launcher(host: &Host<'_>) {
+    let (sim, live, issuer) = (&host.sim, &host.live, host.issuer());
+    host.note(issuer.begin());
+    let mut renewal = Renewal::default();
+    let mut checkpoint = sim.now();
+    while !live.stopping.get() {
+        issuer.watch();
+        let due = host.note(issuer.keep_ahead()).flatten().unwrap_or(Duration::from_secs(1));
+        if !host.server.is_fixed() {
+            renew(host, &issuer, &mut renewal);
+        }
+        let due = i64::try_from(due.as_micros()).unwrap().min(sim.pace.min(400_000));
+        host.rest(due.max(20_000));
+        if sim.now() > checkpoint + 60 * SECOND {
+            checkpoint = sim.now();
+            host.server.disk.borrow_mut().checkpoint = Some(host.server.clocks.wall(checkpoint));
         }
     }
+    host.note(issuer.stop());
+    let server = host.server.number;
+    // Sessions may go on for a moment.
+    host.send(
+        sim.chance.between(0, SECOND / 2),
+        Event::Stopped { server, incarnation: host.server.incarnation.get() },
+    );
 }

@@ -1,17 +1,21 @@
 //! Servers, registries and what travels between them, one event after the other.
 
-use super::chance::Chance;
 use super::faults::{Fault, Faults};
-use super::guards::Guards;
-use super::ledger::Ledger;
-use super::registrar::{Answer, Question};
+use super::host::Host;
+use super::lease_worker::{LEASE_WORKER, Sent, lease_worker, serve};
+use super::process::{Process, Wait};
 use super::registry::Registry;
-use super::server::{Change, Clocks, Disk, MAX_SKEW, SECOND, Server};
+use super::server::{Clocks, EXPIRY, MAX_SKEW, SECOND, Server};
+use super::sessions::{launcher, session};
+use super::sim::Sim;
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{ClockRollback, Layout, SequenceStart};
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::ops::Deref;
+use std::rc::Rc;
 
 /// When every run begins: some instant of 2026.
 pub const BEGIN: i64 = 1_770_000_000_000_000;
@@ -33,14 +37,47 @@ pub enum Scope {
 
 #[derive(Clone, Debug)]
 pub enum Event {
-    Session { server: usize, incarnation: u64, session: usize },
-    Supervise { server: usize, incarnation: u64 },
-    Locked { server: usize, incarnation: u64 },
-    Question { server: usize, incarnation: u64, number: u64, question: Question },
-    Answer { server: usize, incarnation: u64, number: u64, answer: Answer },
-    Start { server: usize },
-    Stop { server: usize, incarnation: u64 },
-    ClockRight { server: usize },
+    /// A process goes on, if it still waits for this turn.
+    Run {
+        server: usize,
+        incarnation: u64,
+        process: usize,
+        turn: u64,
+    },
+    /// A request reaches the registry that servers share,
+    Request {
+        server: usize,
+        incarnation: u64,
+        number: u64,
+        text: String,
+    },
+    /// which goes on serving it,
+    Serve {
+        process: usize,
+    },
+    /// and its answer reaches the server.
+    Answer {
+        server: usize,
+        incarnation: u64,
+        number: u64,
+        answer: String,
+    },
+    Start {
+        server: usize,
+    },
+    /// The server is to stop,
+    Stop {
+        server: usize,
+        incarnation: u64,
+    },
+    /// and its launcher has ended.
+    Stopped {
+        server: usize,
+        incarnation: u64,
+    },
+    ClockRight {
+        server: usize,
+    },
     Fault,
     Operator,
 }
@@ -72,63 +109,50 @@ pub struct Cost {
     pub leases: u64,
     /// How often a clock was found to be behind what others had issued.
     pub refusals: u64,
+    /// How often a state's file could not be read.
+    pub damaged: u64,
 }
 
-/// An instant of a run, for people.
-pub fn seconds(at: i64) -> String {
-    format!("{}.{:03}", (at - BEGIN) / SECOND, (at - BEGIN) % SECOND / 1_000)
+/// A process, and which of its turns is next.
+struct Slot {
+    process: Process,
+    turn: u64,
 }
 
 pub struct World {
-    pub now: i64,
-    pub chance: Chance,
-    pub guards: Guards,
-    pub scope: Scope,
-    pub layout: Layout,
-    pub servers: Vec<Server>,
-    pub registries: Vec<Registry>,
-    pub ledger: Ledger,
+    sim: Rc<Sim>,
+    pub servers: Vec<Rc<Server>>,
+    /// The registry that servers share.
+    pub shared: Rc<Registry>,
+    /// Its processes, each of which serves one request.
+    serving: Vec<Option<Process>>,
     pub faults: Faults,
-    pub healed: bool,
-    /// Clocks are stepped back again and again, servers switch, and end in the middle of what they do.
-    pub storm: bool,
-    /// What removing a rule may cost where it repeats no id.
-    pub cost: Cost,
-    /// How long a session sleeps between two calls, at most.
-    pub pace: i64,
-    pub trace: Option<Vec<String>>,
     pub next_number: u32,
+    processes: Vec<Vec<Option<Slot>>>,
     events: BinaryHeap<At>,
     sequence: u64,
 }
 
+impl Deref for World {
+    type Target = Sim;
+
+    fn deref(&self) -> &Sim {
+        &self.sim
+    }
+}
+
 impl World {
-    pub fn new(seed: u64, guards: Guards, scope: Scope, layout: Layout, pace: i64) -> Self {
+    pub fn new(seed: u64, scope: Scope, layout: Layout, pace: i64) -> Self {
         Self {
-            now: BEGIN,
-            chance: Chance::new(seed),
-            guards,
-            scope,
-            layout,
+            sim: Rc::new(Sim::new(seed, scope, layout, pace)),
             servers: Vec::new(),
-            registries: vec![Registry::default()],
-            ledger: Ledger::default(),
+            shared: Rc::default(),
+            serving: Vec::new(),
             faults: Faults::default(),
-            healed: false,
-            storm: seed.is_multiple_of(7) && scope != Scope::Succession,
-            cost: Cost::default(),
-            pace,
-            trace: None,
             next_number: 0,
+            processes: Vec::new(),
             events: BinaryHeap::new(),
             sequence: 0,
-        }
-    }
-
-    pub fn note(&mut self, what: impl FnOnce() -> String) {
-        let at = seconds(self.now);
-        if let Some(trace) = self.trace.as_mut() {
-            trace.push(format!("{at:>10} {}", what()));
         }
     }
 
@@ -136,119 +160,164 @@ impl World {
     pub fn add_server(&mut self) -> usize {
         let number = self.servers.len();
         let alone = self.scope == Scope::Alone;
-        let registry = if alone { self.registries.len() } else { 0 };
-        if alone {
-            self.registries.push(Registry::default());
-        }
+        let registry = if alone { Rc::default() } else { Rc::clone(&self.shared) };
         let identity = match self.scope {
             Scope::Shared | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: 0 },
             Scope::Numbers | Scope::Succession => self.number(),
         };
         let scope = if alone { u32::try_from(number).unwrap() + 1 } else { 0 };
+        let rollbacks = [ClockRollback::Error, ClockRollback::Wait, ClockRollback::Switch];
+        let starts = [SequenceStart::Zero, SequenceStart::Zero, SequenceStart::Random, SequenceStart::Rotate];
         let server = Server {
             number,
             layout: self.layout,
-            guards: self.guards,
-            scope,
+            scope: Cell::new(scope),
             registry,
             alone,
-            system_identifier: self.chance.next(),
-            timeline: 1,
-            identity,
-            policy: self.chance.one_of(&[Policy::Reuse, Policy::Reuse, Policy::Queue, Policy::Disposable]),
-            rollback: if self.storm {
+            system_identifier: Cell::new(self.chance.next()),
+            timeline: Cell::new(1),
+            identity: Cell::new(identity),
+            policy: Cell::new(self.policy()),
+            rollback: Cell::new(if self.storm {
                 ClockRollback::Switch
             } else {
-                self.chance.one_of(&[ClockRollback::Error, ClockRollback::Wait, ClockRollback::Switch])
-            },
-            start: self.chance.one_of(&[
-                SequenceStart::Zero,
-                SequenceStart::Zero,
-                SequenceStart::Random,
-                SequenceStart::Rotate,
-            ]),
-            replayed: None,
-            disk: Disk::default(),
-            files: 0,
+                self.chance.one_of(&rollbacks)
+            }),
+            start: self.chance.one_of(&starts),
+            replayed: Cell::new(None),
+            disk: RefCell::default(),
+            files: Cell::new(0),
             clocks: self.clocks(),
-            live: None,
-            incarnation: 0,
-            paused: 0,
-            cut_off: 0,
-            retired: false,
-            last: None,
-            highest: 0,
-            last_commit: None,
-            backups: Vec::new(),
-            succeeded: false,
+            live: RefCell::new(None),
+            incarnation: Cell::new(0),
+            paused: Cell::new(0),
+            cut_off: Cell::new(0),
+            retired: Cell::new(false),
+            last: Cell::new(None),
+            highest: Cell::new(0),
+            last_commit: Cell::new(None),
+            backups: RefCell::default(),
+            succeeded: Cell::new(false),
         };
-        self.servers.push(server);
+        self.servers.push(Rc::new(server));
+        self.processes.push(Vec::new());
         number
     }
 
-    /// A worker id that nobody was ever given.
+    /// Some policy. One by which servers of one origin, each its own registry, may lease the same worker id after a failover is
+    /// not promised to be safe.
+    pub fn policy(&self) -> Policy {
+        let last = if self.scope == Scope::Alone { Policy::Reuse } else { Policy::Disposable };
+        self.chance.one_of(&[Policy::Reuse, Policy::Reuse, Policy::Queue, last])
+    }
+
+    /// A worker id that no server was ever given.
     pub fn number(&mut self) -> Identity {
         self.next_number += 1;
         Identity::Fixed { datacenter: 0, worker: self.next_number - 1 }
     }
 
     /// The clocks of another machine, which are a little off.
-    pub fn clocks(&mut self) -> Clocks {
+    fn clocks(&self) -> Clocks {
         Clocks {
-            offset: self.small_offset(),
-            gain: self.chance.between(-100, 100),
-            boot: self.chance.next(),
-            booted: self.now - self.chance.between(0, 1_000 * SECOND),
+            offset: Cell::new(self.small_offset()),
+            gain: Cell::new(self.chance.between(-100, 100)),
+            boot: Cell::new(self.chance.next()),
+            booted: Cell::new(self.now() - self.chance.between(0, 1_000 * SECOND)),
         }
     }
 
     /// How far a clock is off that is right.
-    pub fn small_offset(&mut self) -> i64 {
+    pub fn small_offset(&self) -> i64 {
         let most = if self.scope == Scope::Tight { MAX_SKEW - SECOND / 5 } else { SECOND };
         self.chance.between(-most, most)
     }
 
     pub fn after(&mut self, delay: i64, event: Event) {
         self.sequence += 1;
-        self.events.push(At(self.now + delay, self.sequence, event));
+        self.events.push(At(self.now() + delay, self.sequence, event));
     }
 
     pub fn start(&mut self, server: usize) {
-        if self.servers[server].retired || self.servers[server].live.is_some() {
+        let this = Rc::clone(&self.servers[server]);
+        if this.retired.get() || this.is_running() {
             return;
         }
         let sessions = 1 + self.chance.below(3);
-        self.servers[server].start(sessions);
+        this.start(sessions, self.now());
         self.note(|| format!("server {server} starts"));
-        let incarnation = self.servers[server].incarnation;
-        for session in 0..sessions {
-            let delay = self.chance.between(0, if self.storm { self.pace / 8 } else { self.pace });
-            self.after(delay, Event::Session { server, incarnation, session });
+        self.spawn(server, 0, launcher);
+        let leases: fn(&Host<'_>) = if this.is_fixed() { |_| {} } else { lease_worker };
+        self.spawn(server, self.chance.between(0, 400_000), leases);
+        let pace = if self.storm { self.pace / 8 } else { self.pace };
+        for number in 0..sessions {
+            let delay = self.chance.between(0, pace);
+            self.spawn(server, delay, move |host| session(host, number));
         }
-        self.after(self.pace.min(400_000), Event::Supervise { server, incarnation });
-        if !self.healed && self.chance.once_in(8) {
-            let delay = self.chance.between(1, self.pace);
+        if self.happens_once_in(8) {
+            let (delay, incarnation) = (self.chance.between(1, self.pace), this.incarnation.get());
             self.after(delay, Event::Stop { server, incarnation });
         }
     }
 
-    pub fn crash(&mut self, server: usize, machine: bool) {
-        self.servers[server].crash(machine);
-        if machine {
-            self.servers[server].clocks.boot = self.chance.next();
-            self.servers[server].clocks.booted = self.now;
+    /// Starts a process of a running server. The first is the launcher, the second the lease worker.
+    pub fn spawn(&mut self, server: usize, delay: i64, body: impl FnOnce(&Host<'_>) + 'static) {
+        let this = Rc::clone(&self.servers[server]);
+        let Some(live) = this.live() else { return };
+        let (sim, incarnation) = (Rc::clone(&self.sim), this.incarnation.get());
+        let process = Process::new(move |pause| body(&Host::new(sim, this, live, pause)));
+        let processes = &mut self.processes[server];
+        processes.push(Some(Slot { process, turn: 0 }));
+        let process = processes.len() - 1;
+        self.after(delay.max(1), Event::Run { server, incarnation, process, turn: 0 });
+    }
+
+    /// Has an operator do something on a running server that is not at it yet.
+    pub fn operate_on(&mut self, server: usize, act: impl FnOnce(&Host<'_>) + 'static) {
+        let Some(live) = self.servers[server].live().filter(|live| !live.operated.replace(true)) else {
+            return;
+        };
+        self.spawn(server, 0, move |host| {
+            act(host);
+            live.operated.set(false);
+        });
+    }
+
+    /// Ends the wait of a process.
+    pub fn wake(&mut self, server: usize, process: usize) {
+        let incarnation = self.servers[server].incarnation.get();
+        if let Some(Some(slot)) = self.processes[server].get(process) {
+            let turn = slot.turn;
+            self.after(1, Event::Run { server, incarnation, process, turn });
         }
+    }
+
+    /// Ends at once, as by kill -9; with the machine, what was not synced goes too.
+    pub fn kill(&mut self, server: usize, machine: bool) {
+        self.processes[server].clear();
+        let this = &self.servers[server];
+        this.live.replace(None);
+        this.incarnation.set(this.incarnation.get() + 1);
+        if machine {
+            this.disk.borrow_mut().lose_unsynced(self.chance.once_in(2));
+            this.clocks.boot.set(self.chance.next());
+            this.clocks.booted.set(self.now());
+        }
+    }
+
+    pub fn crash(&mut self, server: usize, machine: bool) {
+        self.kill(server, machine);
         self.note(|| format!("server {server} ends, machine {machine}"));
         self.start_later(server);
     }
 
     /// Starts a server again, soon or not; now and then with a clock that was set back meanwhile.
     pub fn start_later(&mut self, server: usize) {
-        let slowly = !self.healed && self.chance.once_in(2);
+        let slowly = self.happens_once_in(2);
         let delay = self.chance.between(SECOND / 20, if slowly { 30 * SECOND } else { SECOND });
         self.after(delay, Event::Start { server });
-        if !self.healed && self.scope != Scope::Succession && self.chance.once_in(10) {
-            self.servers[server].clocks.offset -= self.chance.between(1, 30 * SECOND);
+        if self.scope != Scope::Succession && self.happens_once_in(10) {
+            self.servers[server].clocks.step(-self.chance.between(1, 30 * SECOND));
             let delay = self.chance.between(SECOND, 60 * SECOND);
             self.after(delay, Event::ClockRight { server });
         }
@@ -260,16 +329,17 @@ impl World {
             && *at <= end
             && let Some(At(at, _, event)) = self.events.pop()
         {
-            self.now = at;
+            self.now.set(at);
             self.happen(event);
         }
-        self.now = end;
+        self.now.set(end);
     }
 
     /// Whether something of a server can happen now; puts it off while the server is paused.
     fn is_up(&mut self, server: usize, incarnation: u64, event: &Event) -> bool {
-        let (paused, now) = (self.servers[server].paused, self.now);
-        let up = self.servers[server].live.is_some() && self.servers[server].incarnation == incarnation;
+        let this = &self.servers[server];
+        let (paused, now) = (this.paused.get(), self.now());
+        let up = this.incarnation.get() == incarnation && this.is_running();
         if up && paused > now {
             // Not all at once: the pause may be ended early.
             self.after((paused - now).min(SECOND), event.clone());
@@ -279,42 +349,41 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Session { server, incarnation, session } => {
+            Event::Run { server, incarnation, process, turn } => {
                 if self.is_up(server, incarnation, &event) {
-                    self.session(server, session);
+                    self.run(server, incarnation, process, turn);
                 }
             }
-            Event::Supervise { server, incarnation } => {
-                if self.is_up(server, incarnation, &event) {
-                    self.supervise(server);
-                    let delay = self.pace.min(400_000);
-                    self.after(delay, Event::Supervise { server, incarnation });
-                }
+            Event::Request { server, incarnation, number, text } => {
+                let cut_off = self.servers[server].cut_off.get();
+                self.receive(Sent { server, incarnation, number, text, cut_off });
             }
-            Event::Locked { server, incarnation } => {
-                if self.is_up(server, incarnation, &event) {
-                    self.locked(server);
-                }
-            }
-            Event::Question { server, incarnation, number, question } => {
-                self.asked(server, incarnation, number, &question);
-            }
+            Event::Serve { process } => self.go_on_serving(process),
             Event::Answer { server, incarnation, number, ref answer } => {
-                if self.is_up(server, incarnation, &event) {
-                    let sent = self.servers[server].live.as_ref().map(|live| live.registrar.sent);
-                    if sent == Some(number) && !self.answered(server, answer) {
-                        self.after(20_000, event);
-                    }
+                if self.is_up(server, incarnation, &event)
+                    && let Some(live) = self.servers[server].live().filter(|live| live.sent.get() == number)
+                {
+                    live.answer.replace(Some(answer.clone()));
+                    self.wake(server, LEASE_WORKER);
                 }
             }
             Event::Start { server } => self.start(server),
             Event::Stop { server, incarnation } => {
-                if self.is_up(server, incarnation, &event) && self.lock(server, Change::Stop, None) {
-                    self.faults.count(Fault::Stop);
+                if self.is_up(server, incarnation, &event) {
+                    self.stop(server);
+                }
+            }
+            Event::Stopped { server, incarnation } => {
+                if self.is_up(server, incarnation, &event) {
+                    self.kill(server, false);
+                    let wall = self.servers[server].clocks.wall(self.now());
+                    self.servers[server].disk.borrow_mut().checkpoint = Some(wall);
+                    self.note(|| format!("server {server} has stopped"));
+                    self.start_later(server);
                 }
             }
             Event::ClockRight { server } => {
-                self.servers[server].clocks.offset = self.small_offset();
+                self.servers[server].clocks.offset.set(self.small_offset());
                 self.note(|| format!("server {server}'s clock is set right"));
             }
             Event::Fault => self.fault(),
@@ -322,19 +391,100 @@ impl World {
         }
     }
 
+    /// Has a server stop in good order; whether it runs.
+    pub fn stop(&mut self, server: usize) -> bool {
+        let Some(live) = self.servers[server].live() else { return false };
+        self.faults.count(Fault::Stop);
+        live.stopping.set(true);
+        true
+    }
+
+    /// One turn of a process: up to its next call of something outside of it.
+    fn run(&mut self, server: usize, incarnation: u64, process: usize, turn: u64) {
+        let Some(Some(slot)) = self.processes[server].get_mut(process) else { return };
+        if slot.turn != turn {
+            return;
+        }
+        slot.turn += 1;
+        let turn = slot.turn;
+        let wait = slot.process.step();
+        for (delay, event) in self.sim.take_sent() {
+            self.after(delay, event);
+        }
+        let delay = match wait {
+            None => {
+                self.processes[server][process] = None;
+                return;
+            }
+            Some(Wait::Until(at)) => (at - self.now()).max(1),
+            Some(Wait::Turn) if self.ends_here(server) => return,
+            Some(Wait::Turn) => {
+                self.chance.between(1, if self.happens_once_in(80) { 6 * SECOND } else { 6_000 })
+            }
+        };
+        self.after(delay, Event::Run { server, incarnation, process, turn });
+    }
+
+    /// Whether a server ends in the middle of something; now and then it is paused there.
+    fn ends_here(&mut self, server: usize) -> bool {
+        if self.happens_once_in(800) {
+            self.servers[server].paused.set(self.now() + self.chance.between(SECOND, 2 * EXPIRY));
+            self.faults.count(Fault::Pause);
+        }
+        if !self.happens_once_in(if self.storm { 40 } else { 300 }) {
+            return false;
+        }
+        let machine = self.chance.once_in(2);
+        self.faults.count(if machine { Fault::Reboot } else { Fault::Kill });
+        if self.scope == Scope::Tight && self.chance.once_in(3) {
+            self.servers[server].cut_off.set(self.now() + EXPIRY);
+        }
+        self.crash(server, machine);
+        true
+    }
+
+    /// The registry begins to serve a request.
+    fn receive(&mut self, sent: Sent) {
+        let (sim, shared) = (Rc::clone(&self.sim), Rc::clone(&self.shared));
+        self.serving.push(Some(Process::new(move |pause| serve(&sim, &shared, &sent, pause))));
+        self.go_on_serving(self.serving.len() - 1);
+    }
+
+    /// One turn of a process of the registry.
+    fn go_on_serving(&mut self, process: usize) {
+        let wait = self.serving[process].as_mut().and_then(Process::step);
+        for (delay, event) in self.sim.take_sent() {
+            self.after(delay, event);
+        }
+        if wait.is_none() {
+            self.serving[process] = None;
+            return;
+        }
+        let delay = self.chance.between(1, if self.happens_once_in(80) { 6 * SECOND } else { 6_000 });
+        self.after(delay, Event::Serve { process });
+    }
+
     /// A server's state, for people.
     pub fn describe(&self, server: usize) -> String {
         let this = &self.servers[server];
-        let live = this.live.as_ref().map(|live| {
-            let (next, limit) = (live.generator.next() >> 6, live.generator.limit() >> 6);
-            let (term, trouble, registrar) = (live.term, &live.trouble, &live.registrar);
-            let locked = live.locked.as_ref().map(|locked| &locked.change);
-            format!("{term:?} next {next} limit {limit} {trouble:?} {:?} needed {} switch {} lock {locked:?} lease {:?}", registrar.doing, registrar.needed, registrar.switch, live.lease)
+        let live = this.live().map(|live| {
+            let generator = &live.shared.generator;
+            let (next, limit) = (generator.next() >> 6, generator.limit() >> 6);
+            let (trouble, expiry) = (live.trouble.borrow().clone(), live.shared.counts.expiry());
+            let wanted = live.requests.request.pending();
+            format!(
+                "next {next} limit {limit} {trouble:?} wants {wanted:?} lease until {expiry:?} {:?}",
+                live.issuing
+            )
         });
-        let now = self.layout.tick(this.reading(self.now).wall);
+        let now = self.layout.tick(this.clocks.wall(self.now()));
         format!(
             "{server}: {:?} {:?} {:?} timeline {} now {now:?} last {:?} {live:?}",
-            this.identity, this.policy, this.rollback, this.timeline, this.last
+            this.identity,
+            this.policy,
+            this.rollback,
+            this.timeline.get(),
+            this.last
         )
     }
 }

@@ -7,9 +7,9 @@ use snowflake_ids_server_tests::{Builder, Server, sql};
 /// Errors of ours, and of the server's within what we call.
 const ERRORS: [&str; 5] = [
     "select snowflake_encode(1, 'morse')",
-    "select snowflake_ids_internal.registry_introduce('nowhere')",
+    "select snowflake_ids_internal.registry_join('[]\"nowhere\"')",
     "select snowflake_ids.segment_create(repeat('x', 129))",
-    "select snowflake_ids_internal.registry_hand_over()",
+    "select snowflake_ids_internal.registry_leave()",
     "select segment_nextval('locked')",
 ];
 

@@ -103,7 +103,7 @@ fn a_note_of_a_newer_version_stays_as_it_is() -> Result<()> {
     let (mut server, mut client) = server_with(&["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
-    let newer = r#"{"version":2,"release":"99.0","left":{"over":[]}}"#;
+    let newer = r#"{"version":98,"release":"99.0","left":{"over":[]}}"#;
     server.stop(Shutdown::Fast)?;
     fs::write(note(&server), newer)?;
     for _ in 0..2 {
@@ -113,9 +113,27 @@ fn a_note_of_a_newer_version_stays_as_it_is() -> Result<()> {
         assert_eq!(fs::read_to_string(note(&server))?, newer);
     }
     let log = server.log();
-    assert!(log.contains("and does without: It has form 2, as version 99.0 writes it"), "{log}");
+    assert!(log.contains("and does without: It has form 98, as version 99.0 writes it"), "{log}");
+    assert!(log.contains("Install at least version 99.0."), "{log}");
     assert!(log.contains("leaves \"snowflake_ids.carry_over.json\" as it is"), "{log}");
     ids::growing(&taken)
+}
+
+/// The first form has no checksums before its lines.
+#[test]
+fn a_note_of_an_older_version_is_good() -> Result<()> {
+    let (mut server, mut client) = server_with(&["t"])?;
+    let mut taken = take(&mut client, "t", 10)?;
+    drop(client);
+    server.stop(Shutdown::Fast)?;
+    let text = fs::read_to_string(note(&server))?;
+    let lines = text.lines().skip(1).filter_map(|line| Some(line.split_once(' ')?.1));
+    let older =
+        [r#"{"version":1,"release":"0.1.0"}"#].into_iter().chain(lines).collect::<Vec<_>>().join("\n");
+    fs::write(note(&server), older + "\n")?;
+    server.start_again()?;
+    taken.extend(take(&mut server.session()?, "t", 10)?);
+    ids::dense(taken)
 }
 
 /// What was changed by hand before the first use after a restart counts, not what was noted.

@@ -1,6 +1,6 @@
 //! A connection as libpq has it, and its answers: each call safe, and none that waits.
 
-use super::Failure;
+use super::ConnectionError;
 use super::ceiling::Ceiling;
 use super::functions::{Functions, NoticeReceiver, PgConn, PgResult, libpq};
 use pgrx::pg_sys;
@@ -203,7 +203,7 @@ impl Answer {
     ///
     /// # Errors
     /// The statement failed, or it has more bytes than `most`.
-    pub fn value(&self, most: usize) -> Result<String, Failure> {
+    pub fn value(&self, most: usize) -> Result<String, ConnectionError> {
         let answer = self.answer.as_ptr();
         // SAFETY: the answer is there until it is dropped, here as in all that follows.
         match unsafe { (self.libpq.result_status)(answer) } {
@@ -216,30 +216,32 @@ impl Answer {
                 // Looked at before it is copied.
                 let bytes = (self.libpq.get_length)(answer, 0, 0);
                 if usize::try_from(bytes).map_or(true, |bytes| bytes > most) {
-                    return Err(Failure::TooLong);
+                    return Err(ConnectionError::TooLong);
                 }
                 Ok(CStr::from_ptr((self.libpq.get_value)(answer, 0, 0)).to_string_lossy().into_owned())
             },
             FATAL_ERROR => Err(self.failure()),
-            other => {
-                Err(Failure::Lost(format!("the answer is neither rows nor an error, but of kind {other}")))
-            }
+            other => Err(ConnectionError::Lost(format!(
+                "the answer is neither rows nor an error, but of kind {other}"
+            ))),
         }
     }
 
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> ConnectionError {
         let code = self.field(b'C').and_then(|code| code.into_bytes().try_into().ok());
         let ended = self.field(b'V').is_some_and(|severity| matches!(severity.as_str(), "FATAL" | "PANIC"));
         match (code, self.field(b'M')) {
             (Some(code), Some(message)) if !ended => {
                 let [detail, hint] = [b'D', b'H'].map(|field| self.field(field));
-                Failure::Refused { code, message, detail, hint }
+                ConnectionError::Refused { code, message, detail, hint }
             }
             // Said by the server as it closes the connection,
-            (_, Some(message)) => Failure::Lost(message),
+            (_, Some(message)) => ConnectionError::Lost(message),
             // or by libpq when it finds it closed.
             // SAFETY: as above; the text lives as long as the answer.
-            _ => Failure::Lost(unsafe { one_line((self.libpq.result_error_message)(self.answer.as_ptr())) }),
+            _ => ConnectionError::Lost(unsafe {
+                one_line((self.libpq.result_error_message)(self.answer.as_ptr()))
+            }),
         }
     }
 

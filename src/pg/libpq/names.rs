@@ -4,7 +4,7 @@
 //! and no signal ends that. So a thread asks it: one that gets no signals, which are for the server's code, and that
 //! touches nothing of the server's. Where nobody waits for it any more it ends by itself when the C library is done.
 
-use super::Failure;
+use super::ConnectionError;
 use super::timeout::{Need, Timeout};
 use snowflake_ids_core::hosts::{self, Setting};
 use std::io;
@@ -21,13 +21,13 @@ const LOOKUP: &str = "failed to lookup address information: ";
 /// environment or in a service file, libpq looks up the names itself.
 ///
 /// # Errors
-/// [`Failure::Unreachable`] and [`Failure::Silent`].
-pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, Failure> {
+/// [`ConnectionError::Unreachable`] and [`ConnectionError::Silent`].
+pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, ConnectionError> {
     let Some(name) = hosts::name(options) else { return Ok(options.to_vec()) };
     let unknown = |reason: io::Error| {
         let reason = reason.to_string();
         let reason = reason.strip_prefix(LOOKUP).unwrap_or(&reason);
-        Failure::Unreachable(format!("could not translate host name \"{name}\" to address: {reason}"))
+        ConnectionError::Unreachable(format!("could not translate host name \"{name}\" to address: {reason}"))
     };
     let lookup = Lookup::start(name.to_owned()).map_err(unknown)?;
     timeout.wait(lookup.done.as_raw_fd(), Need::Read)?;

@@ -1,6 +1,6 @@
 //! How long another server is waited for.
 
-use super::Failure;
+use super::ConnectionError;
 use crate::pg::process::PerProcess;
 use crate::pg::wait::{self, Event};
 use pgrx::{check_for_interrupts, pg_sys};
@@ -58,18 +58,22 @@ impl Timeout {
     /// Sleeps until the socket is ready. An interrupt ends it by the error that it throws.
     ///
     /// # Errors
-    /// [`Failure::Silent`] and [`Failure::GivenUp`].
-    pub fn wait(&mut self, socket: c_int, need: Need) -> Result<(), Failure> {
+    /// [`ConnectionError::Silent`] and [`ConnectionError::GivenUp`].
+    pub fn wait(&mut self, socket: c_int, need: Need) -> Result<(), ConnectionError> {
         loop {
             check_for_interrupts!();
             let left = self.limit.saturating_sub(self.began.elapsed());
             if left.is_zero() {
-                return Err(Failure::Silent(self.limit));
+                return Err(ConnectionError::Silent(self.limit));
             }
             let bound = BOUND.get().and_then(|bound| bound()).unwrap_or(left);
             if bound.is_zero() {
                 let waited = self.began.elapsed();
-                return Err(if waited >= SILENT { Failure::Silent(waited) } else { Failure::GivenUp });
+                return Err(if waited >= SILENT {
+                    ConnectionError::Silent(waited)
+                } else {
+                    ConnectionError::GivenUp
+                });
             }
             let left = left.min(bound);
             let happened = wait::until_woken_or_ready(Event::Registry, socket, need.events(), left);

@@ -15,13 +15,9 @@ pub struct FloorCell {
 }
 
 impl FloorCell {
-    /// Notes an id. The life is the one that the row is in for all others: what was noted of another one is of no use any
-    /// more.
+    /// Notes an id.
     pub fn raise(&self, floor: Floor) {
-        let is_higher = |noted: Floor| noted.life == floor.life && noted.reached() >= floor.reached();
-        if self.get().is_some_and(is_higher) {
-            return;
-        }
+        let floor = floor.beside(self.get());
         self.life.store(floor.life, Relaxed);
         self.id.store(floor.id, Relaxed);
         self.day.store(floor.day, Relaxed);

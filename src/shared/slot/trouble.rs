@@ -1,21 +1,8 @@
 //! Why refills fail.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+pub use snowflake_ids_core::refill_worker::Trouble;
 
-/// Why the last attempt at a refill failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// Another transaction has the tag's row locked.
-    RowLocked,
-    /// No worker could be started.
-    NoWorker,
-    /// The worker's transaction failed; with its SQLSTATE.
-    Failed(i32),
-    /// A registry on another server gave none.
-    Registry,
-    /// The worker could not connect to the database; with the SQLSTATE, or 0 where it waited until it was ended.
-    OutOfReach(i32),
-}
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A place for a [`Trouble`].
 #[derive(Default)]

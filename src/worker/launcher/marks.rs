@@ -1,10 +1,12 @@
 //! Keeps the high-water mark ahead while ids flow, and tells the log what happened to the clock.
 
-use crate::issuer::{self, IssuerError};
+use crate::issuer::{self, issuer};
 use crate::pg::clock::uptime;
+use crate::pg::report::explained;
 use crate::shared::generator::{Shared, shared};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::clock::human;
+use snowflake_ids_core::issuer::IssuerError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -34,14 +36,14 @@ impl Marks {
     /// Takes up the state as the server starts.
     pub fn begin(&mut self) {
         if let Some(shared) = shared() {
-            self.note(issuer::begin(shared));
+            self.note(issuer(shared).begin());
         }
     }
 
     /// Looks around; gives the time until it should do so again, None if whenever.
     pub fn round(&mut self) -> Option<Duration> {
         let shared = shared()?;
-        issuer::watch(shared);
+        issuer(shared).watch();
         self.tell_of_clock(shared);
         let next = shared.generator.next();
         let seen = (next, shared.generator.limit());
@@ -52,7 +54,7 @@ impl Marks {
             return None;
         }
         let ahead_of_clock = shared.layout.instant_of(next) > issuer::believed_now(shared);
-        let due = self.note(issuer::keep_ahead(shared));
+        let due = self.note(issuer(shared).keep_ahead());
         // What it has raised itself is no use of ids.
         self.seen.1 = shared.generator.limit();
         match due {
@@ -66,7 +68,7 @@ impl Marks {
     /// Notes exactly how far ids were issued, as the server stops.
     pub fn end(&mut self) {
         if let Some(shared) = shared() {
-            self.note(issuer::stop(shared));
+            self.note(issuer(shared).stop());
         }
     }
 
@@ -80,7 +82,7 @@ impl Marks {
             Err(error) => {
                 let message = error.to_string();
                 if self.failure.as_ref() != Some(&message) {
-                    error.report().report(pgrx::PgLogLevel::WARNING);
+                    explained(&error).report(pgrx::PgLogLevel::WARNING);
                     self.failure = Some(message);
                 }
                 None

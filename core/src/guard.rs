@@ -1,0 +1,150 @@
+//! Rules that a test may leave out, to see that a run of the simulation fails without them.
+//!
+//! Where a rule of a protocol is kept, the code that ships asks [`holds`]. Without the feature `guards`, which only
+//! `make test-core` sets, that is the constant `true`.
+
+/// A rule of a protocol, named after what it keeps up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Guard {
+    // Leases of worker ids.
+    /// The next holder of a worker id begins at the end of the lease before.
+    StartAtExpiry,
+    /// A row of the registry is written only if it is still as it was seen.
+    CompareAndSwap,
+    /// A row that is found by its claim was begun when it was leased.
+    ClaimStart,
+    /// The claim is in the state before the registry sees it.
+    ClaimFirst,
+    /// A claim is kept until its answer has come.
+    KeepClaim,
+    /// A worker id is given back after another one is in the state.
+    ReleaseLast,
+    /// A server that is its own registry keeps to the worker ids of its timeline.
+    Shares,
+    /// What a holder tells of its ids is not further ahead of the clock than ids may be.
+    PeersBounded,
+
+    // The issuer's.
+    /// The mark is in the file before any session issues below it.
+    WriteFirst,
+    /// The file's content is on the disk before the file gets its name,
+    SyncFile,
+    /// and its name before any session issues below its mark.
+    SyncDirectory,
+    /// A term begins at the mark, not at the clock.
+    StartAtMark,
+    /// What is noted at the end of a term is read when no session can take any more.
+    CloseFirst,
+    /// It is noted only where a term of that very node ended.
+    SettleOwnTerm,
+    /// An id is made with the bits that were read with its position, not with those read before it,
+    TermRead,
+    /// nor with those that are there when it is handed out.
+    BlockKeepsBits,
+    /// Nothing is reserved beyond the expiry of the lease.
+    ExpiryClamps,
+    /// A promoted server leaves the lease to the one that it was a copy of.
+    PromotionForgets,
+    /// A promoted server with a number begins above the last commit.
+    PromotionRises,
+    /// A copied directory is not the one that was written in.
+    CopyKnown,
+    /// A file that was put back from a copy is not the one that was written.
+    FileKnown,
+    /// A file that is gone is not a server that is new.
+    Witness,
+    /// The marks of other nodes than the one that issues are kept.
+    MarksKept,
+    /// A clock that jumped ahead is not followed.
+    JumpNotFollowed,
+
+    // The carry-over file.
+    /// Each reservation gives the row a version that it never had.
+    NewVersion,
+    /// What is taken up of the file is noted as such,
+    NotedAsTaken,
+    /// before any of it is handed out.
+    NotedFirst,
+    /// What rolled back transactions handed out is noted at a stop.
+    FloorNoted,
+    /// It counts in one life of the tag.
+    FloorOfLife,
+
+    // What a transaction hands out itself.
+    /// What it hands out is noted at once, should it be rolled back.
+    OwnFloor,
+    /// What others have of a tag is taken away when a change of it is committed.
+    OwnCloses,
+    /// How far it came is written into the row.
+    OwnWritten,
+
+    // Handing tags over.
+    /// A database that comes to registries raises them above all ids that it has,
+    HandOverRaises,
+    /// notes that as received,
+    HandOverNoted,
+    /// and reserves nothing elsewhere meanwhile.
+    HandOverLocks,
+    /// Rows of several registries are raised to the highest of them when they become shares.
+    SharesRaised,
+    /// A database that attaches a column that has ids empties its buffers when the registry is raised above them.
+    AttachDiscards,
+    /// A database that leaves its registries goes on above all that it received.
+    LeaveRaises,
+
+    // Refills through a registry.
+    /// A registry is told what was received from it, and refuses if its row is behind.
+    Received,
+    /// That is durable before any of it is handed out.
+    ReceivedFirst,
+    /// A registry on an earlier timeline than was seen is refused.
+    Timeline,
+    /// So is another registry than was seen.
+    Identity,
+    /// A row that is not of the registry's share is refused.
+    Share,
+    /// After a promotion ids that the standby may not know of are passed over.
+    SkipAhead,
+    /// A tag that ids were received of is not made anew where it is gone.
+    Dropped,
+    /// A connection that gave no response in time is not used again.
+    LateResponses,
+    /// A carry-over is taken up only if it is of what was received last.
+    CarryOverIsLast,
+    /// Ids of the database's own table are given out only where no registry is used by the time that they are reserved.
+    StillLocal,
+    /// Ids of a registry are given out only where it is still used by the time that they are noted.
+    StillUsed,
+}
+
+#[cfg(feature = "guards")]
+mod switch {
+    use super::Guard;
+    use std::cell::Cell;
+
+    thread_local! {
+        static LEFT_OUT: Cell<Option<Guard>> = const { Cell::new(None) };
+    }
+
+    /// Whether the rule holds on this thread.
+    pub fn holds(guard: Guard) -> bool {
+        LEFT_OUT.get() != Some(guard)
+    }
+
+    /// Leaves a rule out, for what this thread runs from now on; None: all hold.
+    pub fn leave_out(guard: Option<Guard>) {
+        LEFT_OUT.set(guard);
+    }
+}
+
+#[cfg(feature = "guards")]
+pub use switch::{holds, leave_out};
+
+/// Whether the rule holds.
+#[cfg(not(feature = "guards"))]
+#[inline]
+#[must_use]
+pub const fn holds(_: Guard) -> bool {
+    true
+}

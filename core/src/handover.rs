@@ -1,0 +1,372 @@
+//! Beginning to use registries on other servers, and ending it: what is checked first, which tags are handed over from one
+//! table of tags to another so that none goes on below what the other has given, and in which order all of it is done.
+//!
+//! Here it is one transaction, and one at each registry, which is committed there before it is here. Rolled back here after
+//! that, tags stay raised there, which harms no one.
+
+mod error;
+mod page;
+mod seeded;
+mod take_over;
+mod there;
+
+pub use error::HandoverError;
+pub use page::tag_of;
+pub use seeded::Seeded;
+pub use take_over::{RegistryTags, Standing, take_over};
+pub use there::There;
+
+use crate::clock::UnixMicros;
+use crate::form::RELEASE;
+use crate::guard::{Guard, holds};
+use crate::lease::check_clock;
+use crate::registry_link::Site;
+use crate::reservation::{Floor, Reached, Unfit};
+use crate::wire::{Registry, RequestBody, Response, ResponseBody, Stranger};
+use page::{pages, tags_of};
+use serde_json::value::RawValue;
+use std::collections::BTreeSet;
+
+/// The tables of a database that uses registries, or is to. All calls are of one transaction.
+pub trait NodeTables: RegistryTags {
+    /// Sees to it that nothing can be reserved here, nor noted as received, until the transaction ends: what is compared
+    /// stays true.
+    ///
+    /// # Errors
+    /// The transaction must not do so; or the statement failed.
+    fn lock(&mut self) -> Result<(), Self::Error>;
+    /// The registries in use, in their order; none where this database is its own.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
+    /// Has these be the registries in use.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn set_sites(&mut self, sites: &[Site]) -> Result<(), Self::Error>;
+    /// The rows of this database's own table of tags in their order, in JSON: those after a tag, and as many as an answer
+    /// takes.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
+    /// The tags that were received, and how far: rows that can raise others.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn received(&mut self) -> Result<Vec<Box<RawValue>>, Self::Error>;
+    /// How far transactions came here that were rolled back.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
+    /// Notes, for all registries in use, how far each tag has come: as if that was received.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn note_all(&mut self) -> Result<(), Self::Error>;
+    /// Gives tags that there are the definitions of these rows, in JSON: one row for each tag.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
+    /// Gives the worker id back that was leased from a registry.
+    ///
+    /// # Errors
+    /// The state cannot be written.
+    fn give_up_lease(&mut self, site: &Site) -> Result<(), Self::Error>;
+    /// Takes away what is in the buffers, and has the worker id looked after when this is committed; from here, if
+    /// `moves_lease`.
+    ///
+    /// # Errors
+    /// The state cannot be written.
+    fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
+    /// This database as a registry.
+    fn identity(&mut self) -> Option<String>;
+    /// The clock here.
+    fn now(&self) -> UnixMicros;
+    /// How far clocks may differ, in microseconds.
+    fn max_clock_skew(&self) -> u64;
+}
+
+/// How far a transaction came that was rolled back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotedFloor {
+    /// The tag.
+    pub tag: String,
+    /// How far, and in which of its lives.
+    pub floor: Floor,
+    /// The life that the tag is in now; None where it is gone.
+    pub life: Option<i64>,
+}
+
+/// Registries on other servers.
+pub trait Registries {
+    /// Why there is no answer.
+    type Error;
+    /// A transaction at one of them. Unless it is committed, it ends with this.
+    type Block;
+
+    /// Asks the registry of a foreign server; `seen` says which one is meant.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    fn ask(
+        &mut self,
+        server: &str,
+        seen: Option<&Registry>,
+        ask: RequestBody,
+    ) -> Result<Response, Self::Error>;
+    /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn begin(&mut self, site: &Site, of: usize) -> Result<Self::Block, Self::Error>;
+    /// Asks within a transaction: what is answered is not durable yet.
+    ///
+    /// # Errors
+    /// Why there is no answer; the transaction is of no use then.
+    fn ask_in(&mut self, block: &mut Self::Block, ask: RequestBody) -> Result<Response, Self::Error>;
+    /// Makes it durable.
+    ///
+    /// # Errors
+    /// Whether it is durable is not known then.
+    fn commit(&mut self, block: Self::Block) -> Result<(), Self::Error>;
+}
+
+/// What comes of a step of a hand-over.
+pub type Handed<T, H, R> = Result<T, HandoverError<<H as RegistryTags>::Error, <R as Registries>::Error>>;
+
+/// Has this database use the registries of these foreign servers, which then know of its tags.
+///
+/// # Errors
+/// [`HandoverError`].
+pub fn join<H: NodeTables, R: Registries>(
+    here: &mut H,
+    there: &mut R,
+    servers: &[String],
+) -> Handed<(), H, R> {
+    if holds(Guard::HandOverLocks) {
+        here.lock().map_err(HandoverError::Here)?;
+    }
+    let former = here.sites().map_err(HandoverError::Here)?;
+    let mut sites: Vec<Site> = Vec::new();
+    // While it is known what was seen of those in use: a former primary of one of them is none.
+    for (server, position) in servers.iter().zip(0..) {
+        let seen = introduce(here, there, &former, server)?;
+        sites.push(Site { position, server: server.clone(), seen });
+    }
+    let mut identities = BTreeSet::new();
+    if let Some(site) = sites.iter().find(|site| !identities.insert(&site.seen.identity)) {
+        return Err(HandoverError::Same { server: site.server.clone() });
+    }
+    here.set_sites(&sites).map_err(HandoverError::Here)?;
+    hand_over(here, there, &sites)?;
+    // A registry that is set back to before must be noticed, too.
+    if holds(Guard::HandOverNoted) {
+        here.note_all().map_err(HandoverError::Here)?;
+    }
+    // Worker ids come from the first one.
+    let first = sites.first().map(|site| &site.seen.identity);
+    for site in former.iter().filter(|site| Some(&site.seen.identity) != first) {
+        here.give_up_lease(site).map_err(HandoverError::Here)?;
+    }
+    here.switch(true).map_err(HandoverError::Here)
+}
+
+/// Has this database be its own registry again; false where it is that already. `unheard` is told of registries that give no
+/// answer: tags that are known only there have the definitions here that they had before.
+///
+/// # Errors
+/// [`HandoverError`].
+pub fn leave<H: NodeTables, R: Registries>(
+    here: &mut H,
+    there: &mut R,
+    unheard: impl FnMut(HandoverError<H::Error, R::Error>),
+) -> Handed<bool, H, R> {
+    here.lock().map_err(HandoverError::Here)?;
+    let sites = here.sites().map_err(HandoverError::Here)?;
+    if sites.is_empty() {
+        return Ok(false);
+    }
+    take_back(here, there, &sites, unheard)?;
+    for site in &sites {
+        here.give_up_lease(site).map_err(HandoverError::Here)?;
+    }
+    here.set_sites(&[]).map_err(HandoverError::Here)?;
+    here.switch(false).map_err(HandoverError::Here)?;
+    Ok(true)
+}
+
+/// Has every registry in use make a tag, or raise it, so that its ids are above one: for a column that has ids already.
+///
+/// # Errors
+/// [`HandoverError`].
+pub fn seed<H: NodeTables, R: Registries>(
+    here: &mut H,
+    there: &mut R,
+    tag: &str,
+    highest: i64,
+) -> Handed<(), H, R> {
+    let sites = here.sites().map_err(HandoverError::Here)?;
+    // One that starts over would give the column's ids again.
+    let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
+    let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
+    give::<H, R>(there, &sites, &rows)
+}
+
+/// Asks a foreign server which registry it is, and whether this server can use it.
+fn introduce<H: NodeTables, R: Registries>(
+    here: &mut H,
+    there: &mut R,
+    former: &[Site],
+    server: &str,
+) -> Handed<Registry, H, R> {
+    let failed = |error| HandoverError::There { server: server.to_owned(), error };
+    let mut answer = there.ask(server, None, RequestBody::Introduce).map_err(failed)?;
+    // One that was promoted since leaves a former primary, which may be asked first.
+    let later =
+        |site: &&Site| answer.registry.check(&site.seen).is_err_and(|stranger| stranger != Stranger::Another);
+    if let Some(site) = former.iter().find(later) {
+        answer = there.ask(server, Some(&site.seen), RequestBody::Introduce).map_err(failed)?;
+    }
+    let server = server.to_owned();
+    let ResponseBody::Introduced { version } = answer.said else {
+        return Err(HandoverError::Garbled { server });
+    };
+    if version != RELEASE {
+        return Err(HandoverError::Version { server, version });
+    }
+    if here.identity().is_some_and(|identity| identity == answer.registry.identity) {
+        return Err(HandoverError::Itself { server });
+    }
+    match check_clock(here.now(), answer.clock, None, here.max_clock_skew()) {
+        Ok(()) => Ok(answer.registry),
+        Err(skew) => Err(HandoverError::Clock { server, skew }),
+    }
+}
+
+/// Sees to it that no registry is behind the tags of this database, nor behind each other.
+fn hand_over<H: NodeTables, R: Registries>(here: &mut H, there: &mut R, sites: &[Site]) -> Handed<(), H, R> {
+    let mut rows = Vec::new();
+    if sites.len() > 1 && holds(Guard::SharesRaised) {
+        for site in sites {
+            rows.extend(tags_of::<H, R>(there, site, site.share(sites.len()))?);
+        }
+    }
+    // Rows that say all of a tag come first: others only raise it.
+    rows.extend(all_tags(here).map_err(HandoverError::Here)?);
+    rows.extend(here.received().map_err(HandoverError::Here)?);
+    // What transactions handed out and rolled back, of the lives that tags are in.
+    let floors = here.floors().map_err(HandoverError::Here)?;
+    let floors = floors.iter().filter(|noted| noted.life == Some(noted.floor.life));
+    rows.extend(floors.filter_map(|noted| row_of(&noted.tag, noted.floor.reached())));
+    // In one order, so that two nodes that hand the same tags over never wait for each other. Of one tag the rows stay in
+    // theirs.
+    rows.sort_by_cached_key(|row| tag_of(row));
+    if !holds(Guard::HandOverRaises) {
+        rows.clear();
+    }
+    give::<H, R>(there, sites, &rows)
+}
+
+/// All rows of this database's own table of tags, in their order.
+fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error> {
+    let mut found: Vec<Box<RawValue>> = Vec::new();
+    loop {
+        let last = found.last().and_then(|row| tag_of(row));
+        let page = here.tags(last.as_deref())?;
+        if page.is_empty() {
+            return Ok(found);
+        }
+        found.extend(page);
+    }
+}
+
+/// A row that raises a tag this far.
+fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
+    const DAY: i64 = 86_400_000_000;
+    let first = UnixMicros(i64::from(day) * DAY);
+    let period =
+        (day != 0).then(|| first.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>());
+    let row = serde_json::json!({ "tag": tag, "period": period, "max_id": max_id });
+    RawValue::from_string(row.to_string()).ok()
+}
+
+/// Makes rows here of the tags that were received from registries, on the terms that they have there: above all that those
+/// have reserved.
+fn take_back<H: NodeTables, R: Registries>(
+    here: &mut H,
+    there: &mut R,
+    sites: &[Site],
+    mut unheard: impl FnMut(HandoverError<H::Error, R::Error>),
+) -> Handed<(), H, R> {
+    let received = here.received().map_err(HandoverError::Here)?;
+    let names: BTreeSet<String> = received.iter().filter_map(|row| tag_of(row)).collect();
+    let mut known = BTreeSet::new();
+    for site in sites {
+        match tags_of::<H, R>(there, site, None) {
+            Ok(rows) => {
+                let rows = rows.iter().map(AsRef::as_ref);
+                let is_ours = |row: &&RawValue| tag_of(row).is_some_and(|name| names.contains(&name));
+                let rows: Vec<&RawValue> = rows.filter(is_ours).collect();
+                // Of several registries the first one that tells: its ids are none of the others'.
+                let is_first = |row: &&&RawValue| tag_of(row).is_some_and(|name| known.insert(name));
+                let first: Vec<&RawValue> = rows.iter().filter(is_first).copied().collect();
+                pages(&first).try_for_each(|rows| here.define(rows)).map_err(HandoverError::Here)?;
+                take(here, &rows).map_err(HandoverError::Here)?;
+            }
+            Err(error) => unheard(error),
+        }
+    }
+    if holds(Guard::LeaveRaises) {
+        let received: Vec<&RawValue> = received.iter().map(AsRef::as_ref).collect();
+        take(here, &received).map_err(HandoverError::Here)?;
+    }
+    Ok(())
+}
+
+/// Has rows in the table of tags here that are not behind these.
+fn take<H: NodeTables>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
+    pages(rows).try_for_each(|rows| take_over(here, rows, None).map(drop))
+}
+
+/// Hands rows over to registries, in one transaction at each: where one cannot take them, none has. All of a page before the
+/// next, so that no registry waits for long.
+fn give<H: NodeTables, R: Registries>(
+    there: &mut R,
+    sites: &[Site],
+    rows: &[Box<RawValue>],
+) -> Handed<(), H, R> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let failed = |site: &Site| {
+        let server = site.server.clone();
+        |error| HandoverError::There { server, error }
+    };
+    let mut begun = Vec::with_capacity(sites.len());
+    for site in sites {
+        begun.push((site, there.begin(site, sites.len()).map_err(failed(site))?));
+    }
+    for page in pages(rows) {
+        for (site, block) in &mut begun {
+            let ask = RequestBody::HandOver { rows: page.to_vec(), share: site.share(sites.len()) };
+            let server = site.server.clone();
+            match there.ask_in(block, ask).map_err(failed(site))?.said {
+                ResponseBody::HandedOver(None) => {}
+                ResponseBody::HandedOver(Some((tag, unfit))) => return Err(unfit_row(server, tag, unfit)),
+                _ => return Err(HandoverError::Garbled { server }),
+            }
+        }
+    }
+    for (site, block) in begun {
+        there.commit(block).map_err(failed(site))?;
+    }
+    Ok(())
+}
+
+fn unfit_row<H, R>(server: String, tag: String, unfit: Unfit) -> HandoverError<H, R> {
+    HandoverError::Unfit { server, tag, unfit }
+}

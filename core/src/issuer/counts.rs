@@ -1,0 +1,51 @@
+//! What happened since the server's start, and what is, for the view.
+
+use crate::clock::UnixMicros;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// What happened since the server's start, and what is, for the view.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Counts {
+    /// How often the state was written: each a sync.
+    pub reservations: AtomicU64,
+    /// How often of these a call had to do it itself.
+    pub by_callers: AtomicU64,
+    /// Steps forward of the clock.
+    pub steps_forward: AtomicU64,
+    /// The last of them, in microseconds.
+    pub last_step_forward: AtomicU64,
+    /// How far the clock is ahead without being followed, in microseconds.
+    pub clock_ahead: AtomicU64,
+    /// How often another node was taken because the clock was stepped back.
+    pub switches: AtomicU64,
+    /// Whether the last attempt to write the state failed.
+    pub unwritable: AtomicBool,
+    /// The expiry of the lease, in microseconds since 1970; 0 without a lease.
+    pub expiry: AtomicI64,
+    /// The oid of the registry's database; 0 while that is not known.
+    pub registry: AtomicU64,
+    /// The oid of the database that is to be the registry; else 0.
+    pub moving_to: AtomicU64,
+}
+
+impl Counts {
+    /// The expiry of the lease; None without one.
+    pub fn expiry(&self) -> Option<UnixMicros> {
+        Some(self.expiry.load(Relaxed)).filter(|expiry| *expiry != 0).map(UnixMicros)
+    }
+
+    /// The oid of the registry's database, if that is known.
+    pub fn registry(&self) -> Option<u32> {
+        oid(&self.registry)
+    }
+
+    /// The oid of the database that is to be the registry, if there is one.
+    pub fn moving_to(&self) -> Option<u32> {
+        oid(&self.moving_to)
+    }
+}
+
+fn oid(cell: &AtomicU64) -> Option<u32> {
+    u32::try_from(cell.load(Relaxed)).ok().filter(|oid| *oid != 0)
+}

@@ -1,0 +1,97 @@
+//! What keeps this server from issuing.
+
+use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind};
+use crate::id::IdError;
+use crate::state::{FILE, State, StateError};
+use std::io;
+
+/// What keeps this server from issuing.
+#[derive(Debug, thiserror::Error)]
+pub enum IssuerError {
+    /// The state can't be trusted.
+    #[error(transparent)]
+    Untrusted(#[from] StateError),
+    /// The state can't be read.
+    #[error("snowflake_ids could not read its state file")]
+    Unreadable(#[source] io::Error),
+    /// The state can't be written.
+    #[error("{UNWRITABLE}")]
+    Unwritable(#[source] io::Error),
+    /// There is no worker id yet: it has to be leased.
+    #[error("this server has no worker id yet")]
+    NoWorkerId,
+    /// The lease ends here.
+    #[error("the lease of worker id {worker} has ended")]
+    LeaseEnded {
+        /// Its worker id.
+        worker: u32,
+        /// Its expiry.
+        expiry: UnixMicros,
+    },
+    /// The worker id does not fit the layout.
+    #[error(transparent)]
+    Misfit(IdError),
+}
+
+/// The message where the state can't be written.
+pub const UNWRITABLE: &str = "snowflake_ids could not write its state file";
+
+impl IssuerError {
+    /// The lease of this state ends.
+    pub(super) fn expired(state: &State) -> Self {
+        match &state.lease {
+            Some(lease) => Self::LeaseEnded { worker: lease.worker, expiry: lease.expiry },
+            None => Self::NoWorkerId,
+        }
+    }
+
+    /// Whether it tells of another server's data directory, which not everybody is to know.
+    pub fn names_another_home(&self) -> bool {
+        matches!(self, Self::Untrusted(error) if error.names_another_home())
+    }
+}
+
+impl Explain for IssuerError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Untrusted(error) => error.kind(),
+            Self::Unreadable(error) | Self::Unwritable(error) => Kind::of_io(error),
+            Self::NoWorkerId | Self::LeaseEnded { .. } => Kind::NotReady,
+            Self::Misfit(error) => error.kind(),
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        match self {
+            Self::Untrusted(error) => error.detail(),
+            Self::Unreadable(error) | Self::Unwritable(error) => {
+                Some(format!("\"{FILE}\" in the data directory: {error}."))
+            }
+            Self::NoWorkerId => Some("It has to be leased from the registry.".into()),
+            Self::LeaseEnded { expiry, .. } => {
+                Some(format!("It was leased until {expiry}, and the registry has not renewed it."))
+            }
+            Self::Misfit(error) => error.detail(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Untrusted(error) => return error.hint(),
+            Self::Misfit(error) => return error.hint(),
+            Self::Unreadable(_) => "Let the server's account read the file; ids go on by themselves then.",
+            Self::Unwritable(_) => {
+                "Make room, or let the server's account write there; ids go on by themselves then."
+            }
+            Self::NoWorkerId => {
+                "Try again, or set snowflake_ids.worker_id to a number that no other server has."
+            }
+            Self::LeaseEnded { .. } => {
+                "The server's log says why the registry does not; snowflake_ids.lease_duration is how long it may \
+                 be away."
+            }
+        };
+        Some(hint.into())
+    }
+}

@@ -1,0 +1,43 @@
+//! What keeps ids from being issued.
+
+use super::durable::Stored;
+use super::{Host, Issuer, IssuerError, Issuing, UNWRITABLE};
+use crate::drift::Refusal;
+use crate::state::State;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl<H: Host> Issuer<'_, H> {
+    /// What keeps ids from being issued, in a few words, as far as that is known without trying; None where nothing does.
+    pub fn obstacle(&self) -> Option<String> {
+        let counts = &self.shared.counts;
+        match self.next_position() {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if counts.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
+            Ok(_) if counts.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
+                Some("the lease of the worker id has ended".into())
+            }
+            Ok(next) => self.out_of_time(next),
+        }
+    }
+
+    /// What of the clock keeps a position from being issued.
+    fn out_of_time(&self, next: u64) -> Option<String> {
+        let now = self.believed_now();
+        if let Err(error) = self.layout().tick(now) {
+            return Some(Refusal::from(error).to_string());
+        }
+        let too_far = next >= self.host.settings().rules.drift_end(self.layout(), now);
+        too_far.then(|| "ids are further ahead of the clock than max_drift".into())
+    }
+
+    /// The position that would be issued next; 0 where no node issues.
+    fn next_position(&self) -> Result<u64, IssuerError> {
+        let here = self.here(&Issuing { opened: true, ..Issuing::default() })?;
+        let open = |Stored { state, file }| State::open(state, &here.with_file(file));
+        let state = self.read()?.map(open).transpose()?;
+        if self.limit() > 0 {
+            return Ok(self.shared.generator.next());
+        }
+        Ok(state.and_then(|state| Some(state.mark(state.node?))).unwrap_or(0))
+    }
+}

@@ -1,0 +1,116 @@
+//! What an operator can decide that the server must not decide by itself; or the clock of a registry.
+
+use super::durable::Stored;
+use super::{By, Host, Issuer, IssuerError, Issuing};
+use crate::clock::UnixMicros;
+use crate::lease::{Skew, check_clock};
+use crate::state::{State, StateError};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What came of comparing the clock with a registry's.
+#[derive(Debug)]
+pub enum Compared {
+    /// Nothing to tell.
+    Agrees,
+    /// It had jumped ahead, and is followed now.
+    Followed,
+    /// It had jumped ahead, and could not be followed although the registry's agrees.
+    NotFollowed(IssuerError),
+    /// They differ.
+    Differs(Skew),
+}
+
+impl<H: Host> Issuer<'_, H> {
+    /// Begins a new state in place of one that can't be trusted. Every node begins above `above`: the operator who gives
+    /// it says that no later id was kept of those from before the server's start. By default, above all that is known or
+    /// could have been issued up to now. Gives the instant up to which ids may have been issued, if that is later.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn reset(&self, above: Option<UnixMicros>) -> Result<Option<UnixMicros>, IssuerError> {
+        let mut issuing = self.host.lock();
+        let (shared, layout) = (self.shared, self.layout());
+        let here = self.here(&issuing)?;
+        let (here, former) = match self.former()? {
+            Some(Stored { state, file }) => (here.with_file(file), Some(state)),
+            None => (here, None),
+        };
+        // Before anything can fail: a generator that is closed has no node.
+        if issuing.node.take().is_some() {
+            shared.generator.close();
+        }
+        let known = former.as_ref().map_or(0, |former| former.highest_mark(&here));
+        let now = self.believed_now().plus(here.max_drift);
+        let position = layout.position_after(above.unwrap_or(now));
+        let position = if above.is_some() { position } else { position.max(known) };
+        // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
+        let position = position.max(shared.generator.furthest());
+        self.host.keep_rejected().map_err(IssuerError::Unwritable)?;
+        let mut state = State::anew(&here, position, former.as_ref());
+        self.believe(&mut state);
+        self.write(&state)?;
+        *issuing = Issuing { opened: true, ..Issuing::default() };
+        self.publish(&state);
+        Ok((known > position).then(|| layout.instant_of(known)))
+    }
+
+    /// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.
+    fn former(&self) -> Result<Option<Stored>, IssuerError> {
+        match self.read() {
+            Err(error @ IssuerError::Untrusted(StateError::Newer(_))) => Err(error),
+            read => Ok(read.ok().flatten()),
+        }
+    }
+
+    /// Goes on in a copied data directory with the worker id of the one that it was copied from, which is gone for good.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn adopt(&self) -> Result<(), IssuerError> {
+        let mut issuing = self.host.lock();
+        let here = self.here(&issuing)?;
+        let Some(Stored { state: stored, file }) = self.read()? else { return Ok(()) };
+        let here = here.with_file(file);
+        if !stored.is_copy(&here) {
+            return Ok(());
+        }
+        let state = stored.adopt(&here)?;
+        self.write(&state)?;
+        issuing.opened = true;
+        self.publish(&state);
+        Ok(())
+    }
+
+    /// Follows the clock, however far it has jumped.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn accept_clock(&self) -> Result<(), IssuerError> {
+        let mut issuing = self.host.lock();
+        let now = self.host.reading();
+        self.shared.set_anchor(now.wall, now.since_boot);
+        self.shared.counts.clock_ahead.store(0, Relaxed);
+        let mut state = self.open(&mut issuing)?;
+        state.seen = now.wall;
+        state.clock = now;
+        if state.node.is_some() {
+            self.advance(&mut issuing, &mut state, By::Caller)
+        } else {
+            self.write(&state)
+        }
+    }
+
+    /// Compares the clock with a registry's. One that has jumped ahead is followed where the registry's agrees.
+    pub fn compare(&self, registry: UnixMicros) -> Compared {
+        let max = self.host.settings().max_clock_skew;
+        let skew = check_clock(self.host.reading().wall, registry, None, max);
+        let jumped = self.shared.counts.clock_ahead.load(Relaxed) > 0;
+        match skew {
+            Ok(()) if jumped => {
+                self.accept_clock().map_or_else(Compared::NotFollowed, |()| Compared::Followed)
+            }
+            Err(skew) if !jumped => Compared::Differs(skew),
+            _ => Compared::Agrees,
+        }
+    }
+}

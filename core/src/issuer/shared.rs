@@ -1,0 +1,73 @@
+//! What all processes of a server share of its issuer: plain data that the server places into shared memory.
+
+use super::Counts;
+use crate::anchor::{self, Reading};
+use crate::clock::UnixMicros;
+use crate::layout::Layout;
+use crate::snowflake::Generator;
+use crate::state::Identity;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// The generator, and what belongs to it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Shared {
+    /// Hands out positions.
+    pub generator: Generator,
+    /// The layout of the ids.
+    pub layout: Layout,
+    /// Who is to issue.
+    pub identity: Identity,
+    /// The anchor: what the wall clock showed when the machine was started, by the furthest reading that was
+    /// believed, which is that of the server's start at first. Far from what every call reads.
+    anchor: AtomicI64,
+    /// The time of the checkpoint that the server started from.
+    pub checkpoint: Option<UnixMicros>,
+    /// What happened.
+    pub counts: Counts,
+}
+
+impl Shared {
+    /// As a server starts, whose clocks show this, from this checkpoint.
+    pub fn new(
+        layout: Layout,
+        identity: Identity,
+        wall: UnixMicros,
+        since_boot: u64,
+        checkpoint: Option<UnixMicros>,
+    ) -> Self {
+        // A clock that shows less than it did at the last checkpoint is not right yet.
+        let latest = checkpoint.map_or(wall, |checkpoint| checkpoint.max(wall));
+        let shared = Self {
+            generator: Generator::new(),
+            layout,
+            identity,
+            anchor: AtomicI64::new(0),
+            checkpoint,
+            counts: Counts::default(),
+        };
+        shared.set_anchor(latest, since_boot);
+        shared
+    }
+
+    /// The time by the anchor, so many microseconds after the machine's start.
+    pub fn expected(&self, since_boot: u64) -> UnixMicros {
+        UnixMicros(self.anchor.load(Relaxed)).plus(since_boot)
+    }
+
+    /// Makes a reading of the clocks the anchor.
+    pub fn set_anchor(&self, wall: UnixMicros, since_boot: u64) {
+        self.anchor.store(wall.0.saturating_sub_unsigned(since_boot), Relaxed);
+    }
+
+    /// The wall clock, but where it has jumped too far ahead to be followed: then the time by the anchor.
+    pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: u64) -> UnixMicros {
+        let expected = self.expected(since_boot);
+        if anchor::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
+    }
+
+    /// The anchor as a reading of clocks that were started when these were.
+    pub(super) fn anchor(&self, now: &Reading) -> Reading {
+        Reading { wall: self.expected(now.since_boot), ..now.clone() }
+    }
+}

@@ -1,0 +1,413 @@
+//! The lease worker: leases worker ids for its server from the registry, renews the lease and notices its loss. The registry
+//! is the table in one of the server's databases, or that of another server which this database uses.
+//!
+//! It may end between any two calls of the traits here. What it is about to write into the registry, the token of a *claim*,
+//! is in the server's state before; its successor knows the row again by that. Requests stay asked until they are answered.
+
+mod acquire;
+mod error;
+mod renew;
+mod requests;
+
+pub use error::{LeaseError, LinkError};
+pub use requests::{ANY, LeaseRequests};
+
+use crate::clock::{UnixMicros, micros};
+use crate::guard::{Guard, holds};
+use crate::issuer::{Compared, IssuerError, IssuerState};
+use crate::layout::Layout;
+use crate::lease::{Holder, Lease, Origin, Policy};
+use crate::state::{Here, Identity, State};
+use crate::wire::{
+    Entry, MAX_LEASE, MAX_TEXT_CHARS, NoLease, Registry, RequestBody, Response, ResponseBody, cut,
+};
+use acquire::Plan;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+/// How often it tries again where rows are locked, or what it saw has changed.
+const ATTEMPTS: usize = 4;
+
+/// The way to the registry.
+pub trait RegistryLink {
+    /// Why there is no answer.
+    type Error: LinkError;
+
+    /// Looks where the registry is.
+    ///
+    /// # Errors
+    /// The tables of this database cannot be read.
+    fn find(&mut self) -> Result<Place, Self::Error>;
+
+    /// Asks the registry that is this database, in a transaction. `now` is its clock.
+    ///
+    /// # Errors
+    /// The transaction failed, and nothing was done; or whether it was is not known.
+    fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, Self::Error>;
+
+    /// Asks a registry on another server.
+    ///
+    /// # Errors
+    /// There is no answer; whether the request was served is not known.
+    fn ask_other(&mut self, other: &Other, ask: RequestBody) -> Result<Response, Self::Error>;
+
+    /// Whether that registry has given no answer just before: to ask it again would cost the whole time limit.
+    fn has_just_failed(&self, other: &Other) -> bool;
+
+    /// Notes which registry answered, where it was promoted since.
+    ///
+    /// # Errors
+    /// The tables of this database cannot be written.
+    fn note_seen(&mut self, registry: &Registry) -> Result<(), Self::Error>;
+
+    /// An answer of another server that is not believed, or none because it has just failed.
+    fn doubt(&self, other: &Other, doubt: Doubt) -> Self::Error;
+}
+
+/// Where the registry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this database.
+    Here,
+    /// On a server that this database uses.
+    On(Other),
+    /// In another database of this server.
+    Elsewhere,
+    /// Nowhere: there is no extension in this database.
+    Nowhere,
+}
+
+/// A registry on another server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// What this server calls it.
+    pub server: String,
+    /// Which registry it was when it was seen last.
+    pub seen: Registry,
+}
+
+/// Why another server is not believed, or not asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// It gave no answer just before.
+    JustFailed,
+    /// What it says makes no sense.
+    Garbled(String),
+}
+
+/// The server that the lease worker works for.
+pub trait LeaseHost {
+    /// The time since the server's machine started, by a clock that nobody steps.
+    fn uptime(&self) -> Duration;
+
+    /// A random number, to know a row by.
+    fn token(&mut self) -> i64;
+
+    /// The settings as they are now.
+    fn settings(&self) -> LeaseSettings;
+
+    /// The port that the server listens on.
+    fn port(&self) -> Option<i32>;
+
+    /// The database that this worker is connected to, by its oid.
+    fn database(&self) -> u32;
+
+    /// Notes what has happened, for the log and for the view.
+    fn note(&mut self, event: LeaseEvent<'_>);
+
+    /// Answers all who asked up to this ticket.
+    fn answer(&mut self, ticket: u64, outcome: Result<(), NoLease>);
+}
+
+/// The settings that leases depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseSettings {
+    /// Which worker id to take.
+    pub policy: Policy,
+    /// How far clocks may differ, in microseconds.
+    pub max_clock_skew: u64,
+    /// For how long ids are leased from a registry of the server's own.
+    pub duration: Duration,
+}
+
+impl LeaseSettings {
+    /// For how long ids are leased; a registry that servers share does so for a month at most.
+    pub fn duration_of(&self, shared: bool) -> Duration {
+        if shared { self.duration.min(MAX_LEASE) } else { self.duration }
+    }
+}
+
+/// What the lease worker has to tell.
+#[derive(Clone, Copy, Debug)]
+pub enum LeaseEvent<'a> {
+    /// Another worker id than before was leased.
+    Switched,
+    /// The lease is another server's now, or a copy's.
+    Lost(&'a Lease),
+    /// The clock was compared with that of a registry on another server.
+    Compared(&'a Compared),
+    /// The former worker id could not be given back, and why.
+    NotReleased(u32, &'a str),
+}
+
+/// What came of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// Nothing was asked.
+    Idle,
+    /// What was asked was answered.
+    Served,
+    /// Another database is the registry now: a worker there will answer.
+    Elsewhere,
+    /// This database has no registry.
+    Nowhere,
+}
+
+/// The lease worker.
+pub struct LeaseWorker<'a, S, L, H> {
+    /// The server's state.
+    pub state: S,
+    /// The way to the registry.
+    pub link: L,
+    /// The server.
+    pub host: H,
+    /// What is asked.
+    pub requests: &'a LeaseRequests,
+    /// Where the registry was found; None: in this database.
+    other: Option<Other>,
+}
+
+/// Why a step was in vain.
+type Failure<L> = LeaseError<<L as RegistryLink>::Error>;
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// There is nothing left to do.
+    Done,
+    /// There is more to do, or what was seen has changed.
+    Again,
+}
+
+/// What is to be done.
+enum Job {
+    Nothing,
+    /// Another worker id is wanted, and none would do.
+    Impossible,
+    Acquire(Plan),
+    Renew(Lease, Entry),
+}
+
+impl<'a, S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'a, S, L, H> {
+    /// A worker that has found nothing out yet.
+    pub fn new(state: S, link: L, host: H, requests: &'a LeaseRequests) -> Self {
+        Self { state, link, host, requests, other: None }
+    }
+
+    /// Does what is asked, if anything is, and answers.
+    pub fn round(&mut self) -> Round {
+        let Some(ticket) = self.requests.request.pending() else { return Round::Idle };
+        match self.look_after() {
+            Ok(outcome) => {
+                self.requests.forget_another();
+                self.host.answer(ticket, outcome);
+                Round::Served
+            }
+            Err(left) => left,
+        }
+    }
+
+    /// Does what is to be done about the lease, all of it. Err: not here.
+    fn look_after(&mut self) -> Result<Result<(), NoLease>, Round> {
+        let this = self.host.database();
+        let moved_to = self.requests.moved_to.load(Acquire);
+        if moved_to != 0 && moved_to != this {
+            return Err(Round::Elsewhere);
+        }
+        for attempt in 1..=ATTEMPTS {
+            let again = |conflict| conflict && attempt < ATTEMPTS;
+            self.other = match self.link.find() {
+                Ok(Place::Here) if self.goes_back() => return Err(Round::Elsewhere),
+                Ok(Place::Here) => None,
+                Ok(Place::On(other)) => Some(other),
+                Ok(Place::Elsewhere) => return Err(Round::Elsewhere),
+                Ok(Place::Nowhere) => return Err(Round::Nowhere),
+                Err(error) if again(error.is_conflict()) => continue,
+                Err(error) => return Ok(Err(error.explain())),
+            };
+            match self.step() {
+                Ok(Step::Again) => {}
+                Ok(Step::Done) => return Ok(Ok(())),
+                Err(error) if again(error.is_conflict()) => {}
+                Err(error) => return Ok(Err(error.explain())),
+            }
+        }
+        Ok(Err(NoLease::yet(
+            "The row of the worker id in snowflake_ids.worker_lease changes all the time.",
+            "See who writes to that table.",
+        )))
+    }
+
+    /// Whether a transaction that was rolled back had made this database the registry, and the server ended before it could
+    /// take that back.
+    fn goes_back(&mut self) -> bool {
+        let this = Some(self.host.database());
+        let back = self.state.change(|state, _| {
+            let moved = state.moving_to == this && state.registry.is_some() && state.registry != this;
+            state.moving_to = state.moving_to.filter(|_| !moved);
+            state.registry.filter(|_| moved)
+        });
+        let Ok(Some(registry)) = back else { return false };
+        self.requests.moved_to.store(registry, Release);
+        true
+    }
+
+    /// Does what is most urgent.
+    fn step(&mut self) -> Result<Step, Failure<L>> {
+        match self.job().map_err(LeaseError::State)? {
+            Job::Nothing => Ok(Step::Done),
+            Job::Impossible => Err(LeaseError::None(NoLease::yet(
+                "The clock is behind ids that this server may have issued as any worker.",
+                "Set the clock right.",
+            ))),
+            Job::Acquire(plan) => self.acquire(&plan),
+            Job::Renew(lease, entry) => self.renew(&lease, &entry),
+        }
+    }
+
+    /// What is to be done by the state. The claim that it takes is in the state from then on.
+    fn job(&mut self) -> Result<Job, IssuerError> {
+        let settings = self.host.settings();
+        let shared = self.other.is_some();
+        let duration = settings.duration_of(shared);
+        let identity = self.other.as_ref().map(|other| &other.seen.identity);
+        let (issuer, requests, host) = (&self.state, self.requests, &mut self.host);
+        issuer.change(|state, here| {
+            let Identity::Leased { datacenter } = here.identity else { return Job::Nothing };
+            // By now the state lock is held, which may have taken a while.
+            let (now, generator) = (issuer.believed_now(), &issuer.shared().generator);
+            let behind = requests.is_another_wanted(generator.era());
+            let next = (generator.limit() > 0).then(|| generator.next());
+            let of_this = |lease: &Lease| lease.origin.as_ref().map(|origin| &origin.identity) == identity;
+            match state.lease.clone() {
+                Some(lease) if of_this(&lease) && !behind => {
+                    let uptime = host.uptime();
+                    let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
+                    if lease.expiry > now && !due && !requests.renew.load(Acquire) {
+                        return Job::Nothing;
+                    }
+                    let entry = entry(state, here, datacenter, now, next, duration, host);
+                    Job::Renew(lease, entry)
+                }
+                Some(_) if behind && state.blocks_all_workers(&here.layout, now) => Job::Impossible,
+                lease => {
+                    // By then the clock must have passed the ids of a worker for it to be of use: now, where that is why.
+                    let usable_at = if behind { now } else { now.plus(here.max_drift) };
+                    Job::Acquire(Plan {
+                        lease,
+                        except: state.blocked_workers(&here.layout, datacenter, usable_at),
+                        preferred: (!shared).then(|| acquire::preferred(state, here, settings.policy)),
+                        layout: here.layout,
+                        max_drift: here.max_drift,
+                        entry: entry(state, here, datacenter, now, next, duration, host),
+                    })
+                }
+            }
+        })
+    }
+
+    /// Asks the registry, wherever it is.
+    fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, Failure<L>> {
+        let Some(other) = &self.other else {
+            let now = self.state.believed_now();
+            return self.link.ask_own(ask, now).map_err(LeaseError::Registry);
+        };
+        if self.link.has_just_failed(other) {
+            return Err(LeaseError::Registry(self.link.doubt(other, Doubt::JustFailed)));
+        }
+        let answer = self.link.ask_other(other, ask).map_err(LeaseError::Registry)?;
+        if answer.registry.timeline > other.seen.timeline {
+            self.link.note_seen(&answer.registry).map_err(LeaseError::Registry)?;
+        }
+        let compared = self.state.compare(answer.clock);
+        self.host.note(LeaseEvent::Compared(&compared));
+        Ok(answer.said)
+    }
+
+    /// What another server says is not believed blindly: a lease ends later than now, and no later than it can be leased.
+    fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), Failure<L>> {
+        let now = self.state.believed_now();
+        if now < expiry && expiry <= now.plus(2 * micros(MAX_LEASE)) {
+            return Ok(());
+        }
+        self.disbelieve(worker, expiry)
+    }
+
+    /// Refuses what another server says; the server's own tables are believed.
+    fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), Failure<L>> {
+        let Some(other) = &self.other else { return Ok(()) };
+        let why = format!("it leases worker id {worker} until {expiry}");
+        Err(LeaseError::Registry(self.link.doubt(other, Doubt::Garbled(why))))
+    }
+
+    /// The registry, where it is another server.
+    fn origin(&self) -> Option<Origin> {
+        let other = self.other.as_ref()?;
+        Some(Origin { identity: other.seen.identity.clone(), server: other.server.clone() })
+    }
+
+    /// Whether a lease is of the registry in use.
+    fn is_of_registry(&self, lease: &Lease) -> bool {
+        lease.origin.as_ref().map(|origin| &origin.identity)
+            == self.other.as_ref().map(|other| &other.seen.identity)
+    }
+
+    /// Notes what the registry has granted, and that it was asked.
+    fn note_granted(&mut self, until: UnixMicros) {
+        self.requests.granted(until, self.state.believed_now(), self.host.uptime());
+        self.requests.renew.store(false, Release);
+    }
+}
+
+/// What the row of this server is to say. `next`: the position that it issues next, if it issues.
+fn entry(
+    state: &mut State,
+    here: &Here,
+    datacenter: u32,
+    now: UnixMicros,
+    next: Option<u64>,
+    duration: Duration,
+    host: &mut impl LeaseHost,
+) -> Entry {
+    // Ids far ahead of the clock are no reason for others to doubt theirs.
+    let latest = if holds(Guard::PeersBounded) { now.plus(here.max_drift) } else { UnixMicros(i64::MAX) };
+    Entry {
+        datacenter,
+        token: claim(state, host),
+        duration,
+        now,
+        last: next.map(|next| here.layout.instant_of(next).min(latest)),
+        holder: Holder {
+            system_identifier: here.system_identifier.cast_signed(),
+            timeline: here.timeline,
+            host: cut(&here.home.host, MAX_TEXT_CHARS),
+            port: host.port(),
+            directory: cut(&here.home.directory, MAX_TEXT_CHARS),
+            layout: here.layout.to_string(),
+        },
+    }
+}
+
+/// The token to write into the registry. One that was not answered may be there already.
+fn claim(state: &mut State, host: &mut impl LeaseHost) -> i64 {
+    let claim = state.claim.filter(|_| holds(Guard::KeepClaim)).unwrap_or_else(|| host.token());
+    state.claim = Some(claim).filter(|_| holds(Guard::ClaimFirst));
+    claim
+}
+
+/// The instant from which another server may issue as the worker of a lease: the tick after the last in which this one did.
+pub fn end_of(state: &State, lease: &Lease, layout: &Layout) -> UnixMicros {
+    let marks = state.marks.iter().filter(|mark| lease.is_of(mark.node));
+    let end = marks.map(|mark| mark.position).fold(lease.start, u64::max);
+    layout.instant_of(end).plus(layout.unit())
+}

@@ -1,0 +1,166 @@
+//! Taking a worker id.
+
+use super::{Failure, LeaseError, LeaseEvent, LeaseHost, LeaseWorker, RegistryLink, Step, end_of};
+use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
+use crate::issuer::IssuerState;
+use crate::layout::Layout;
+use crate::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
+use crate::state::{Here, State};
+use crate::wire::{Entry, LeaseRequest, Leased, MAX_EXCEPT, NoLease, RequestBody, ResponseBody};
+
+/// What there is to go by.
+pub struct Plan {
+    /// The lease that there is: the clock is behind its ids, or it is of another registry.
+    pub lease: Option<Lease>,
+    /// Worker ids that cannot be used here now.
+    pub except: Vec<u32>,
+    /// Where to begin to look for one; None: where the registry has it.
+    pub preferred: Option<Preferred>,
+    /// The layout of the ids.
+    pub layout: Layout,
+    /// How far ids may run ahead of the clock, in microseconds.
+    pub max_drift: u64,
+    /// What to write.
+    pub entry: Entry,
+}
+
+impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
+    /// Takes a worker id, and gives up the one that the server had.
+    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<Step, Failure<L>> {
+        let settings = self.host.settings();
+        let said =
+            self.ask(RequestBody::Lease(Box::new(plan.wish(settings.policy, settings.max_clock_skew))));
+        if said.is_err() {
+            self.leave_former(plan)?;
+        }
+        let ResponseBody::Leased(leased) = said? else { return Ok(Step::Again) };
+        let lease = match leased {
+            Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
+            Leased::Missed => return Ok(Step::Again),
+            Leased::None(none) => return Err(LeaseError::None(self.named(none))),
+        };
+        self.check_lease(&lease, plan)?;
+        let former = plan.lease.as_ref().filter(|former| former.worker != lease.worker);
+        if let Some(former) = former.filter(|_| !holds(Guard::ReleaseLast)) {
+            self.release(former);
+        }
+        let expiry = lease.expiry;
+        if !self.take_up(lease, plan)? {
+            return Ok(Step::Again);
+        }
+        self.note_granted(expiry);
+        if let Some(former) = former {
+            self.host.note(LeaseEvent::Switched);
+            self.release(former);
+        }
+        Ok(Step::Done)
+    }
+
+    /// Has the server issue under the lease from now on; whether the state is still what the plan was made by.
+    fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, Failure<L>> {
+        let (token, database) = (plan.entry.token, self.host.database());
+        let taken_up = self.state.change(|state, _| {
+            // An operator may have begun the state anew meanwhile.
+            let claimed = state.claim == Some(token) || !holds(Guard::ClaimFirst);
+            let ours = claimed && state.lease == plan.lease;
+            if ours {
+                state.take_up(lease);
+                state.registry = Some(database);
+                state.moving_to = None;
+            }
+            ours
+        });
+        taken_up.map_err(LeaseError::State)
+    }
+
+    /// A worker id of another registry than the one in use may be any server's there.
+    fn leave_former(&mut self, plan: &Plan) -> Result<(), Failure<L>> {
+        if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
+            return Ok(());
+        }
+        let left = self.state.change(|state, _| {
+            if state.lease == plan.lease {
+                state.give_up();
+            }
+        });
+        left.map_err(LeaseError::State)
+    }
+
+    /// What another server says is not believed blindly.
+    fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), Failure<L>> {
+        let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
+        let sane = lease.worker < capacity(&plan.layout)
+            && !plan.except.contains(&lease.worker)
+            && lease.start <= latest;
+        if sane {
+            self.check_expiry(lease.worker, lease.expiry)
+        } else {
+            self.disbelieve(lease.worker, lease.expiry)
+        }
+    }
+
+    /// With the name of the registry, where it is another server.
+    fn named(&self, none: NoLease) -> NoLease {
+        let Some(other) = &self.other else { return none };
+        NoLease { detail: format!("Registry \"{}\": {}", other.server, none.detail), ..none }
+    }
+
+    /// Gives a former worker id back. Should that fail, it is free when its lease has ended.
+    fn release(&mut self, former: &Lease) {
+        let from = self.state.change(|state, here| end_of(state, former, &here.layout));
+        let Ok(from) = from else { return };
+        let Lease { datacenter, worker, token, .. } = *former;
+        let ask = RequestBody::Release { datacenter, worker, token, from };
+        let released = if self.is_of_registry(former) {
+            self.ask(ask)
+        } else if former.origin.is_none() {
+            let now = self.state.believed_now();
+            self.link.ask_own(ask, now).map_err(LeaseError::Registry)
+        } else {
+            return;
+        };
+        if let Err(error) = released {
+            self.host.note(LeaseEvent::NotReleased(worker, &error.to_string()));
+        }
+    }
+}
+
+impl Plan {
+    fn wish(&self, policy: Policy, max_clock_skew: u64) -> LeaseRequest {
+        LeaseRequest {
+            entry: self.entry.clone(),
+            policy,
+            token: self.lease.as_ref().map(|lease| lease.token),
+            except: self.except.iter().copied().take(MAX_EXCEPT).collect(),
+            capacity: capacity(&self.layout),
+            preferred: self.preferred,
+            max_clock_skew,
+        }
+    }
+
+    fn lease_of(&self, choice: &Choice, expiry: UnixMicros, origin: Option<Origin>) -> Lease {
+        let worker = choice.worker();
+        let held = self.lease.as_ref().filter(|lease| lease.worker == worker);
+        let start = match (choice, held) {
+            (Choice::Own(_), Some(lease)) => lease.start,
+            (Choice::Own(row), None) if holds(Guard::ClaimStart) => self.layout.position_after(row.leased),
+            (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => self.layout.position_at(row.expiry),
+            _ => 0,
+        };
+        Lease { datacenter: self.entry.datacenter, worker, token: self.entry.token, start, expiry, origin }
+    }
+}
+
+/// Where a server with a registry of its own begins to look for a worker id.
+pub fn preferred(state: &State, here: &Here, policy: Policy) -> Preferred {
+    let capacity = capacity(&here.layout);
+    if state.copy_of.is_some() {
+        return Preferred::of_copy(&state.home.told_apart(), capacity);
+    }
+    let home = &here.home.identity;
+    let preferred = Preferred::alone(here.system_identifier, here.timeline, home, capacity);
+    // Numbers that are used up have to last.
+    let only = preferred.only && policy != Policy::Disposable && holds(Guard::Shares);
+    Preferred { only, ..preferred }
+}

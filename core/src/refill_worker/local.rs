@@ -1,0 +1,143 @@
+//! Reserving from the table of this database.
+
+use super::host::{CarryOvers, RefillHost};
+use super::job::Job;
+use super::slot::TagSlot;
+use super::tables::{Database, Tables, TransactionError};
+use super::worker::{RETRY, RETRY_AFTER_FAILURE, RefillWorker};
+use crate::guard::{Guard, holds};
+use crate::registry_link::RegistryLink;
+use crate::request::Answer;
+use crate::reservation::Outcome;
+use crate::tag_rows::{Create, LockWait, TagRows, reserve};
+use std::time::Duration;
+
+/// What came of it.
+pub enum Served {
+    /// All were served, but for those that need a pause before the next attempt.
+    Here(Option<Duration>),
+    /// The ids come from registries on other servers.
+    Elsewhere,
+}
+
+/// What came of each job. None: the table that the job's tag was in is not there any more.
+type Outcomes = Vec<Option<Outcome>>;
+
+impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C> {
+    /// Reserves for all of them in one transaction, and publishes when it is durable.
+    pub(super) fn serve_locally(&self, jobs: &[&Job<'h, H::Slot>]) -> Served {
+        let started = self.host.uptime();
+        // One that cannot be served must not take the others with it: not twice.
+        let (sound, troubled): (Vec<&Job<'_, _>>, Vec<&Job<'_, _>>) =
+            jobs.iter().partition(|job| !job.is_troubled());
+        let together =
+            if sound.is_empty() { Ok(Served::Here(None)) } else { self.serve_together(&sound, started) };
+        let (mut pause, left) = match together {
+            Ok(Served::Here(pause)) => (pause, troubled),
+            Ok(Served::Elsewhere) => return Served::Elsewhere,
+            Err(_) => (None, [sound, troubled].concat()),
+        };
+        for job in left {
+            if self.host.is_overdue() {
+                return Served::Here(pause.max(Some(RETRY)));
+            }
+            match self.serve_together(&[job], started) {
+                Ok(Served::Here(pause_of_it)) => pause = pause.max(pause_of_it),
+                Ok(Served::Elsewhere) => return Served::Elsewhere,
+                Err(failure) => pause = pause.max(Some(self.failed(job, &failure))),
+            }
+        }
+        Served::Here(pause)
+    }
+
+    /// One transaction for all of them.
+    fn serve_together(
+        &self,
+        jobs: &[&Job<'h, H::Slot>],
+        started: Duration,
+    ) -> Result<Served, TransactionError> {
+        let reserved = self.host.database().transaction(|tables| self.reserve(tables, jobs))?;
+        let Some(outcomes) = reserved else { return Ok(Served::Elsewhere) };
+        let reserved = jobs.iter().zip(&outcomes).filter_map(|(job, outcome)| match outcome {
+            Some(Outcome::Reserved(reserved)) => Some((job.source, &job.tag, reserved)),
+            _ => None,
+        });
+        if !self.carry_over.take_up(reserved) {
+            // What was reserved is a gap.
+            return Ok(Served::Here(Some(RETRY_AFTER_FAILURE)));
+        }
+        let took = self.host.uptime().saturating_sub(started);
+        let both = jobs.iter().zip(outcomes);
+        let pauses = both.map(|(job, outcome)| self.take_up(job, outcome, took));
+        Ok(Served::Here(pauses.max().flatten()))
+    }
+
+    /// None where the ids come from registries on other servers.
+    fn reserve<T: Tables>(
+        &self,
+        tables: &mut T,
+        jobs: &[&Job<'h, H::Slot>],
+    ) -> Result<Option<Outcomes>, <T as TagRows>::Error> {
+        let Some(source) = tables.source() else { return Ok(Some(vec![None; jobs.len()])) };
+        if tables.uses_registries()? {
+            return Ok(None);
+        }
+        let mut outcomes = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            outcomes.push(if source == job.source {
+                Some(reserve(tables, &job.tag, create(job), lock_wait(job), |_, row| {
+                    Ok(job.wish(
+                        self.host.settings(),
+                        self.carry_over.of(job.source, &job.tag),
+                        job.floor(row),
+                    ))
+                })?)
+            } else {
+                None
+            });
+        }
+        // Once more: the rows are locked now, so that it cannot change any more.
+        let elsewhere = holds(Guard::StillLocal) && tables.uses_registries()?;
+        Ok((!elsewhere).then_some(outcomes))
+    }
+
+    /// Publishes what was reserved, and answers those who asked. Gives a pause where they have to go on waiting.
+    fn take_up(&self, job: &Job<'h, H::Slot>, outcome: Option<Outcome>, took: Duration) -> Option<Duration> {
+        match outcome {
+            None => {
+                self.host.leave_table(job.source);
+                job.answer(Answer::NoTable);
+            }
+            Some(Outcome::Locked) => {
+                job.note_locked();
+                return Some(RETRY);
+            }
+            Some(Outcome::Reserved(reserved)) => {
+                if !job.put_out(self.host, &reserved, took) {
+                    job.give_back(self.host.database(), &reserved);
+                }
+                job.supplied();
+            }
+            Some(denial) => job.deny(&denial),
+        }
+        None
+    }
+
+    /// Notes why a job could not be done; gives the pause before the next attempt.
+    fn failed(&self, job: &Job<'h, H::Slot>, failure: &TransactionError) -> Duration {
+        if job.note_failure(failure) {
+            return RETRY;
+        }
+        self.host.say_once(format!("snowflake_ids could not reserve ids: {}", failure.message));
+        RETRY_AFTER_FAILURE
+    }
+}
+
+fn create<S: TagSlot>(job: &Job<'_, S>) -> Create {
+    if job.creates() { Create::Yes(None) } else { Create::No }
+}
+
+/// A row that was locked the last time is waited for: it may be locked again and again.
+fn lock_wait<S: TagSlot>(job: &Job<'_, S>) -> LockWait {
+    if job.is_troubled() { LockWait::Wait } else { LockWait::Skip }
+}

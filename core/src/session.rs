@@ -1,0 +1,290 @@
+//! A session's calls for snowflake ids: from the block that it holds, from the generator, and where that gives nothing by
+//! having the mark raised, a worker id leased, another node issue, or by waiting for the clock.
+
+use crate::block::Block;
+use crate::clock::{Clock, UnixMicros, human};
+use crate::drift::{Cause, Drift, Refusal};
+use crate::guard::{Guard, holds};
+use crate::issuer::{Host, Issuer, IssuerError, Shared};
+use crate::rules::{ClockRollback, Rules};
+use crate::snowflake::{PositionRange, Taken};
+use crate::state::Identity;
+use crate::wire::NoLease;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How often one call has the mark raised. Each time is a time of `reserve` for all sessions.
+const MAX_PROVIDED: u32 = 1_000;
+
+/// How often one call tries to have another node issue: more than once, because other sessions may have been faster. Then
+/// it waits for the clock.
+const MAX_SWITCHES: u32 = 3;
+
+/// What a call that has to wait touches, beside what its issuer does.
+pub trait Caller: Host {
+    /// Counts ids that were taken.
+    fn count(&self, ids: u64);
+    /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
+    ///
+    /// # Errors
+    /// [`NoLease`].
+    fn lease(&self, other: bool) -> Result<(), NoLease>;
+    /// Has the launcher keep the mark ahead from now on.
+    fn call_launcher(&self);
+    /// What to do about a clock that was stepped back.
+    fn rollback(&self) -> ClockRollback;
+    /// How much longer this call may wait for the clock.
+    fn left(&self) -> Duration;
+    /// Waits.
+    fn sleep(&self, time: Duration);
+}
+
+/// Why a session got no id.
+#[derive(Debug)]
+pub enum SessionError {
+    /// The generator refused; with a way out that it does not know of.
+    Refused(Refusal, Option<String>),
+    /// Nothing could be reserved.
+    Issuer(IssuerError),
+    /// No worker id could be leased.
+    NoLease(NoLease),
+}
+
+impl From<IssuerError> for SessionError {
+    fn from(error: IssuerError) -> Self {
+        Self::Issuer(error)
+    }
+}
+
+impl From<NoLease> for SessionError {
+    fn from(none: NoLease) -> Self {
+        Self::NoLease(none)
+    }
+}
+
+/// What one session holds: the ids that it took and has not handed out, and the last one that it did.
+#[derive(Debug)]
+pub struct Session {
+    block: Block,
+    /// The last id; negative before the first.
+    last: AtomicI64,
+}
+
+#[cfg(not(loom))]
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Session {
+    /// One that holds nothing.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self { block: Block::empty(), last: AtomicI64::new(-1) }
+    }
+
+    /// The last id handed out to this session.
+    pub fn last(&self) -> Option<i64> {
+        Some(self.last.load(Relaxed)).filter(|id| *id >= 0)
+    }
+
+    /// The next id where the block has one that may be handed out without a look at the clock.
+    #[inline]
+    pub fn pop(&self, shared: &Shared) -> Option<i64> {
+        let position = self.block.pop(shared.generator.era())?;
+        Some(self.hand_out(shared, position, self.block.node_bits()))
+    }
+
+    /// The next id where the block gave none: it is due for a look at the clock, or has to be filled with as many as are
+    /// wanted.
+    ///
+    /// # Errors
+    /// [`Refusal`], and nothing is taken.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
+    pub fn refill(
+        &self,
+        shared: &Shared,
+        clock: &impl Clock,
+        rules: &Rules,
+        want: NonZeroU32,
+        count: impl FnOnce(u64),
+    ) -> Result<i64, Refusal> {
+        // Before the clock is read: a step back seen by any session after this, this call included, makes the block
+        // stale. That may waste a block, and never hands out one that should have been thrown away.
+        let era = shared.generator.era();
+        if self.renew(shared, clock, rules, era)
+            && let Some(position) = self.block.pop(era)
+        {
+            return Ok(self.hand_out(shared, position, self.bits(shared)));
+        }
+        let taken = shared.generator.take(&shared.layout, rules, clock, want)?;
+        count(taken.stretch.count());
+        Ok(self.keep(shared, taken, era))
+    }
+
+    /// The node's bits of what is in the block: those that it was taken with.
+    #[inline]
+    fn bits(&self, shared: &Shared) -> u64 {
+        if holds(Guard::BlockKeepsBits) {
+            self.block.node_bits()
+        } else {
+            shared.generator.snapshot().node_bits
+        }
+    }
+
+    /// Looks at the clock for the sake of the block; whether it goes on.
+    #[inline]
+    fn renew(&self, shared: &Shared, clock: &impl Clock, rules: &Rules, era: u64) -> bool {
+        self.block.renew(era, |position| shared.generator.allows(&shared.layout, rules, clock, position))
+    }
+
+    /// The next id, however long that takes: for a call that [`Session::refill`] refused.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    #[cold]
+    pub fn wait_and_refill<H: Caller>(
+        &self,
+        issuer: &Issuer<'_, H>,
+        want: NonZeroU32,
+    ) -> Result<i64, SessionError> {
+        let (taken, era) = wait_and_take(issuer, want)?;
+        Ok(self.keep(issuer.shared, taken, era))
+    }
+
+    /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing.
+    pub fn held(&self, shared: &Shared, clock: &impl Clock, rules: &Rules, want: u64) -> Option<Taken> {
+        let era = shared.generator.era();
+        let held = self
+            .block
+            .pop_many(want, era)
+            .or_else(|| self.renew(shared, clock, rules, era).then(|| self.block.pop_many(want, era))?);
+        Some(Taken { stretch: held?, node_bits: self.bits(shared) })
+    }
+
+    /// Drops what is held: it was refused, and is older than what was taken since.
+    pub fn drop_held(&self) {
+        self.block.clear();
+    }
+
+    /// Keeps all of what was taken but its first position, which is handed out.
+    #[inline]
+    fn keep(
+        &self,
+        shared: &Shared,
+        Taken { stretch: PositionRange { from, to }, node_bits }: Taken,
+        era: u64,
+    ) -> i64 {
+        self.block.fill(Taken { stretch: PositionRange { from: from + 1, to }, node_bits }, era);
+        self.hand_out(shared, from, node_bits)
+    }
+
+    /// Makes an id of a position, and hands it out.
+    #[inline]
+    pub fn hand_out(&self, shared: &Shared, position: u64, node_bits: u64) -> i64 {
+        let id = shared.layout.id(position, node_bits).cast_signed();
+        self.last.store(id, Relaxed);
+        id
+    }
+}
+
+/// The clock that ids follow.
+struct Believed<'a, H>(&'a Issuer<'a, H>);
+
+impl<H: Host> Clock for Believed<'_, H> {
+    fn now(&self) -> UnixMicros {
+        self.0.believed_now()
+    }
+}
+
+/// Takes ids by the clock that can be believed, until there are some: has the mark raised, a worker id leased, or waits
+/// for the clock. Gives the era, too, that was before they were taken.
+///
+/// # Errors
+/// [`SessionError`].
+#[cold]
+pub fn wait_and_take<H: Caller>(
+    issuer: &Issuer<'_, H>,
+    want: NonZeroU32,
+) -> Result<(Taken, u64), SessionError> {
+    let (shared, host) = (issuer.shared, &issuer.host);
+    let (mut provided, mut switched) = (0, 0);
+    loop {
+        let era = shared.generator.era();
+        let rules = host.settings().rules;
+        let refusal = match shared.generator.take(&shared.layout, &rules, &Believed(issuer), want) {
+            Ok(taken) => {
+                host.count(taken.stretch.count());
+                return Ok((taken, era));
+            }
+            Err(refusal) => refusal,
+        };
+        match refusal {
+            // What was provided may have been taken by others; but not again and again.
+            Refusal::Unreserved if provided < MAX_PROVIDED => {
+                provide(issuer)?;
+                provided += 1;
+            }
+            Refusal::Drift(drift) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
+                switch(issuer, era)?;
+                switched += 1;
+            }
+            Refusal::Drift(drift) => {
+                let pause = drift.timeout(host.rollback(), host.left());
+                host.sleep(pause.ok_or_else(|| refused(issuer, refusal))?);
+            }
+            Refusal::Unreserved | Refusal::BeforeEpoch { .. } | Refusal::Exhausted { .. } => {
+                return Err(refused(issuer, refusal));
+            }
+        }
+    }
+}
+
+fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: Refusal) -> SessionError {
+    let ahead = issuer.host.reading().wall.since(issuer.believed_now());
+    let hint = match refusal {
+        _ if ahead > 0 => Some(format!(
+            "The clock jumped ahead by {} and is not followed. If it is right, SELECT \
+             snowflake_ids.clock_accept().",
+            human(ahead)
+        )),
+        Refusal::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
+            "Check the server's clock: ids go on by themselves once it has caught up. There is nobody else to issue \
+             as, whose ids the clock has passed."
+                .into(),
+        ),
+        _ => None,
+    };
+    SessionError::Refused(refusal, hint)
+}
+
+/// Has the mark raised, and a worker id leased where there is none.
+fn provide<H: Caller>(issuer: &Issuer<'_, H>) -> Result<(), SessionError> {
+    match issuer.provide() {
+        Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => {
+            issuer.host.lease(false)?;
+            issuer.provide()?;
+        }
+        provided => provided?,
+    }
+    // From now on it is the launcher that raises the mark.
+    issuer.host.call_launcher();
+    Ok(())
+}
+
+fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
+    drift.cause == Cause::StepBack && host.rollback() == ClockRollback::Switch
+}
+
+/// Has another node issue whose mark the clock has passed, if there is one.
+fn switch<H: Caller>(issuer: &Issuer<'_, H>, era: u64) -> Result<(), SessionError> {
+    let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
+    if !issuer.switch_rollback(era)? && leased {
+        // Where none is to be had, the clock is waited for.
+        drop(issuer.host.lease(true));
+    }
+    Ok(())
+}

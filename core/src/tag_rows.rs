@@ -1,0 +1,141 @@
+//! The table of tags: reading a row, and reserving its next ids.
+
+use crate::definition::Definition;
+use crate::directory::Tag;
+use crate::guard::{Guard, holds};
+use crate::reservation::{Outcome, Reserved, Row, Share, Unfit, Wish};
+use crate::segment::Period;
+
+/// What to do about a row that another transaction has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// Leave it.
+    Skip,
+    /// Wait as long as the transaction's limit says, and fail then.
+    Wait,
+}
+
+/// What to do where there is no such tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Create {
+    /// Nothing.
+    No,
+    /// To make it: for one of several registries, if it is one.
+    Yes(Option<Share>),
+}
+
+/// A row as the table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredRow {
+    /// What it says of its ids.
+    pub definition: Definition,
+    /// The period that is now, by the server's clock and the row's time zone; never one before the row's own.
+    pub period: Period,
+    /// Whether the row's own is over.
+    pub is_over: bool,
+    /// Whether it may lag behind what a former primary has reserved.
+    pub may_lag: bool,
+    /// See [`Row`].
+    pub format: String,
+    /// See [`Row`].
+    pub version: i64,
+    /// See [`Row`].
+    pub life: i64,
+}
+
+impl StoredRow {
+    /// The row as it is now.
+    pub fn now(self) -> Row {
+        let Self { definition, period, is_over, may_lag, format, version, life } = self;
+        let definition = if is_over { definition.restarted() } else { definition };
+        let definition =
+            if may_lag && holds(Guard::SkipAhead) { definition.skipped_ahead() } else { definition };
+        Row { definition, period, format, version, life }
+    }
+}
+
+/// The table of tags, within a transaction. Each call is a statement.
+pub trait TagRows {
+    /// Why a statement failed.
+    type Error;
+
+    /// Reads a row and locks it to the end of the transaction; None where there is none, and where another transaction has it
+    /// locked that is not waited for.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
+    /// Whether there is such a tag.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn exists(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
+    /// Makes a tag whose ids are of this share, unless there is one by now.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
+    /// Notes that ids up to this one are handed out or reserved, in this period, by this cluster on its timeline.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), Self::Error>;
+    /// Sets a row back to `before`, if it is at `last` and has this version still, and never starts over.
+    ///
+    /// # Errors
+    /// The statement failed.
+    fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), Self::Error>;
+    /// A random number that no row ever had.
+    fn new_version(&mut self) -> i64;
+}
+
+/// Reserves the next ids of a tag. What to wish for is asked when the row is locked: what others do under that
+/// lock is then known.
+///
+/// # Errors
+/// A statement failed.
+pub fn reserve<R: TagRows>(
+    rows: &mut R,
+    tag: &Tag,
+    create: Create,
+    wait: LockWait,
+    wish: impl FnOnce(&mut R, &Row) -> Result<Wish, Unfit>,
+) -> Result<Outcome, R::Error> {
+    let Some(row) = read_or_create(rows, tag, create, wait)? else {
+        return Ok(if rows.exists(tag)? { Outcome::Locked } else { Outcome::Unknown });
+    };
+    let outcome = match wish(rows, &row) {
+        Ok(wish) => row.reserve(&wish, rows.new_version()),
+        Err(unfit) => Outcome::Unfit(unfit),
+    };
+    if let Outcome::Reserved(reserved) = &outcome {
+        rows.write(tag, reserved.supply.range.last(), row.period, reserved.version)?;
+    }
+    Ok(outcome)
+}
+
+fn read_or_create<R: TagRows>(
+    rows: &mut R,
+    tag: &Tag,
+    create: Create,
+    wait: LockWait,
+) -> Result<Option<Row>, R::Error> {
+    let row = rows.read(tag, wait)?;
+    let row = match create {
+        Create::Yes(share) if row.is_none() => {
+            rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
+            rows.read(tag, LockWait::Wait)?
+        }
+        _ => row,
+    };
+    Ok(row.map(StoredRow::now))
+}
+
+/// Takes a reservation back of which no id was published, unless the row was changed since.
+///
+/// # Errors
+/// A statement failed.
+pub fn give_back<R: TagRows>(rows: &mut R, tag: &Tag, reserved: &Reserved) -> Result<(), R::Error> {
+    let range = reserved.supply.range;
+    rows.set_back(tag, range.first.saturating_sub(1), range.last(), reserved.version)
+}

@@ -1,0 +1,412 @@
+//! The tables of a server, and transactions on them: each call of the core's traits is a statement, before which other
+//! processes run, and after any of which this one may be gone.
+
+use super::world::{Env, TAGS, Tag};
+use snowflake_ids_core::definition::Definition;
+use snowflake_ids_core::directory;
+use snowflake_ids_core::refill_worker::{self, Received, TransactionError};
+use snowflake_ids_core::registry_link::Site;
+use snowflake_ids_core::reservation::{Floor, Reserved, Share, Writer, may_lag};
+use snowflake_ids_core::segment::Period;
+use snowflake_ids_core::serial::Format;
+use snowflake_ids_core::tag_registry::TagRegistry;
+use snowflake_ids_core::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::wire;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What the terms of every tag are at first.
+pub const DEFINITION: Definition = Definition {
+    max_id: 0,
+    start: 1,
+    step: 4,
+    max_step: 16,
+    increment: 1,
+    remainder: 0,
+    max_value: i64::MAX,
+};
+/// What the table of tags is known by.
+pub const SOURCE: u32 = 1;
+
+/// A row of the table of tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub definition: Definition,
+    pub version: i64,
+    /// The cluster that reserved last, and its timeline.
+    pub cluster: i64,
+    pub timeline: u32,
+}
+
+impl Line {
+    pub fn share(&mut self, share: Share) {
+        self.definition.increment = share.of.into();
+        self.definition.remainder = share.index.into();
+    }
+
+    pub fn raise(&mut self, max_id: i64) {
+        self.definition.max_id = self.definition.max_id.max(max_id);
+    }
+
+    /// Its terms as a cluster on a timeline sees them.
+    pub fn definition_on(&self, cluster: i64, timeline: u32) -> Definition {
+        self.stored(cluster, timeline).now().definition
+    }
+
+    fn stored(&self, cluster: i64, timeline: u32) -> StoredRow {
+        let writer = Writer { cluster: Some(self.cluster), timeline: i32::try_from(self.timeline).ok() };
+        StoredRow {
+            definition: self.definition,
+            period: Period::FOREVER,
+            is_over: false,
+            may_lag: may_lag(writer, cluster, i32::try_from(timeline).unwrap()),
+            format: Format::default_for(None).to_string(),
+            version: self.version,
+            life: 1,
+        }
+    }
+}
+
+/// What is in the tables.
+#[derive(Clone, Default)]
+pub struct Store {
+    /// The table of tags,
+    pub rows: BTreeMap<Tag, Line>,
+    /// the registries that are used instead,
+    pub sites: Vec<Site>,
+    /// and how far ids were received of each.
+    pub received: BTreeMap<(String, Tag), Received>,
+}
+
+impl Store {
+    /// The highest id of a tag that this server knows of.
+    pub fn highest(&self, tag: Tag) -> i64 {
+        let received = self.received.iter().filter(|((_, of), _)| *of == tag);
+        let received = received.map(|(_, received)| received.reached.1);
+        received.chain(self.rows.get(&tag).map(|line| line.definition.max_id)).max().unwrap_or(0)
+    }
+}
+
+/// What a transaction holds to its end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lock {
+    Row(Tag),
+    Received,
+}
+
+/// A database: what is committed, and who has what locked.
+#[derive(Default)]
+pub struct Db {
+    pub store: RefCell<Store>,
+    /// The transactions that hold each, and whether they let no other hold it.
+    locks: RefCell<BTreeMap<Lock, Vec<(u64, bool)>>>,
+    transactions: Cell<u64>,
+}
+
+impl Db {
+    /// Whether no transaction holds anything.
+    pub fn is_free(&self) -> bool {
+        self.locks.borrow().is_empty()
+    }
+
+    fn take(&self, lock: Lock, transaction: u64, alone: bool) -> bool {
+        let mut locks = self.locks.borrow_mut();
+        let holders = locks.entry(lock).or_default();
+        if holders.iter().any(|(other, exclusive)| *other != transaction && (alone || *exclusive)) {
+            return false;
+        }
+        match holders.iter_mut().find(|(holder, _)| *holder == transaction) {
+            Some((_, exclusive)) => *exclusive |= alone,
+            None => holders.push((transaction, alone)),
+        }
+        true
+    }
+
+    fn let_go(&self, transaction: u64) {
+        self.locks.borrow_mut().retain(|_, holders| {
+            holders.retain(|(holder, _)| *holder != transaction);
+            !holders.is_empty()
+        });
+    }
+}
+
+/// Why a statement failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Locked;
+
+/// A transaction. Unless it is committed it is rolled back when it ends.
+pub struct Tx<'e> {
+    env: &'e Env<'e>,
+    db: Rc<Db>,
+    number: u64,
+    cluster: i64,
+    timeline: u32,
+    /// How long locks are waited for.
+    pub lock_timeout: u64,
+    /// What it sees: what is committed, and what it wrote to it.
+    written: Vec<Rc<Change>>,
+}
+
+type Change = dyn Fn(&mut Store);
+
+impl Drop for Tx<'_> {
+    fn drop(&mut self) {
+        self.db.let_go(self.number);
+    }
+}
+
+impl<'e> Tx<'e> {
+    pub fn begin(env: &'e Env<'e>, lock_timeout: u64) -> Self {
+        let (db, cluster, timeline) = env.with(|world| {
+            let server = &world.servers[env.server];
+            (server.db.clone(), server.cluster, server.who.timeline)
+        });
+        db.transactions.set(db.transactions.get() + 1);
+        let number = db.transactions.get();
+        Self { env, db, number, cluster, timeline, lock_timeout, written: Vec::new() }
+    }
+
+    pub fn env(&self) -> &'e Env<'e> {
+        self.env
+    }
+
+    /// What the transaction sees now.
+    pub fn look<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
+        if self.written.is_empty() {
+            return look(&self.db.store.borrow());
+        }
+        let mut store = self.db.store.borrow().clone();
+        self.written.iter().for_each(|change| change(&mut store));
+        look(&store)
+    }
+
+    /// Writes something, under a lock that it holds.
+    pub fn change(&mut self, change: impl Fn(&mut Store) + 'static) {
+        self.written.push(Rc::new(change));
+    }
+
+    /// Waits for a lock, which it holds from then on.
+    pub fn lock(&mut self, lock: Lock, alone: bool) -> Result<(), Locked> {
+        let until = self.env.now() + self.lock_timeout;
+        while !self.db.take(lock, self.number, alone) {
+            if self.env.now() >= until {
+                return Err(Locked);
+            }
+            self.env.sleep(2);
+        }
+        Ok(())
+    }
+
+    /// Makes it durable: all at once, and known to this process some time after.
+    pub fn commit(mut self) {
+        self.env.turn();
+        let slow = self.env.with(|world| !world.calm && world.chance.once_in(20));
+        let written = std::mem::take(&mut self.written);
+        {
+            let mut store = self.db.store.borrow_mut();
+            for change in &written {
+                change(&mut store);
+            }
+        }
+        self.env.with(|world| world.committed(self.env.server));
+        self.db.let_go(self.number);
+        if slow {
+            // Standbys, and whoever waits for them.
+            let delay = self.env.with(|world| world.between(1, 300));
+            self.env.sleep(delay);
+        }
+        self.env.turn();
+    }
+}
+
+/// A tag's place in [`TAGS`].
+pub fn tag_of(tag: &directory::Tag) -> Tag {
+    TAGS.iter().position(|name| name.as_bytes() == tag.as_bytes()).unwrap()
+}
+
+impl TagRows for Tx<'_> {
+    type Error = Locked;
+
+    fn read(&mut self, tag: &directory::Tag, wait: LockWait) -> Result<Option<StoredRow>, Locked> {
+        self.env.turn();
+        let tag = tag_of(tag);
+        if self.look(|store| !store.rows.contains_key(&tag)) {
+            return Ok(None);
+        }
+        match wait {
+            LockWait::Skip if !self.db.take(Lock::Row(tag), self.number, true) => return Ok(None),
+            LockWait::Skip => {}
+            LockWait::Wait => self.lock(Lock::Row(tag), true)?,
+        }
+        let line = self.look(|store| store.rows.get(&tag).copied());
+        Ok(line.map(|line| line.stored(self.cluster, self.timeline)))
+    }
+
+    fn exists(&mut self, tag: &directory::Tag) -> Result<bool, Locked> {
+        self.env.turn();
+        Ok(self.look(|store| store.rows.contains_key(&tag_of(tag))))
+    }
+
+    fn create(&mut self, tag: &directory::Tag, share: Share) -> Result<(), Locked> {
+        self.env.turn();
+        let tag = tag_of(tag);
+        self.lock(Lock::Row(tag), true)?;
+        let mut line = Line {
+            definition: DEFINITION,
+            version: self.new_version(),
+            cluster: self.cluster,
+            timeline: self.timeline,
+        };
+        line.share(share);
+        self.change(move |store| {
+            store.rows.entry(tag).or_insert(line);
+        });
+        Ok(())
+    }
+
+    fn write(&mut self, tag: &directory::Tag, max_id: i64, _: Period, version: i64) -> Result<(), Locked> {
+        self.env.turn();
+        let (tag, cluster, timeline) = (tag_of(tag), self.cluster, self.timeline);
+        self.lock(Lock::Row(tag), true)?;
+        self.change(move |store| {
+            if let Some(line) = store.rows.get_mut(&tag) {
+                line.definition.max_id = max_id;
+                (line.version, line.cluster, line.timeline) = (version, cluster, timeline);
+            }
+        });
+        Ok(())
+    }
+
+    fn set_back(&mut self, tag: &directory::Tag, before: i64, last: i64, version: i64) -> Result<(), Locked> {
+        self.env.turn();
+        let (tag, new_version) = (tag_of(tag), self.new_version());
+        self.lock(Lock::Row(tag), true)?;
+        self.change(move |store| {
+            if let Some(line) = store.rows.get_mut(&tag)
+                && (line.definition.max_id, line.version) == (last, version)
+            {
+                (line.definition.max_id, line.version) = (before, new_version);
+            }
+        });
+        Ok(())
+    }
+
+    /// Odd where many servers share the table.
+    fn new_version(&mut self) -> i64 {
+        let server = self.env.server;
+        let number = self.env.with(|world| {
+            let own = world.nodes.iter().any(|node| node.server == server);
+            world.number() << 1 | u64::from(!own)
+        });
+        number.cast_signed()
+    }
+}
+
+impl refill_worker::Tables for Tx<'_> {
+    fn source(&mut self) -> Option<u32> {
+        Some(SOURCE)
+    }
+
+    fn uses_registries(&mut self) -> Result<bool, Locked> {
+        self.env.turn();
+        Ok(self.look(|store| !store.sites.is_empty()))
+    }
+
+    fn sites(&mut self) -> Result<Vec<Site>, Locked> {
+        self.env.turn();
+        Ok(self.look(|store| store.sites.clone()))
+    }
+
+    fn is_used(&mut self, identity: &str) -> Result<bool, Locked> {
+        self.env.turn();
+        Ok(self.look(|store| store.sites.iter().any(|site| site.seen.identity == identity)))
+    }
+
+    fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Locked> {
+        self.env.turn();
+        let registry = registry.clone();
+        self.change(move |store| {
+            for site in &mut store.sites {
+                if site.seen.identity == registry.identity {
+                    site.seen.timeline = site.seen.timeline.max(registry.timeline);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn lock_received(&mut self) -> Result<(), Locked> {
+        self.env.turn();
+        self.lock(Lock::Received, false)
+    }
+
+    fn received(&mut self, identity: &str, tag: &directory::Tag) -> Result<Option<Received>, Locked> {
+        self.env.turn();
+        Ok(self.look(|store| store.received.get(&(identity.to_owned(), tag_of(tag))).copied()))
+    }
+
+    fn receive(&mut self, identity: &str, tag: &directory::Tag, reserved: &Reserved) -> Result<(), Locked> {
+        self.env.turn();
+        self.lock(Lock::Received, false)?;
+        let (identity, tag) = (identity.to_owned(), tag_of(tag));
+        let what = Received { reached: (0, reserved.reached().1), version: reserved.version };
+        self.change(move |store| note_received(store, &identity, tag, what));
+        Ok(())
+    }
+
+    fn to_utf8(&mut self, tag: &directory::Tag) -> Option<String> {
+        String::from_utf8(tag.as_bytes().to_vec()).ok()
+    }
+}
+
+/// Notes what was received, unless more was.
+pub fn note_received(store: &mut Store, identity: &str, tag: Tag, what: Received) {
+    let received = store.received.entry((identity.to_owned(), tag)).or_insert(what);
+    if what.reached >= received.reached {
+        *received = what;
+    }
+}
+
+impl TagRegistry for Tx<'_> {
+    fn tag(&mut self, text: &str) -> Option<directory::Tag> {
+        directory::Tag::new(text.as_bytes())
+    }
+
+    fn floor(&mut self, _: &directory::Tag) -> Option<Floor> {
+        None
+    }
+
+    fn check_for_interrupts(&mut self) {
+        self.env.turn();
+    }
+}
+
+/// The database as a process of its server has it.
+pub struct Connected<'e>(pub &'e Env<'e>);
+
+impl<'e> refill_worker::Database for Connected<'e> {
+    type Tables = Tx<'e>;
+
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>,
+    ) -> Result<T, TransactionError> {
+        let mut tx = Tx::begin(self.0, 20);
+        match work(&mut tx) {
+            Ok(done) => {
+                tx.commit();
+                Ok(done)
+            }
+            Err(Locked) => {
+                Err(TransactionError { code: 0, message: "it is locked".to_owned(), is_lock_timeout: true })
+            }
+        }
+    }
+}
+
+/// Milliseconds of a time.
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap()
+}

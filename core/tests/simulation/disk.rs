@@ -1,0 +1,58 @@
+//! What survives the end of the server, and what of it survives the end of the machine.
+
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::state::{Birth, State, StateError};
+use std::rc::Rc;
+
+/// A file with a state.
+#[derive(Clone)]
+pub struct File {
+    pub text: String,
+    /// Which file of all that there ever were.
+    pub inode: u64,
+    /// Whether the disk has the content.
+    pub synced: bool,
+}
+
+impl File {
+    pub fn state(&self) -> Result<State, StateError> {
+        State::from_text(self.text.as_bytes())
+    }
+
+    pub fn birth(&self) -> Birth {
+        Birth { inode: self.inode, at: None }
+    }
+}
+
+/// The data directory.
+#[derive(Clone, Default)]
+pub struct Disk {
+    pub file: Option<File>,
+    /// What is being written under another name.
+    pub new: Option<Rc<File>>,
+    /// Which file has the name after the end of the machine.
+    pub named: Option<File>,
+    pub witness: bool,
+    /// The wall clock at the last checkpoint.
+    pub checkpoint: Option<UnixMicros>,
+}
+
+impl Disk {
+    /// The machine ends. What was not synced is lost, or not, as it happens.
+    pub fn lose_unsynced(&mut self, name_is_lost: bool) {
+        self.new = None;
+        if name_is_lost {
+            self.file.clone_from(&self.named);
+        }
+        if let Some(file) = self.file.as_mut().filter(|file| !file.synced) {
+            file.text.clear();
+        }
+        self.named.clone_from(&self.file);
+    }
+
+    /// Another file is put in place.
+    pub fn put(&mut self, file: Option<File>) {
+        self.file.clone_from(&file);
+        self.named = file;
+    }
+}

@@ -1,0 +1,109 @@
+//! What the processes of all servers reach of a run.
+
+use super::chance::Chance;
+use super::ledger::Ledger;
+use super::server::{SECOND, Server};
+use super::world::{BEGIN, Cost, Event, Scope};
+use snowflake_ids_core::Layout;
+use snowflake_ids_core::state::StateError;
+use std::cell::{Cell, RefCell};
+
+/// An instant of a run, for people.
+pub fn seconds(at: i64) -> String {
+    format!("{}.{:03}", (at - BEGIN) / SECOND, (at - BEGIN) % SECOND / 1_000)
+}
+
+pub struct Sim {
+    pub now: Cell<i64>,
+    pub chance: Chance,
+    pub scope: Scope,
+    pub layout: Layout,
+    pub ledger: RefCell<Ledger>,
+    pub healed: Cell<bool>,
+    /// Clocks are stepped back again and again, servers switch, and end in the middle of what they do.
+    pub storm: bool,
+    /// What removing a rule may cost where it repeats no id.
+    pub cost: Cell<Cost>,
+    /// How long a session sleeps between two calls, at most.
+    pub pace: i64,
+    pub trace: RefCell<Option<Vec<String>>>,
+    /// What processes have sent, and after how long it arrives.
+    sent: RefCell<Vec<(i64, Event)>>,
+}
+
+impl Sim {
+    pub fn new(seed: u64, scope: Scope, layout: Layout, pace: i64) -> Self {
+        Self {
+            now: Cell::new(BEGIN),
+            chance: Chance::new(seed),
+            scope,
+            layout,
+            ledger: RefCell::default(),
+            healed: Cell::new(false),
+            storm: seed.is_multiple_of(7) && scope != Scope::Succession,
+            cost: Cell::default(),
+            pace,
+            trace: RefCell::new(None),
+            sent: RefCell::default(),
+        }
+    }
+
+    pub fn now(&self) -> i64 {
+        self.now.get()
+    }
+
+    pub fn is_healed(&self) -> bool {
+        self.healed.get()
+    }
+
+    /// Now and then, while there are faults.
+    pub fn happens_once_in(&self, of: usize) -> bool {
+        !self.is_healed() && self.chance.once_in(of)
+    }
+
+    pub fn note(&self, what: impl FnOnce() -> String) {
+        if let Some(trace) = self.trace.borrow_mut().as_mut() {
+            trace.push(format!("{:>10} {}", seconds(self.now()), what()));
+        }
+    }
+
+    pub fn send(&self, delay: i64, event: Event) {
+        self.sent.borrow_mut().push((delay, event));
+    }
+
+    pub fn take_sent(&self) -> Vec<(i64, Event)> {
+        self.sent.take()
+    }
+
+    pub fn spend(&self, spend: impl FnOnce(&mut Cost)) {
+        let mut cost = self.cost.get();
+        spend(&mut cost);
+        self.cost.set(cost);
+    }
+
+    /// No fault here writes into a file: one that can't be read was not written as it has to be.
+    pub fn note_damage(&self, error: &StateError) {
+        if matches!(error, StateError::Damaged { .. }) {
+            self.spend(|cost| cost.damaged += 1);
+        }
+    }
+
+    /// A client has an id, for good.
+    pub fn issued(&self, server: &Server, id: i64) {
+        let now = self.now();
+        let decoded = self.layout.decode(id).expect("an id");
+        let tick = self.layout.tick(decoded.timestamp).expect("within the layout");
+        let position = tick << self.layout.widths().sequence | u64::from(decoded.sequence);
+        let id = id.cast_unsigned();
+        server.last.set(Some((now, tick)));
+        server.highest.set(server.highest.get().max(position));
+        server.last_commit.set(Some(server.clocks.wall(now)));
+        let number = server.number;
+        self.ledger.borrow_mut().issue(server.scope.get(), id, || {
+            format!("{}: server {number} issued {id} again: {decoded:?}", seconds(now))
+        });
+        if self.scope == Scope::Succession {
+            self.ledger.borrow_mut().not_yet_replicated(number, now, id);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The way to the registry: transactions in this database, or questions to another server.
+
+use crate::pg::catalog::Source;
+use crate::pg::clock::uptime;
+use crate::pg::report;
+use crate::pg::worker::{self, Failed};
+use crate::pg::{database, server};
+use crate::registry::call::Caller;
+use crate::registry::serve;
+use crate::settings;
+use crate::store::registry as sites;
+use crate::worker::log;
+use pgrx::PgLogLevel;
+use pgrx::spi::SpiError;
+use snowflake_ids_core::error::ended;
+use snowflake_ids_core::lease_worker::{Doubt, LinkError, Other, Place, RegistryLink};
+use snowflake_ids_core::registry_error::RegistryError;
+use snowflake_ids_core::registry_link::{RegistryLink as _, RegistryNotes, Site};
+use snowflake_ids_core::wire::{NoLease, Registry, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::{UnixMicros, failover};
+use std::fmt;
+
+/// The way.
+#[derive(Default)]
+pub struct Link {
+    caller: Caller,
+    /// The registry on another server that was found last.
+    site: Option<Site>,
+}
+
+impl RegistryLink for Link {
+    type Error = RegistryLinkError;
+
+    fn find(&mut self) -> Result<Place, RegistryLinkError> {
+        if is_named_elsewhere()? {
+            return Ok(Place::Elsewhere);
+        }
+        let sites = match transaction(sites::sites) {
+            Err(RegistryLinkError::Dropped) => return Ok(Place::Nowhere),
+            sites => sites?,
+        };
+        // Worker ids come from the first.
+        self.site = sites.into_iter().next();
+        Ok(self.site.as_ref().map_or(Place::Here, |site| {
+            Place::On(Other { server: site.server.clone(), seen: site.seen.clone() })
+        }))
+    }
+
+    fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, RegistryLinkError> {
+        transaction(|| serve::answer(ask, now))
+    }
+
+    fn ask_other(&mut self, other: &Other, ask: RequestBody) -> Result<Response, RegistryLinkError> {
+        let away = |error| RegistryLinkError::Away(other.server.clone(), error);
+        let Some(site) = &self.site else { return Err(away(RegistryError::NoServer(String::new()))) };
+        self.caller.ask(site, ask, settings::registry_timeout()).map_err(away)
+    }
+
+    fn has_just_failed(&self, _: &Other) -> bool {
+        let health = self.site.as_ref().map(|site| self.caller.notes(site).health());
+        let due = health.and_then(|health| failover::until_due(&[health], uptime(), true));
+        due.is_some_and(|due| !due.is_zero())
+    }
+
+    fn note_seen(&mut self, registry: &Registry) -> Result<(), RegistryLinkError> {
+        transaction(|| sites::note_seen(registry))
+    }
+
+    fn doubt(&self, other: &Other, doubt: Doubt) -> RegistryLinkError {
+        let why = match doubt {
+            Doubt::JustFailed => RegistryError::Before("it has given no answer just before".to_owned()),
+            Doubt::Garbled(why) => RegistryError::Garbled(why),
+        };
+        RegistryLinkError::Away(other.server.clone(), why)
+    }
+}
+
+/// Whether the setting names another database than this one.
+fn is_named_elsewhere() -> Result<bool, RegistryLinkError> {
+    let name = settings::registry_database();
+    if name.is_empty() {
+        return Ok(false);
+    }
+    let named = worker::transaction(|| database::of_name(&name)).map_err(RegistryLinkError::Failed)?;
+    Ok(named != Some(server::database()))
+}
+
+/// Runs a transaction with the rights of the owner of the registry's table; what fails in it is rolled back.
+fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, RegistryLinkError> {
+    let run =
+        |source: Source| source.as_owner(work).unwrap_or_else(|error| report::raise(report::spi(&error)));
+    let done = worker::transaction(|| Source::registry().map(run));
+    done.map_err(RegistryLinkError::Failed)?.ok_or(RegistryLinkError::Dropped)
+}
+
+/// Why the registry gave no answer.
+#[derive(Debug)]
+pub enum RegistryLinkError {
+    /// Its transaction in this database failed.
+    Failed(Failed),
+    /// The extension was dropped from this database meanwhile.
+    Dropped,
+    /// The one on the server of this name gave none.
+    Away(String, RegistryError),
+}
+
+impl LinkError for RegistryLinkError {
+    fn is_conflict(&self) -> bool {
+        match self {
+            Self::Failed(failed) => failed.is_lock_timeout(),
+            Self::Away(_, error) => error.is_conflict(),
+            Self::Dropped => false,
+        }
+    }
+
+    fn explain(self) -> NoLease {
+        match self {
+            Self::Failed(failed) => {
+                let message =
+                    format!("snowflake_ids could not reach the registry of worker ids: {}", failed.message);
+                log::once(PgLogLevel::LOG, message);
+                NoLease::yet(
+                    format!(
+                        "The registry, the table snowflake_ids.worker_lease, gives SQLSTATE {}: {}.",
+                        report::sqlstate(failed.code),
+                        failed.message
+                    ),
+                    "Ids go on by themselves when the table can be written to.",
+                )
+            }
+            Self::Dropped => NoLease::yet(ended(self.to_string()), "Try again."),
+            Self::Away(server, error) => NoLease::yet(
+                ended(format!("Registry \"{server}\", which leases worker ids: {}", error.briefly())),
+                error.hint(),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for RegistryLinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(failed) => f.write_str(&failed.message),
+            Self::Dropped => {
+                f.write_str("The extension has just been dropped from the database that holds the registry")
+            }
+            Self::Away(_, error) => error.fmt(f),
+        }
+    }
+}

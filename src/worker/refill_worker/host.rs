@@ -1,0 +1,116 @@
+//! What the refill worker's process and shared memory are to the core.
+
+use super::tables::Here;
+use crate::pg::clock::{SystemClock, uptime};
+use crate::pg::tag::TagText;
+use crate::pg::wait::Event;
+use crate::pg::worker;
+use crate::segment::place;
+use crate::settings;
+use crate::shared::segments::Segments;
+use crate::shared::slot::Slot;
+use crate::shared::worker_slot::WorkerSlot;
+use crate::worker::{log, pending, rest};
+use pgrx::PgLogLevel;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::refill_worker::{Job, RefillHost, Settings, SharedMemory};
+use snowflake_ids_core::{Clock, UnixMicros};
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::time::Duration;
+
+/// The worker's process.
+pub struct Host {
+    /// The tags of all databases.
+    pub segments: &'static Segments,
+    /// Where this process sits.
+    pub worker_slot: &'static WorkerSlot,
+    /// Its database.
+    pub database: u32,
+}
+
+impl Clock for Host {
+    fn now(&self) -> UnixMicros {
+        SystemClock.now()
+    }
+}
+
+impl SharedMemory for Host {
+    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _directory = self.segments.directory.write();
+        work()
+    }
+}
+
+impl RefillHost for Host {
+    type Slot = Slot;
+    type Database = Here;
+
+    fn database(&self) -> &Here {
+        &Here
+    }
+
+    fn uptime(&self) -> Duration {
+        uptime()
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            target: settings::segment_target_duration(),
+            prefetch: settings::segment_prefetch(),
+            registry_timeout: settings::registry_timeout(),
+        }
+    }
+
+    fn jobs(&self) -> Vec<Job<'_, Slot>> {
+        let job = |place: usize| {
+            let slot = self.segments.slots.get(place)?;
+            let directory = self.segments.directory.read();
+            let key = directory.get(place).filter(|key| key.database == self.database)?;
+            Job::new(slot, key.tag, key.source)
+        };
+        pending(self.segments).into_iter().filter_map(job).collect()
+    }
+
+    fn leave_table(&self, source: u32) {
+        place::leave_all(self.database, Some(source));
+    }
+
+    fn is_dismissed(&self) -> bool {
+        self.worker_slot.is_dismissed()
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.worker_slot.time_left().is_some_and(|left| left.is_zero())
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.segments.crowded.load(Acquire)
+    }
+
+    fn note_served(&self) {
+        self.worker_slot.served.store(true, Release);
+    }
+
+    fn rest(&self, last_work: Duration) -> bool {
+        self.worker_slot.idle.store(true, Release);
+        let stays = rest(Event::RefillWorker, last_work);
+        self.worker_slot.idle.store(false, Release);
+        stays
+    }
+
+    fn sleep(&self, limit: Duration) {
+        worker::sleep(Event::RefillWorker, limit);
+    }
+
+    fn show_activity(&self, tags: usize) {
+        worker::show_activity(Some(&format!("reserving ids for {tags} of the tags in use")));
+    }
+
+    fn say_once(&self, warning: String) {
+        log::once(PgLogLevel::WARNING, warning);
+    }
+
+    fn shown(&self, tag: &Tag) -> String {
+        TagText(*tag).shown()
+    }
+}

@@ -1,0 +1,89 @@
+//! What a tag's place in shared memory is to the core.
+
+use crate::segment::place;
+use crate::shared::segments::segments;
+use crate::shared::slot::Slot;
+use snowflake_ids_core::refill_worker::{TagSlot, Trouble};
+use snowflake_ids_core::request::Request;
+use snowflake_ids_core::reservation::{Floor, Reached, Reserved};
+use snowflake_ids_core::segment::Segment;
+use snowflake_ids_core::step::Pace;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+impl TagSlot for Slot {
+    fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    fn request(&self) -> &Request {
+        &self.request
+    }
+
+    fn wake(&self) {
+        self.answered.broadcast();
+    }
+
+    fn pace(&self) -> Pace {
+        self.supplies.pace()
+    }
+
+    fn lasted(&self) -> Option<Duration> {
+        self.supplies.lasted()
+    }
+
+    fn was_cut_short(&self) -> bool {
+        self.supplies.cut_short.load(Relaxed)
+    }
+
+    fn waited_ago(&self) -> Option<Duration> {
+        self.waits.ago()
+    }
+
+    fn clear(&self) {
+        Self::clear(self);
+    }
+
+    fn note_published(&self, reserved: &Reserved, took: Duration) {
+        if let Some(segments) = segments() {
+            place::end_trial(segments, self);
+        }
+        self.format.write(&reserved.format);
+        self.supplies.note(reserved, took);
+    }
+
+    fn note_max_value(&self, max_value: i64) {
+        self.supplies.max_value.store(max_value, Relaxed);
+    }
+
+    fn floor(&self) -> Option<Floor> {
+        self.floor.get()
+    }
+
+    fn clear_floor(&self) {
+        self.floor.clear();
+    }
+
+    fn pass_floor(&self, (day, id): Reached) {
+        self.floor.pass(day, id);
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.trouble.get()
+    }
+
+    fn set_trouble(&self, trouble: Option<Trouble>) {
+        match trouble {
+            Some(trouble) => self.trouble.set(trouble),
+            None => self.trouble.clear(),
+        }
+    }
+
+    fn registry(&self) -> u32 {
+        self.registry.load(Relaxed)
+    }
+
+    fn set_registry(&self, position: u32) {
+        self.registry.store(position, Relaxed);
+    }
+}

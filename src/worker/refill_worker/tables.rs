@@ -1,0 +1,75 @@
+//! What the tables of this database are to the core.
+
+use crate::pg::catalog::Source;
+use crate::pg::encoding::to_utf8;
+use crate::pg::worker::{self, Failed};
+use crate::store::registry as store;
+use crate::store::segment::Tables;
+use pgrx::spi::SpiError;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::refill_worker::{self as core, Database, Received, TransactionError};
+use snowflake_ids_core::registry_link::Site;
+use snowflake_ids_core::reservation::Reserved;
+use snowflake_ids_core::wire;
+
+/// The database of this process.
+pub struct Here;
+
+impl Database for Here {
+    type Tables = Tables;
+
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<T, SpiError>,
+    ) -> Result<T, TransactionError> {
+        let done = worker::transaction(|| match Source::find() {
+            Some(source) => source.as_owner(|| work(&mut Tables(Some(source)))),
+            None => work(&mut Tables(None)),
+        });
+        done.and_then(|done| done.map_err(|error| Failed::of_spi(&error))).map_err(|failed| {
+            TransactionError {
+                is_lock_timeout: failed.is_lock_timeout(),
+                code: failed.code,
+                message: failed.message,
+            }
+        })
+    }
+}
+
+impl core::Tables for Tables {
+    fn source(&mut self) -> Option<u32> {
+        self.0.map(Source::number)
+    }
+
+    fn uses_registries(&mut self) -> Result<bool, SpiError> {
+        store::in_use()
+    }
+
+    fn sites(&mut self) -> Result<Vec<Site>, SpiError> {
+        store::sites()
+    }
+
+    fn is_used(&mut self, identity: &str) -> Result<bool, SpiError> {
+        store::is_used(identity)
+    }
+
+    fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), SpiError> {
+        store::note_seen(registry)
+    }
+
+    fn lock_received(&mut self) -> Result<(), SpiError> {
+        store::lock_received()
+    }
+
+    fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
+        store::received(identity, tag)
+    }
+
+    fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
+        store::receive(identity, tag, reserved)
+    }
+
+    fn to_utf8(&mut self, tag: &Tag) -> Option<String> {
+        to_utf8(tag.as_bytes())
+    }
+}

@@ -5,13 +5,16 @@
 //! that, tags stay raised there, which harms no one.
 
 mod error;
+mod host;
 mod page;
+mod row;
 mod seeded;
 mod take_over;
 mod there;
 
 pub use error::HandoverError;
-pub use page::tag_of;
+pub use host::{Handed, NodeTables, NotedFloor, Registries};
+pub use row::tag_of;
 pub use seeded::Seeded;
 pub use take_over::{RegistryTags, Standing, take_over};
 pub use there::There;
@@ -21,122 +24,11 @@ use crate::form::RELEASE;
 use crate::guard::{Guard, holds};
 use crate::lease::check_clock;
 use crate::registry_link::Site;
-use crate::reservation::{Floor, Reached, Unfit};
-use crate::wire::{Registry, RequestBody, Response, ResponseBody, Stranger};
+use crate::reservation::Reached;
+use crate::wire::{Registry, RequestBody, ResponseBody, Stranger};
 use page::{pages, tags_of};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
-
-/// The tables of a database that uses registries, or is to. All calls are of one transaction.
-pub trait NodeTables: RegistryTags {
-    /// Sees to it that nothing can be reserved here, nor noted as received, until the transaction ends: what is compared
-    /// stays true.
-    ///
-    /// # Errors
-    /// The transaction must not do so; or the statement failed.
-    fn lock(&mut self) -> Result<(), Self::Error>;
-    /// The registries in use, in their order; none where this database is its own.
-    ///
-    /// # Errors
-    /// The statement failed.
-    fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
-    /// Has these be the registries in use.
-    ///
-    /// # Errors
-    /// The statement failed.
-    fn set_sites(&mut self, sites: &[Site]) -> Result<(), Self::Error>;
-    /// The rows of this database's own table of tags in their order, in JSON: those after a tag, and as many as an answer
-    /// takes.
-    ///
-    /// # Errors
-    /// The statement failed.
-    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
-    /// The tags that were received, and how far: rows that can raise others.
-    ///
-    /// # Errors
-    /// The statement failed.
-    fn received(&mut self) -> Result<Vec<Box<RawValue>>, Self::Error>;
-    /// How far transactions came here that were rolled back.
-    ///
-    /// # Errors
-    /// The statement failed.
-    fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
-    /// Notes, for all registries in use, how far each tag has come: as if that was received.
-    ///
-    /// # Errors
-    /// The statement failed.
-    fn note_all(&mut self) -> Result<(), Self::Error>;
-    /// Gives tags that there are the definitions of these rows, in JSON: one row for each tag.
-    ///
-    /// # Errors
-    /// The statement failed.
-    fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
-    /// Gives the worker id back that was leased from a registry.
-    ///
-    /// # Errors
-    /// The state cannot be written.
-    fn give_up_lease(&mut self, site: &Site) -> Result<(), Self::Error>;
-    /// Takes away what is in the buffers, and has the worker id looked after when this is committed; from here, if
-    /// `moves_lease`.
-    ///
-    /// # Errors
-    /// The state cannot be written.
-    fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
-    /// This database as a registry.
-    fn identity(&mut self) -> Option<String>;
-    /// The clock here.
-    fn now(&self) -> UnixMicros;
-    /// How far clocks may differ, in microseconds.
-    fn max_clock_skew(&self) -> u64;
-}
-
-/// How far a transaction came that was rolled back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotedFloor {
-    /// The tag.
-    pub tag: String,
-    /// How far, and in which of its lives.
-    pub floor: Floor,
-    /// The life that the tag is in now; None where it is gone.
-    pub life: Option<i64>,
-}
-
-/// Registries on other servers.
-pub trait Registries {
-    /// Why there is no answer.
-    type Error;
-    /// A transaction at one of them. Unless it is committed, it ends with this.
-    type Block;
-
-    /// Asks the registry of a foreign server; `seen` says which one is meant.
-    ///
-    /// # Errors
-    /// Why there is no answer.
-    fn ask(
-        &mut self,
-        server: &str,
-        seen: Option<&Registry>,
-        ask: RequestBody,
-    ) -> Result<Response, Self::Error>;
-    /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
-    ///
-    /// # Errors
-    /// Why there is none.
-    fn begin(&mut self, site: &Site, of: usize) -> Result<Self::Block, Self::Error>;
-    /// Asks within a transaction: what is answered is not durable yet.
-    ///
-    /// # Errors
-    /// Why there is no answer; the transaction is of no use then.
-    fn ask_in(&mut self, block: &mut Self::Block, ask: RequestBody) -> Result<Response, Self::Error>;
-    /// Makes it durable.
-    ///
-    /// # Errors
-    /// Whether it is durable is not known then.
-    fn commit(&mut self, block: Self::Block) -> Result<(), Self::Error>;
-}
-
-/// What comes of a step of a hand-over.
-pub type Handed<T, H, R> = Result<T, HandoverError<<H as RegistryTags>::Error, <R as Registries>::Error>>;
 
 /// Has this database use the registries of these foreign servers, which then know of its tags.
 ///
@@ -356,7 +248,9 @@ fn give<H: NodeTables, R: Registries>(
             let server = site.server.clone();
             match there.ask_in(block, ask).map_err(failed(site))?.said {
                 ResponseBody::HandedOver(None) => {}
-                ResponseBody::HandedOver(Some((tag, unfit))) => return Err(unfit_row(server, tag, unfit)),
+                ResponseBody::HandedOver(Some((tag, unfit))) => {
+                    return Err(HandoverError::Unfit { server, tag, unfit });
+                }
                 _ => return Err(HandoverError::Garbled { server }),
             }
         }
@@ -365,8 +259,4 @@ fn give<H: NodeTables, R: Registries>(
         there.commit(block).map_err(failed(site))?;
     }
     Ok(())
-}
-
-fn unfit_row<H, R>(server: String, tag: String, unfit: Unfit) -> HandoverError<H, R> {
-    HandoverError::Unfit { server, tag, unfit }
 }

@@ -13,6 +13,7 @@ mod counts;
 mod durable;
 mod error;
 pub mod host;
+mod issuing;
 mod obstacle;
 mod repair;
 mod shared;
@@ -20,6 +21,7 @@ mod shared;
 pub use counts::Counts;
 pub use error::{IssuerError, UNWRITABLE};
 pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
+pub use issuing::{Issuer, Issuing};
 pub use repair::Compared;
 pub use shared::Shared;
 
@@ -28,6 +30,7 @@ use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::Layout;
 use crate::state::{Here, State};
+use issuing::By;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -37,31 +40,6 @@ pub const LEAD: u64 = 100_000;
 
 /// The least time between two looks at the mark.
 const BREATH: Duration = Duration::from_millis(20);
-
-/// What the state lock guards.
-#[derive(Debug, Default)]
-pub struct Issuing {
-    /// The node whose term the generator has begun; None while it is closed.
-    pub node: Option<Node>,
-    /// Whether the state was taken up since the server's start.
-    pub opened: bool,
-}
-
-/// On whose behalf the mark is raised.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Caller,
-    Launcher,
-}
-
-/// What a process of the server knows of its issuer, and where the rest is.
-#[derive(Debug)]
-pub struct Issuer<'a, H> {
-    /// What all processes of the server share.
-    pub shared: &'a Shared,
-    /// What it touches.
-    pub host: H,
-}
 
 /// The durable state of an issuer, for processes that change it for reasons of their own.
 pub trait IssuerState {

@@ -5,8 +5,10 @@
 //! and a server that has lost its state to the registry that it shares with others.
 
 mod missed;
+mod ranked;
 mod renewal;
 
+pub use ranked::Ranked;
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
 use missed::Missed;
@@ -61,15 +63,6 @@ pub enum Nowhere {
     Nothing,
     /// None of those that could be looked into has it; this one could not.
     OutOfReach(u32),
-}
-
-/// A database with the extension, by how it ranks as the registry: the lowest comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ranked {
-    /// 1 where it uses a registry on another server; else when the extension was created, as far as its oid tells.
-    pub rank: u32,
-    /// The database.
-    pub database: u32,
 }
 
 /// How a lease worker has ended.

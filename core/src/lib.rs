@@ -57,6 +57,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accept;
 pub mod admission;
 pub mod anchor;
 pub mod backoff;

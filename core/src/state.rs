@@ -7,16 +7,17 @@
 
 use crate::anchor::{Reading, Verdict};
 use crate::clock::UnixMicros;
-use crate::error::excerpt;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::{Field, Layout};
 use crate::lease::Lease;
 use serde::{Deserialize, Serialize};
 
+mod data_directory;
 mod error;
 mod file;
 
+pub use data_directory::{Birth, DataDirectory};
 pub use error::StateError;
 pub use file::FILE;
 
@@ -68,70 +69,6 @@ pub struct Mark {
     pub node: Node,
     /// The position below which it may have issued.
     pub position: u64,
-}
-
-/// Where a server lives: the identity of its data directory, and of the state file in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DataDirectory {
-    /// What a copy of the directory does not share with it, and what it keeps when it is moved.
-    pub identity: String,
-    /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
-    /// read from. They differ where somebody put a copy of the file there. None where that is not known.
-    #[serde(default)]
-    pub file: Option<Birth>,
-    /// The machine, for people.
-    pub host: String,
-    /// The directory, for people.
-    pub directory: String,
-}
-
-/// What tells a file from its copies, and what it keeps when it is moved within its file system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Birth {
-    /// Its number in the file system; other files may have had it before.
-    pub inode: u64,
-    /// When it was made; None where the file system does not keep that.
-    pub at: Option<String>,
-}
-
-impl Birth {
-    /// Whether both may be of one file: what one of them does not tell can't differ.
-    fn is_of(&self, other: &Self) -> bool {
-        self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
-    }
-}
-
-impl DataDirectory {
-    /// Whether it is this one, and not that of a copy.
-    fn is(&self, other: &Self) -> bool {
-        if !self.is_in(other) {
-            return !holds(Guard::CopyKnown);
-        }
-        match (&self.file, &other.file) {
-            (Some(one), Some(other)) if holds(Guard::FileKnown) => one.is_of(other),
-            _ => true,
-        }
-    }
-
-    /// Whether it is in the same directory.
-    fn is_in(&self, other: &Self) -> bool {
-        self.identity == other.identity
-    }
-
-    /// What tells it from other copies of the same home, those included that were put into one directory one after the other.
-    pub fn told_apart(&self) -> String {
-        match &self.file {
-            Some(Birth { inode, at }) => {
-                format!("{} {inode} {}", self.identity, at.as_deref().unwrap_or_default())
-            }
-            None => self.identity.clone(),
-        }
-    }
-
-    /// For people.
-    fn shown(&self) -> String {
-        format!("\"{}\" on host \"{}\"", excerpt(&self.directory), excerpt(&self.host))
-    }
 }
 
 /// Who a server is to issue as.
@@ -186,6 +123,22 @@ impl Here {
 }
 
 impl State {
+    /// The content of the file, in the present form.
+    ///
+    /// # Errors
+    /// None that could happen: a state is plain data.
+    pub fn to_text(&self) -> serde_json::Result<String> {
+        file::to_text(self)
+    }
+
+    /// What a file holds, whether this release wrote it or an older one.
+    ///
+    /// # Errors
+    /// [`StateError::Newer`] or [`StateError::Damaged`].
+    pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
+        file::from_text(text)
+    }
+
     /// The state of a server that has never issued anything.
     pub fn fresh(here: &Here) -> Self {
         let mut state = Self {
@@ -457,6 +410,14 @@ impl State {
         let limit = wish.min(expiry).min(layout.end_position());
         self.set_mark(node, limit.max(self.mark(node)));
         Some(limit)
+    }
+
+    /// The instant from which another server may issue as the worker of a lease: the tick after the last in which this one
+    /// did.
+    pub fn end_of(&self, lease: &Lease, layout: &Layout) -> UnixMicros {
+        let marks = self.marks.iter().filter(|mark| lease.is_of(mark.node));
+        let end = marks.map(|mark| mark.position).fold(lease.start, u64::max);
+        layout.instant_of(end).plus(layout.unit())
     }
 
     /// Notes the exact position after the last one that a node issued, when it does not any more.

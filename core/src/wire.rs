@@ -8,12 +8,12 @@
 //! whoever is where the registry should be ([`Response::accept`]).
 
 mod bounded;
-mod check;
+mod limits;
 
 pub use bounded::{cut, said};
-pub use check::{
-    BadRequest, MAX_BYTES, MAX_EXCEPT, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT,
-    MAX_WANTS, PAGE_BYTES, PAGE_ROWS,
+pub use limits::{
+    MAX_BYTES, MAX_EXCEPT, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT, MAX_WANTS,
+    PAGE_BYTES, PAGE_ROWS,
 };
 
 use crate::clock::UnixMicros;

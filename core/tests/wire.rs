@@ -7,13 +7,14 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::accept::BadRequest;
 use snowflake_ids_core::definition::{Exhausted, Range};
 use snowflake_ids_core::lease::{Choice, Holder, Policy, Preferred, Row};
 use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Unfit, Wish};
 use snowflake_ids_core::segment::{Period, Supply};
 use snowflake_ids_core::step::Pace;
 use snowflake_ids_core::wire::{
-    BadRequest, Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Registry, Request, RequestBody,
+    Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Registry, Request, RequestBody,
     ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
 use std::fmt::Debug;

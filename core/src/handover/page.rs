@@ -1,6 +1,7 @@
 //! Rows of a table of tags, in JSON, a page at a time.
 
-use super::{Handed, HandoverError, NodeTables, Registries, unfit_row};
+use super::error::HandoverError;
+use super::host::{Handed, NodeTables, Registries};
 use crate::registry_link::Site;
 use crate::reservation::{Share, Unfit};
 use crate::wire::{MAX_BYTES, PAGE_BYTES, RequestBody, ResponseBody};
@@ -13,15 +14,6 @@ use std::collections::BTreeSet;
 const MOST_BYTES: usize = 4 * MAX_BYTES;
 /// How many rows are handed over by one statement: as many as a busy registry writes well within the time limit.
 const HANDED_AT_ONCE: usize = 2_000;
-
-/// The tag of a row.
-pub fn tag_of(row: &RawValue) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Name {
-        tag: String,
-    }
-    serde_json::from_str(row.get()).ok().map(|Name { tag }| tag)
-}
 
 /// All tags of a registry, which are fit for it if it is one of several.
 pub fn tags_of<H: NodeTables, R: Registries>(
@@ -52,11 +44,8 @@ pub fn tags_of<H: NodeTables, R: Registries>(
             let read: Row = serde_json::from_str(row.get()).map_err(|_| garbled())?;
             let Row { tag, increment, remainder } = read;
             if let Some(share) = share.filter(|share| !share.holds(increment, remainder)) {
-                return Err(unfit_row(
-                    site.server.clone(),
-                    tag,
-                    Unfit::Share { share, increment, remainder },
-                ));
+                let unfit = Unfit::Share { share, increment, remainder };
+                return Err(HandoverError::Unfit { server: site.server.clone(), tag, unfit });
             }
             bytes += row.get().len();
             after = Some(tag.clone());

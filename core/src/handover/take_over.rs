@@ -1,6 +1,6 @@
 //! Taking tags over: what a registry does when they are handed over to it, and a database that is its own again.
 
-use super::tag_of;
+use super::row::tag_of;
 use crate::reservation::{Share, Unfit};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;

@@ -1,6 +1,6 @@
 //! Registries as a session reaches them, whose user waits for what comes of it.
 
-use super::Registries;
+use super::host::Registries;
 use crate::registry_client::{Block, Network, RegistryClient};
 use crate::registry_error::RegistryError;
 use crate::registry_link::Site;

@@ -1,6 +1,7 @@
 //! The clock that ids follow.
 
-use super::{Host, Issuer};
+use super::host::Host;
+use super::issuing::Issuer;
 use crate::anchor::{Reading, Verdict};
 use crate::clock::UnixMicros;
 use crate::state::State;

@@ -1,6 +1,8 @@
 //! The state from its file, and back into it.
 
-use super::{Host, Issuer, IssuerError, Issuing};
+use super::error::IssuerError;
+use super::host::Host;
+use super::issuing::{Issuer, Issuing};
 use crate::guard::{Guard, holds};
 use crate::lease::Policy;
 use crate::state::{Birth, Here, Identity, State, StateError};

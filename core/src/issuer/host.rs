@@ -1,6 +1,6 @@
 //! What an issuer touches. A process may end between any two calls of these.
 
-use super::Issuing;
+use super::issuing::Issuing;
 use crate::anchor::Reading;
 use crate::clock::UnixMicros;
 use crate::lease::Policy;

@@ -1,7 +1,9 @@
 //! What keeps ids from being issued.
 
 use super::durable::Stored;
-use super::{Host, Issuer, IssuerError, Issuing, UNWRITABLE};
+use super::error::{IssuerError, UNWRITABLE};
+use super::host::Host;
+use super::issuing::{Issuer, Issuing};
 use crate::drift::Refusal;
 use crate::state::State;
 use std::sync::atomic::Ordering::Relaxed;

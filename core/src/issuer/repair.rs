@@ -1,7 +1,9 @@
 //! What an operator can decide that the server must not decide by itself; or the clock of a registry.
 
 use super::durable::Stored;
-use super::{By, Host, Issuer, IssuerError, Issuing};
+use super::error::IssuerError;
+use super::host::Host;
+use super::issuing::{By, Issuer, Issuing};
 use crate::clock::UnixMicros;
 use crate::lease::{Skew, check_clock};
 use crate::state::{State, StateError};

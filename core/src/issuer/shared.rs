@@ -1,6 +1,6 @@
 //! What all processes of a server share of its issuer: plain data that the server places into shared memory.
 
-use super::Counts;
+use super::counts::Counts;
 use crate::anchor::{self, Reading};
 use crate::clock::UnixMicros;
 use crate::layout::Layout;

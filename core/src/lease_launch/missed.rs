@@ -1,6 +1,6 @@
 //! Databases that could not be looked into when the registry was looked for: in time they are.
 
-use super::Ranked;
+use super::ranked::Ranked;
 use std::collections::VecDeque;
 use std::time::Duration;
 

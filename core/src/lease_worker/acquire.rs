@@ -1,6 +1,8 @@
 //! Taking a worker id.
 
-use super::{Failure, LeaseError, LeaseEvent, LeaseHost, LeaseWorker, RegistryLink, Step, end_of};
+use super::error::LeaseError;
+use super::host::{LeaseEvent, LeaseHost, RegistryLink};
+use super::worker::{Failure, LeaseWorker, Step};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::issuer::IssuerState;
@@ -108,7 +110,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 
     /// Gives a former worker id back. Should that fail, it is free when its lease has ended.
     fn release(&mut self, former: &Lease) {
-        let from = self.state.change(|state, here| end_of(state, former, &here.layout));
+        let from = self.state.change(|state, here| state.end_of(former, &here.layout));
         let Ok(from) = from else { return };
         let Lease { datacenter, worker, token, .. } = *former;
         let ask = RequestBody::Release { datacenter, worker, token, from };

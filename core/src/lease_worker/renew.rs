@@ -1,6 +1,8 @@
 //! Renewing the lease.
 
-use super::{Failure, LeaseError, LeaseEvent, LeaseHost, LeaseWorker, RegistryLink, Step};
+use super::error::LeaseError;
+use super::host::{LeaseEvent, LeaseHost, RegistryLink};
+use super::worker::{Failure, LeaseWorker, Step};
 use crate::issuer::IssuerState;
 use crate::lease::Lease;
 use crate::wire::{Entry, RequestBody, ResponseBody};

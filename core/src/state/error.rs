@@ -1,6 +1,6 @@
 //! Why a stored state is not taken up.
 
-use super::DataDirectory;
+use super::data_directory::DataDirectory;
 use crate::error::{Explain, Kind, excerpt};
 use crate::form::Newer;
 use crate::layout::Layout;

@@ -3,9 +3,10 @@
 //! The envelope (`version`, `release`, `checksum`, `state`) is the same in all forms. What is in `state` is the form's:
 //! with each change of it a function is added to [`UPGRADES`], and a sample of the former form to the tests.
 
-use super::{State, StateError};
+use super::error::StateError;
 use crate::error::excerpt;
 use crate::form::{self, Head, RELEASE};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -61,45 +62,37 @@ impl Sealed<'_> {
     }
 }
 
-impl State {
-    /// The content of the file, in the present form.
-    ///
-    /// # Errors
-    /// None that could happen: a state is plain data.
-    pub fn to_text(&self) -> serde_json::Result<String> {
-        let state = serde_json::value::to_raw_value(self)?;
-        let Head { version, release } = Head::new(VERSION);
-        let mut sealed = Sealed { version, release, checksum: 0, state: &state };
-        sealed.checksum = sealed.sum();
-        serde_json::to_string(&sealed).map(|line| line + "\n")
-    }
+/// The content of the file, in the present form.
+pub(super) fn to_text(state: &impl Serialize) -> serde_json::Result<String> {
+    let state = serde_json::value::to_raw_value(state)?;
+    let Head { version, release } = Head::new(VERSION);
+    let mut sealed = Sealed { version, release, checksum: 0, state: &state };
+    sealed.checksum = sealed.sum();
+    serde_json::to_string(&sealed).map(|line| line + "\n")
+}
 
-    /// What a file holds, whether this release wrote it or an older one.
-    ///
-    /// # Errors
-    /// [`StateError::Newer`] or [`StateError::Damaged`].
-    pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
-        let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
-        if let Some(newer) = form::newer(text, VERSION) {
-            // Another release may seal it by another rule. Where it is this one by name, a damaged number must not pass for
-            // a form that a later build has.
-            if newer.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
-                return Err(StateError::Newer(newer));
-            }
+/// What a file holds, whether this release wrote it or an older one.
+pub(super) fn from_text<T: DeserializeOwned>(text: &[u8]) -> Result<T, StateError> {
+    let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
+    if let Some(newer) = form::newer(text, VERSION) {
+        // Another release may seal it by another rule. Where it is this one by name, a damaged number must not pass for
+        // a form that a later build has.
+        if newer.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
+            return Err(StateError::Newer(newer));
         }
-        let sealed = sealed.map_err(|error| unread("It is no state that could be read", &error))?;
-        if !sealed.is_whole() {
-            let (found, right) = (sealed.checksum, sealed.sum());
-            return Err(StateError::Damaged {
-                reason: format!("Its checksum is {found}, and should be {right}"),
-            });
-        }
-        upgraded(&sealed).map_err(|error| unread("It is no state of the form that it names", &error))
     }
+    let sealed = sealed.map_err(|error| unread("It is no state that could be read", &error))?;
+    if !sealed.is_whole() {
+        let (found, right) = (sealed.checksum, sealed.sum());
+        return Err(StateError::Damaged {
+            reason: format!("Its checksum is {found}, and should be {right}"),
+        });
+    }
+    upgraded(&sealed).map_err(|error| unread("It is no state of the form that it names", &error))
 }
 
 /// The state, by way of each form between its own and the present one.
-fn upgraded(sealed: &Sealed<'_>) -> serde_json::Result<State> {
+fn upgraded<T: DeserializeOwned>(sealed: &Sealed<'_>) -> serde_json::Result<T> {
     let known = sealed.version.checked_sub(1).and_then(|form| UPGRADES.get(form as usize..));
     let upgrades =
         known.ok_or_else(|| serde::de::Error::custom(format!("there is no form {}", sealed.version)))?;

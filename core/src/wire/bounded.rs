@@ -1,7 +1,6 @@
-//! What a registry says, as far as it can be believed, and fit to be shown: it may be anybody's.
+//! Lists and texts of others, as long as they may be.
 
-use super::check::{MAX_EXCEPT, MAX_ROWS, MAX_TEXT_CHARS, MAX_WANTS};
-use super::{Leased, NoLease, Response, ResponseBody};
+use super::limits::{MAX_EXCEPT, MAX_ROWS, MAX_WANTS};
 use crate::error::excerpt;
 use crate::reservation::Outcome;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
@@ -20,29 +19,6 @@ pub fn said(text: &str) -> String {
 /// At most so many characters of a text, none of them a control character.
 pub fn cut(text: &str, chars: usize) -> String {
     text.chars().take(chars).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
-}
-
-impl Response {
-    /// An answer, understood, and with texts that can be shown.
-    ///
-    /// # Errors
-    /// It is no answer; why, in words that can be shown.
-    pub fn accept(text: &str) -> Result<Self, String> {
-        let mut answer = Self::from_text(text).map_err(|error| excerpt(&error.to_string()))?;
-        let identity = &mut answer.registry.identity;
-        *identity = cut(identity, MAX_TEXT_CHARS);
-        match &mut answer.said {
-            ResponseBody::Introduced { version } => *version = excerpt(version),
-            ResponseBody::HandedOver(Some((tag, _))) => *tag = cut(tag, MAX_TEXT_CHARS),
-            ResponseBody::Leased(Leased::None(NoLease { message, detail, hint, holders })) => {
-                for text in [message, detail, hint, holders] {
-                    *text = said(text);
-                }
-            }
-            _ => {}
-        }
-        Ok(answer)
-    }
 }
 
 /// Each by itself: one that makes no sense takes no other with it.

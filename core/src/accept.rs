@@ -1,34 +1,18 @@
-//! What a question may hold: whoever has the role of nodes may have written it.
+//! What questions and answers may hold: whoever has the role of nodes may have written a question, and an answer whoever
+//! is where the registry should be.
 
-use super::{Entry, LeaseRequest, Registry, Request, RequestBody, ReserveRequest};
 use crate::clock::UnixMicros;
 use crate::definition::check_tag;
 use crate::error::{Explain, Kind, excerpt};
 use crate::layout::{Field, Layout};
 use crate::lease::{Holder, capacity};
 use crate::reservation::{Share, Wish};
+use crate::wire::{
+    Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT,
+    MAX_WANTS, NoLease, Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, cut, said,
+};
 use std::time::Duration;
 
-/// The longest question and the longest answer, in bytes.
-pub const MAX_BYTES: usize = 16 << 20;
-/// The longest text in a question, but for those that have limits of their own, in characters.
-pub const MAX_TEXT_CHARS: usize = 255;
-/// Of how many tags ids are asked for at most.
-pub const MAX_WANTS: usize = 1_024;
-/// How many worker ids are excepted at most.
-pub const MAX_EXCEPT: usize = 65_536;
-/// How many rows are handed over at most.
-pub const MAX_ROWS: usize = 65_536;
-/// How many rows an answer has at most: the rest is asked for again.
-pub const PAGE_ROWS: usize = 8_192;
-/// And how many bytes, unless its only row has more.
-pub const PAGE_BYTES: usize = MAX_BYTES / 4;
-/// How many registries serve the same tags at most.
-pub const MAX_REGISTRIES: u32 = 1_000;
-/// How long rows that are locked are waited for at most: a quarter of the longest `registry_timeout`.
-pub const MAX_TIMEOUT: Duration = Duration::from_mins(15);
-/// For how long a worker id is leased at most.
-pub const MAX_LEASE: Duration = Duration::from_hours(31 * 24);
 /// The longest time that a setting takes.
 const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
 /// The highest number that a column takes.
@@ -187,5 +171,28 @@ impl LeaseRequest {
         bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;
         bound(self.capacity == capacity(&layout), "number of worker ids", "what the layout has")?;
         bound(Duration::from_micros(self.max_clock_skew) <= MAX_TIME, "max_clock_skew", "68 years or less")
+    }
+}
+
+impl Response {
+    /// An answer, understood, and with texts that can be shown.
+    ///
+    /// # Errors
+    /// It is no answer; why, in words that can be shown.
+    pub fn accept(text: &str) -> Result<Self, String> {
+        let mut answer = Self::from_text(text).map_err(|error| excerpt(&error.to_string()))?;
+        let identity = &mut answer.registry.identity;
+        *identity = cut(identity, MAX_TEXT_CHARS);
+        match &mut answer.said {
+            ResponseBody::Introduced { version } => *version = excerpt(version),
+            ResponseBody::HandedOver(Some((tag, _))) => *tag = cut(tag, MAX_TEXT_CHARS),
+            ResponseBody::Leased(Leased::None(NoLease { message, detail, hint, holders })) => {
+                for text in [message, detail, hint, holders] {
+                    *text = said(text);
+                }
+            }
+            _ => {}
+        }
+        Ok(answer)
     }
 }

@@ -1,0 +1,38 @@
+//! What the lease worker keeps from one step to the next.
+
+use super::error::LeaseError;
+use super::host::{Other, RegistryLink};
+use super::requests::LeaseRequests;
+
+/// The lease worker.
+pub struct LeaseWorker<'a, S, L, H> {
+    /// The server's state.
+    pub state: S,
+    /// The way to the registry.
+    pub link: L,
+    /// The server.
+    pub host: H,
+    /// What is asked.
+    pub requests: &'a LeaseRequests,
+    /// Where the registry was found; None: in this database.
+    pub(super) other: Option<Other>,
+}
+
+/// Why a step was in vain.
+pub(super) type Failure<L> = LeaseError<<L as RegistryLink>::Error>;
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// There is nothing left to do.
+    Done,
+    /// There is more to do, or what was seen has changed.
+    Again,
+}
+
+impl<'a, S, L, H> LeaseWorker<'a, S, L, H> {
+    /// A worker that has found nothing out yet.
+    pub fn new(state: S, link: L, host: H, requests: &'a LeaseRequests) -> Self {
+        Self { state, link, host, requests, other: None }
+    }
+}

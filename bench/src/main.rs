@@ -1,6 +1,7 @@
 //! Measures snowflake ids against Postgres's own keys, on throwaway servers, in one run. Every figure that
 //! matters is a ratio of two contestants that took turns on the same machine in the same minutes.
 
+mod effort;
 mod key;
 mod pgbench;
 mod plot;
@@ -14,8 +15,8 @@ mod wal;
 
 use anyhow::{Context, Result};
 use clap::{Parser, ValueEnum};
+use effort::Effort;
 use report::Report;
-use rounds::Effort;
 use section::Section;
 use std::fs;
 use std::path::PathBuf;

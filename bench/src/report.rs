@@ -1,6 +1,6 @@
 //! What a run found, and its form as markdown.
 
-use crate::rounds::Effort;
+use crate::effort::Effort;
 use crate::stats::Spread;
 use std::fmt;
 use std::iter::{once, zip};

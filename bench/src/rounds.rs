@@ -4,25 +4,6 @@ use crate::report::{Panel, Table};
 use crate::stats::{Spread, median};
 use anyhow::Result;
 
-/// How much work a run may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effort {
-    /// Enough rounds for narrow quartiles.
-    Full,
-    /// Enough to see that everything runs, and the order of magnitude.
-    Quick,
-}
-
-impl Effort {
-    /// The amount that fits.
-    pub fn pick<T>(self, full: T, quick: T) -> T {
-        match self {
-            Self::Full => full,
-            Self::Quick => quick,
-        }
-    }
-}
-
 /// What was measured: for each contestant one figure, or a set of them, a round.
 pub struct Measured<T> {
     labels: Vec<String>,

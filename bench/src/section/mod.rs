@@ -4,29 +4,16 @@ mod call;
 mod fill;
 mod index;
 mod insert;
+mod prelude;
 mod reserve;
 mod segment;
 mod select;
 mod stream;
 
+use crate::effort::Effort;
 use crate::report::Outcome;
-use crate::rounds::Effort;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-
-/// What all of them use.
-mod prelude {
-    pub use crate::key::{Key, NOTE};
-    pub use crate::pgbench::{Attempt, Load, Stop, Throughput};
-    pub use crate::report::{Goal, Outcome, Table};
-    pub use crate::rounds::{Contestant, Effort, Measured, interleave};
-    pub use crate::session::{Cost, Session};
-    pub use crate::stats::Spread;
-    pub use crate::wal::Flushes;
-    pub(crate) use crate::{server, wal};
-    pub use anyhow::{Result, ensure};
-    pub use snowflake_ids_server_tests::Server;
-}
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -1,7 +1,7 @@
 //! The first two seconds of a new tag with a small step under 32 sessions. Systems that fetch the next
 //! segment too late turn callers away then ("both segments not ready").
 
-use super::{HOT, SESSIONS, Status, calls, create, let_the_worker_leave, status};
+use super::tag::{HOT, SESSIONS, Status, calls, create, let_the_worker_leave, status};
 use crate::section::prelude::*;
 
 const STEP: u32 = 100;

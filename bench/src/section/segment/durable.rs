@@ -1,6 +1,6 @@
 //! What ids leave behind in the WAL: a flush for every segment, not for every few ids.
 
-use super::{HOT, SESSIONS, calls, create, let_the_worker_leave};
+use super::tag::{HOT, SESSIONS, calls, create, let_the_worker_leave};
 use crate::section::prelude::*;
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! A tag that has adapted to its 32 sessions, beside a statement that does nothing.
 
-use super::{HOT, SESSIONS, Status, calls, create, status};
+use super::tag::{HOT, SESSIONS, Status, calls, create, status};
 use crate::section::prelude::*;
 
 const CALLS: [&str; 4] =

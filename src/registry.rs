@@ -21,20 +21,4 @@ pub mod seeded;
 pub mod serve;
 mod session;
 
-pub use snowflake_ids_core::registry_error::RegistryError;
-
-use crate::pg::catalog::Source;
-use crate::pg::{cluster, server};
-use snowflake_ids_core::wire;
-
-/// This database as a registry. Only within a transaction, and where there is the extension.
-pub fn this() -> Option<wire::Registry> {
-    let (extension, database) = (crate::pg::catalog::extension()?, server::database());
-    let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
-    Some(wire::Registry { identity, timeline: cluster::timeline() })
-}
-
-/// The role by whose user mapping registries are reached: the owner of the table of tags.
-pub fn role() -> Option<pgrx::pg_sys::Oid> {
-    Source::find().map(Source::owner)
-}
+pub use serve::this;

@@ -1,9 +1,8 @@
 //! Connections to registries that are other servers, and what is noted of them in shared memory.
 
-use super::RegistryError;
-use crate::pg::catalog::is_superuser;
+use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
-use crate::pg::libpq::{Connection, ConnectionError, options_of, owner_of};
+use crate::pg::libpq::{Connection, options_of, owner_of};
 use crate::pg::report::raise;
 use crate::pg::{server, worker};
 use crate::shared::registries::{self, Entry};
@@ -12,7 +11,8 @@ use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::failover::Health;
 pub use snowflake_ids_core::registry_client::Options;
 use snowflake_ids_core::registry_client::{self, Network, RegistryClient, Statement};
-use snowflake_ids_core::registry_error::Complaint;
+use snowflake_ids_core::registry_error::RegistryError;
+use snowflake_ids_core::registry_error::{Complaint, ConnectionError};
 use snowflake_ids_core::registry_link::{RegistryNotes, Site};
 use snowflake_ids_core::wire;
 use std::time::Duration;
@@ -134,7 +134,7 @@ pub fn entry(site: &Site) -> Option<&'static Entry> {
 /// libpq's options for a foreign server, with the user mapping of the extension's owner. Only within a transaction; what
 /// is missing is an SQL error. Connections are made with the server's own account, so nobody else may say where to.
 pub fn options(server: &str) -> Options {
-    let owner = super::role().unwrap_or(pgrx::pg_sys::InvalidOid);
+    let owner = Source::find().map_or(pgrx::pg_sys::InvalidOid, Source::owner);
     let theirs = owner_of(server);
     for (owner, what) in [
         (owner, "table \"snowflake_ids.segment\"".to_owned()),

@@ -1,6 +1,5 @@
 //! Handing tags over between this database and registries: what `snowflake_ids_core::handover` touches.
 
-use super::RegistryError;
 use super::call::{Block, Caller};
 use super::join;
 use super::session::{NOT_READY, ask, begin, garbled, here, refusal, refused, unfit_row};
@@ -19,6 +18,7 @@ use snowflake_ids_core::form::RELEASE;
 use snowflake_ids_core::handover::{
     self, HandoverError, NodeTables, NotedFloor, Registries, RegistryTags, Standing,
 };
+use snowflake_ids_core::registry_error::RegistryError;
 use snowflake_ids_core::registry_link::Site;
 use snowflake_ids_core::reservation::Share;
 use snowflake_ids_core::wire::{self, RequestBody, Response};
@@ -31,9 +31,6 @@ struct Here;
 
 /// Registries on other servers.
 struct There(Caller);
-
-/// The tables of this database where it is a registry, with the rights that the caller has.
-pub struct TagTable;
 
 /// Has this database use the registries of these foreign servers.
 ///
@@ -64,22 +61,6 @@ pub fn leave() -> Result<bool, Report> {
 /// Why not.
 pub fn seed(tag: &str, highest: i64) -> Result<(), Report> {
     handover::seed(&mut Here, &mut There(Caller::default()), tag, highest).map_err(report)
-}
-
-impl RegistryTags for TagTable {
-    type Error = SpiError;
-
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), SpiError> {
-        store::put(rows, share)
-    }
-
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
-        store::standings(rows)
-    }
-
-    fn check_for_interrupts(&mut self) {
-        check_for_interrupts!();
-    }
 }
 
 impl RegistryTags for Here {
@@ -146,7 +127,7 @@ impl NodeTables for Here {
     }
 
     fn identity(&mut self) -> Option<String> {
-        super::this().map(|this| this.identity)
+        super::serve::this().map(|this| this.identity)
     }
 
     fn now(&self) -> UnixMicros {

@@ -17,7 +17,7 @@ use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::issuer::IssuerError;
 use snowflake_ids_core::lease::Lease;
-use snowflake_ids_core::lease_worker::{ANY, end_of};
+use snowflake_ids_core::lease_worker::ANY;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::wire::{self, RequestBody};
 use std::cell::Cell;
@@ -50,7 +50,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     let Some((lease, tokens)) = given_up.map_err(hindered)? else { return Ok(()) };
     MOVING.set(Some(ANY));
     // Ended by now: its mark is exact.
-    let end = issuer::change(shared, |state, here| end_of(state, &lease, &here.layout)).map_err(hindered)?;
+    let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout)).map_err(hindered)?;
     let Lease { datacenter, worker, .. } = lease;
     let mut caller = Caller::default();
     let release = |token| RequestBody::Release { datacenter, worker, token, from: end };

@@ -1,9 +1,8 @@
 //! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
 
-use super::handover::TagTable;
-use crate::pg::catalog::Source;
+use crate::pg::catalog::{self, Source};
 use crate::pg::encoding::from_utf8;
-use crate::pg::tag;
+use crate::pg::{cluster, server, tag};
 use crate::segment::place;
 use crate::store::registry as tags;
 use crate::store::segment::Tables;
@@ -12,11 +11,21 @@ use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::handover::take_over;
-use snowflake_ids_core::reservation::Floor;
+use snowflake_ids_core::handover::{RegistryTags, Standing, take_over};
+use snowflake_ids_core::reservation::{Floor, Share};
 use snowflake_ids_core::tag_registry::{TagRegistry, reserve_all};
-use snowflake_ids_core::wire::{RequestBody, ResponseBody};
+use snowflake_ids_core::wire::{self, RequestBody, ResponseBody};
 use snowflake_ids_core::{UnixMicros, worker_registry};
+
+/// This database as a registry. Only within a transaction, and where there is the extension.
+pub fn this() -> Option<wire::Registry> {
+    let (extension, database) = (catalog::extension()?, server::database());
+    let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
+    Some(wire::Registry { identity, timeline: cluster::timeline() })
+}
+
+/// The tables of this database where it is a registry, with the rights that the caller has.
+pub struct TagTable;
 
 /// Answers a question about worker ids or tags. `now` is the registry's clock.
 ///
@@ -42,6 +51,22 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
             ResponseBody::Released
         }
     })
+}
+
+impl RegistryTags for TagTable {
+    type Error = SpiError;
+
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), SpiError> {
+        tags::put(rows, share)
+    }
+
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
+        tags::standings(rows)
+    }
+
+    fn check_for_interrupts(&mut self) {
+        check_for_interrupts!();
+    }
 }
 
 impl TagRegistry for Tables {

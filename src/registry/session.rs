@@ -1,6 +1,5 @@
 //! Asking registries in a session, whose user is told at once what stands in the way.
 
-use super::RegistryError;
 use super::call::{Block, Caller, Options, options};
 use super::error::{code, shown};
 use crate::pg::catalog::Source;
@@ -10,6 +9,7 @@ use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
+use snowflake_ids_core::registry_error::RegistryError;
 use snowflake_ids_core::registry_link::Site;
 use snowflake_ids_core::reservation::Unfit;
 use snowflake_ids_core::wire::{self, RequestBody, Response};

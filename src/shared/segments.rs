@@ -50,6 +50,21 @@ impl Segments {
         ticket
     }
 
+    /// The slots with requests that are not answered.
+    pub fn pending(&self) -> Vec<usize> {
+        self.asked.places(|place| self.is_asked(place))
+    }
+
+    /// Notes the slots with requests whose callers ended before they could note them.
+    pub fn note_pending(&self) {
+        let asked = (0..self.slots.len()).filter(|place| self.is_asked(*place));
+        asked.for_each(|place| self.asked.note(place));
+    }
+
+    fn is_asked(&self, place: usize) -> bool {
+        self.slots.get(place).is_some_and(|slot| slot.request.pending().is_some())
+    }
+
     /// The place of one of the slots.
     pub fn place_of(&self, slot: &Slot) -> usize {
         let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();

@@ -11,7 +11,6 @@ use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
-use snowflake_ids_core::lease_worker::end_of;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -59,7 +58,7 @@ fn worker_give_up(
     .map_err(|error| issuer::report(&error))?;
     let Some(lease) = lease else { return Ok(None) };
     // Ended by now: its mark is exact.
-    let end = issuer::change(shared, |state, here| end_of(state, &lease, &here.layout))
+    let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout))
         .map_err(|error| issuer::report(&error))?;
     time::to_sql(end).map(Some)
 }

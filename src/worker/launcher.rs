@@ -4,7 +4,6 @@ mod leases;
 mod marks;
 mod pool;
 
-use super::note_pending;
 use crate::pg::wait::Event;
 use crate::pg::worker::{self, Sleep};
 use crate::pg::{database, server};
@@ -69,7 +68,7 @@ impl Launcher {
         let pool_due = self.pool.round(usize::from(self.leases.is_short()));
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_TAGS) {
             self.looked = Some(Instant::now());
-            note_pending(self.segments);
+            self.segments.note_pending();
             self.look_at_tags();
         }
         let due = [self.marks.round(), lease_due, pool_due].into_iter().flatten().min();

@@ -4,7 +4,7 @@
 mod host;
 mod link;
 
-use super::rest;
+use super::rest::rest;
 use crate::issuer::issuer;
 use crate::lease;
 use crate::pg::catalog::{self, Source};

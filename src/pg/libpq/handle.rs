@@ -1,9 +1,9 @@
 //! A connection as libpq has it, and its answers: each call safe, and none that waits.
 
-use super::ConnectionError;
 use super::ceiling::Ceiling;
 use super::functions::{Functions, NoticeReceiver, PgConn, PgResult, libpq};
 use pgrx::pg_sys;
+use snowflake_ids_core::registry_error::ConnectionError;
 use snowflake_ids_core::wire::{MAX_BYTES, said};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr::{self, NonNull};

@@ -4,9 +4,9 @@
 //! and no signal ends that. So a thread asks it: one that gets no signals, which are for the server's code, and that
 //! touches nothing of the server's. Where nobody waits for it any more it ends by itself when the C library is done.
 
-use super::ConnectionError;
 use super::timeout::{Need, Timeout};
 use snowflake_ids_core::hosts::{self, Setting};
+use snowflake_ids_core::registry_error::ConnectionError;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsRawFd;

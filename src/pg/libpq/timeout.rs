@@ -1,9 +1,9 @@
 //! How long another server is waited for.
 
-use super::ConnectionError;
 use crate::pg::process::PerProcess;
 use crate::pg::wait::{self, Event};
 use pgrx::{check_for_interrupts, pg_sys};
+use snowflake_ids_core::registry_error::ConnectionError;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};

@@ -9,7 +9,6 @@ use crate::shared::generator::shared;
 use crate::shared::segments::Segments;
 use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
-use crate::worker::pending;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::turns::{End, Plan, Turns, Urgency};
@@ -114,7 +113,7 @@ impl Pool {
     fn asked(&self) -> Vec<(u32, &'static Slot)> {
         let directory = self.segments.directory.read();
         let one = |place| Some((directory.get(place)?.database, self.segments.slots.get(place)?));
-        pending(self.segments).into_iter().filter_map(one).collect()
+        self.segments.pending().into_iter().filter_map(one).collect()
     }
 
     /// The databases with requests and without a refill worker, and what for.

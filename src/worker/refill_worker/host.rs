@@ -10,7 +10,8 @@ use crate::settings;
 use crate::shared::segments::Segments;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
-use crate::worker::{log, pending, rest};
+use crate::worker::log;
+use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::refill_worker::{Job, RefillHost, Settings, SharedMemory};
@@ -68,7 +69,7 @@ impl RefillHost for Host {
             let key = directory.get(place).filter(|key| key.database == self.database)?;
             Job::new(slot, key.tag, key.source)
         };
-        pending(self.segments).into_iter().filter_map(job).collect()
+        self.segments.pending().into_iter().filter_map(job).collect()
     }
 
     fn leave_table(&self, source: u32) {

@@ -1,0 +1,20 @@
+//! How long a worker stays without work.
+
+use crate::pg::clock::uptime;
+use crate::pg::wait::Event;
+use crate::pg::worker;
+use std::time::Duration;
+
+/// How long a worker stays in a database without work.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Sleeps where there is nothing to do since `last_work`, by uptime; whether the worker is to look again, or to leave.
+pub fn rest(event: Event, last_work: Duration) -> bool {
+    let idle = uptime().saturating_sub(last_work);
+    let stays = idle < TIMEOUT;
+    if stays {
+        worker::show_activity(None);
+        worker::sleep(event, TIMEOUT.saturating_sub(idle));
+    }
+    stays
+}

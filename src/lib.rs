@@ -1,7 +1,7 @@
 //! `snowflake_ids`: distributed 64-bit ids as column defaults, inside Postgres.
 //!
 //! This crate is the shell around `snowflake_ids_core`. It knows Postgres and no algorithm: settings,
-//! shared memory, SQL functions and errors are here. Unsafe code is in `pg`, `shared` and `entry` only.
+//! shared memory, SQL functions and errors are here. Unsafe code is in `pg` and `entry` only.
 
 mod entry;
 mod issuer;

@@ -1,6 +1,5 @@
 //! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
 //! and registries, and the slots of the workers.
-#![allow(unsafe_code, reason = "blocks are laid out by hand")]
 
 pub mod generator;
 pub mod leases;
@@ -12,4 +11,5 @@ pub mod worker_slot;
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [Block; 4] = [generator::BLOCK, segments::BLOCK, leases::BLOCK, registries::BLOCK];
+pub static BLOCKS: [&dyn Block; 4] =
+    [&generator::SHARED, &segments::SEGMENTS, &leases::LEASES, &registries::REGISTRIES];

@@ -17,16 +17,18 @@ unsafe impl Send for Condition {}
 // SAFETY: as above.
 unsafe impl Sync for Condition {}
 
-impl Condition {
-    /// A new one, to be put where it stays.
-    pub fn new() -> Self {
+/// A new one, to be put where it stays.
+impl Default for Condition {
+    fn default() -> Self {
         // SAFETY: all zero is a valid value of the struct, which is initialised before it is used.
         let condition = Self(UnsafeCell::new(unsafe { std::mem::zeroed() }));
         // SAFETY: nobody else sees it yet; it holds no pointer to itself.
         unsafe { pg_sys::ConditionVariableInit(condition.0.get()) };
         condition
     }
+}
 
+impl Condition {
     /// Wakes all who wait.
     pub fn broadcast(&self) {
         // SAFETY: initialised above.

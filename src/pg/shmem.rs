@@ -1,23 +1,109 @@
-//! Shared memory: blocks that are laid out and filled at server start.
+//! Shared memory: values that are made at server start.
 
 use super::lock;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{CStr, c_int};
+use std::mem::needs_drop;
+use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// A block of shared memory: what it is called, and what it takes to make it.
-pub struct Block {
+/// A value in shared memory, the same for all processes: they are forked from the postmaster that made it.
+pub struct Shmem<T> {
     /// What the server calls it.
-    pub name: &'static CStr,
-    /// Its size in bytes.
-    pub size: fn() -> usize,
-    /// Writes the first state into a block of that size, which begins with a cache line.
-    pub fill: unsafe fn(*mut u8),
-    /// Remembers where a filled block is.
-    pub attach: unsafe fn(*mut u8),
+    name: &'static CStr,
+    /// The bytes behind it that its arrays take.
+    rest: fn() -> usize,
+    /// Makes it; None where it is not to be had.
+    make: fn(&mut Rest) -> Option<T>,
+    place: AtomicPtr<T>,
 }
 
-static BLOCKS: OnceLock<&'static [Block]> = OnceLock::new();
+impl<T: Send + Sync> Shmem<T> {
+    /// A value that the server makes when it starts, if that is asked of it.
+    pub const fn new(name: &'static CStr, rest: fn() -> usize, make: fn(&mut Rest) -> Option<T>) -> Self {
+        // What has to be dropped has something outside of the block.
+        const { assert!(!needs_drop::<T>() && align_of::<T>() <= CACHE_LINE) };
+        Self { name, rest, make, place: AtomicPtr::new(null_mut()) }
+    }
+
+    /// The value; None where the library was not preloaded.
+    #[inline]
+    pub fn get(&self) -> Option<&'static T> {
+        // SAFETY: null, or what `lay_out` left there, which lives and stays where it is as long as this process.
+        unsafe { self.place.load(Relaxed).as_ref() }
+    }
+}
+
+/// The memory behind a value, for arrays whose lengths are known only when the server starts.
+pub struct Rest {
+    next: *mut u8,
+    left: usize,
+}
+
+impl Rest {
+    /// The bytes that an array takes at most.
+    pub const fn for_array<T>(len: usize) -> usize {
+        len * size_of::<T>() + align_of::<T>()
+    }
+
+    /// The next array.
+    pub fn array<T: Send + Sync>(&mut self, len: usize, value: impl Fn() -> T) -> &'static mut [T] {
+        const { assert!(!needs_drop::<T>()) };
+        let skipped = self.next.align_offset(align_of::<T>());
+        let size = skipped.saturating_add(len.saturating_mul(size_of::<T>()));
+        assert!(size <= self.left, "arrays in shared memory take more than was asked for");
+        // SAFETY: there is room for as many values, aligned, and it is given away only here; all are written before they
+        // are read.
+        unsafe {
+            let start: *mut T = self.next.add(skipped).cast();
+            (self.next, self.left) = (self.next.add(size), self.left - size);
+            for index in 0..len {
+                start.add(index).write(value());
+            }
+            std::slice::from_raw_parts_mut(start, len)
+        }
+    }
+}
+
+/// A block of shared memory, whatever is in it.
+pub trait Block: Sync {
+    /// Its size in bytes.
+    fn size(&self) -> usize;
+    /// Has the value in it made, unless it is there.
+    ///
+    /// # Safety
+    /// Only from the startup hook.
+    unsafe fn lay_out(&self);
+}
+
+impl<T: Send + Sync> Block for Shmem<T> {
+    fn size(&self) -> usize {
+        size_of::<T>() + (self.rest)()
+    }
+
+    unsafe fn lay_out(&self) {
+        /// The place of `AddinShmemInitLock` among the server's main locks, from 13 to 18.
+        const ADDIN_SHMEM_INIT_LOCK: usize = 21;
+        // SAFETY: the lock exists since before the hook; the block is ours alone, of the size asked for, and
+        // aligned to a cache line by the server (`ShmemAlloc` does so for every block).
+        unsafe {
+            let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
+            pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+            let (size, mut found) = (self.size(), false);
+            let block: *mut T = pg_sys::ShmemInitStruct(self.name.as_ptr(), size, &raw mut found).cast();
+            let mut rest = Rest { next: block.add(1).cast(), left: size - size_of::<T>() };
+            if !found && let Some(value) = (self.make)(&mut rest) {
+                block.write(value);
+                found = true;
+            }
+            self.place.store(if found { block } else { null_mut() }, Relaxed);
+            pg_sys::LWLockRelease(lock);
+        }
+    }
+}
+
+static BLOCKS: OnceLock<&'static [&'static dyn Block]> = OnceLock::new();
 
 /// What is done with shared memory by the process that makes it, while no other can look at it.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +116,8 @@ pub struct Keep {
 
 static KEEP: OnceLock<Keep> = OnceLock::new();
 
-/// Asks the server for these blocks of shared memory, and has them filled.
-pub fn request(blocks: &'static [Block], keep: Keep) {
+/// Asks the server for these blocks of shared memory, and has their values made.
+pub fn request(blocks: &'static [&'static dyn Block], keep: Keep) {
     BLOCKS.get_or_init(|| blocks);
     KEEP.get_or_init(|| keep);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded, while it loads libraries.
@@ -55,12 +141,12 @@ static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
 fn reserve() {
     for block in blocks() {
         // SAFETY: called while the server adds up the sizes of shared memory.
-        unsafe { pg_sys::RequestAddinShmemSpace((block.size)() + CACHE_LINE) }
+        unsafe { pg_sys::RequestAddinShmemSpace(block.size() + CACHE_LINE) }
     }
     lock::request();
 }
 
-fn blocks() -> &'static [Block] {
+fn blocks() -> &'static [&'static dyn Block] {
     BLOCKS.get().copied().unwrap_or_default()
 }
 
@@ -111,28 +197,5 @@ unsafe extern "C-unwind" fn on_exit(code: c_int, _argument: pg_sys::Datum) {
         && let Some(keep) = KEEP.get()
     {
         (keep.end)();
-    }
-}
-
-impl Block {
-    /// # Safety
-    /// Only from the startup hook.
-    unsafe fn lay_out(&self) {
-        /// The place of `AddinShmemInitLock` among the server's main locks, from 13 to 18.
-        const ADDIN_SHMEM_INIT_LOCK: usize = 21;
-        // SAFETY: the lock exists since before the hook; the block is ours alone, of the size asked for, and
-        // aligned to a cache line by the server (`ShmemAlloc` does so for every block).
-        unsafe {
-            let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
-            pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-            let mut found = false;
-            let block: *mut u8 =
-                pg_sys::ShmemInitStruct(self.name.as_ptr(), (self.size)(), &raw mut found).cast();
-            if !found {
-                (self.fill)(block);
-            }
-            (self.attach)(block);
-            pg_sys::LWLockRelease(lock);
-        }
     }
 }

@@ -1,13 +1,14 @@
 //! What sessions, the launcher and the lease worker tell each other of leased worker ids, in shared memory.
 
 use crate::pg::condition::Condition;
-use crate::pg::shmem::Block;
+use crate::pg::shmem::Shmem;
 use crate::shared::slot::SharedText;
 use crate::shared::worker_slot::WorkerSlot;
 use snowflake_ids_core::lease_worker::LeaseRequests;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The block.
+/// What they tell.
+#[derive(Default)]
 #[repr(C, align(64))]
 pub struct Leases {
     /// What is asked of the lease worker.
@@ -28,38 +29,10 @@ pub struct Leases {
     pub trouble: SharedText<512>,
 }
 
-static LEASES: AtomicPtr<Leases> = AtomicPtr::new(std::ptr::null_mut());
+/// The block.
+pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", || 0, |_| Some(Leases::default()));
 
-/// The block; None where the library was not preloaded.
+/// What is there; None where the library was not preloaded.
 pub fn leases() -> Option<&'static Leases> {
-    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
-    unsafe { LEASES.load(Ordering::Relaxed).as_ref() }
-}
-
-/// The block, as the server lays it out.
-pub const BLOCK: Block = Block { name: c"snowflake_ids leases", size, fill, attach };
-
-fn size() -> usize {
-    size_of::<Leases>()
-}
-
-unsafe fn attach(block: *mut u8) {
-    LEASES.store(block.cast(), Ordering::Relaxed);
-}
-
-#[allow(clippy::cast_ptr_alignment, reason = "blocks begin with a cache line")]
-unsafe fn fill(block: *mut u8) {
-    let leases = Leases {
-        requests: LeaseRequests::default(),
-        answered: Condition::new(),
-        worker_slot: WorkerSlot::default(),
-        survey: AtomicU64::new(0),
-        arrivals: AtomicU64::new(0),
-        locked_out: AtomicU32::new(0),
-        origin: SharedText::default(),
-        trouble: SharedText::default(),
-    };
-    let block: *mut Leases = block.cast();
-    // SAFETY: the block is writable, aligned to a cache line and of the size above.
-    unsafe { block.write(leases) };
+    LEASES.get()
 }

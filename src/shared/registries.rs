@@ -2,7 +2,7 @@
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
-use crate::pg::shmem::Block;
+use crate::pg::shmem::{Rest, Shmem};
 use crate::shared::slot::SharedText;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::failover::Health;
@@ -10,7 +10,7 @@ use snowflake_ids_core::registry_error::Complaint;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::time::Duration;
 
 /// How many are noted. Of more, nothing is known but what is asked of them now.
@@ -172,7 +172,12 @@ impl Entry {
     }
 }
 
-static REGISTRIES: AtomicPtr<[Entry; MOST]> = AtomicPtr::new(std::ptr::null_mut());
+/// The block.
+pub static REGISTRIES: Shmem<&[Entry]> = Shmem::new(
+    c"snowflake_ids registries",
+    || Rest::for_array::<Entry>(MOST),
+    |rest| Some(rest.array(MOST, Entry::default)),
+);
 
 /// The entry of a registry of a database; None where there is no place for it, or no shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static Entry> {
@@ -223,8 +228,7 @@ fn database_of(key: u64) -> u32 {
 }
 
 fn all() -> &'static [Entry] {
-    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
-    unsafe { REGISTRIES.load(Relaxed).as_ref() }.map_or(&[], <[Entry; MOST]>::as_slice)
+    REGISTRIES.get().copied().unwrap_or_default()
 }
 
 fn key(database: u32, position: u32) -> u64 {
@@ -234,24 +238,4 @@ fn key(database: u32, position: u32) -> u64 {
 /// Whether it is ours now: another may have been faster, even for the same.
 fn claim(place: &AtomicU64, key: u64) -> bool {
     place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
-}
-
-/// The block, as the server lays it out.
-pub const BLOCK: Block = Block { name: c"snowflake_ids registries", size, fill, attach };
-
-fn size() -> usize {
-    size_of::<[Entry; MOST]>()
-}
-
-unsafe fn attach(block: *mut u8) {
-    REGISTRIES.store(block.cast(), Relaxed);
-}
-
-#[allow(clippy::cast_ptr_alignment, reason = "blocks begin with a cache line")]
-unsafe fn fill(block: *mut u8) {
-    let first: *mut Entry = block.cast();
-    for place in 0..MOST {
-        // SAFETY: the block is writable, aligned to a cache line and of the size above.
-        unsafe { first.add(place).write(Entry::default()) };
-    }
 }

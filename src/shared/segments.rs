@@ -3,7 +3,7 @@
 use crate::pg::condition::Condition;
 use crate::pg::lock::{For, LwLock};
 use crate::pg::server;
-use crate::pg::shmem::Block;
+use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::station::Station;
 use crate::settings;
 use crate::shared::slot::{Slot, Trouble};
@@ -12,10 +12,9 @@ use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
 use snowflake_ids_core::log_limit::LogLimit;
 use snowflake_ids_core::requested::{self, Requested};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-/// All of it. The slices lie behind it in the same block, at the same addresses in all processes: they are
-/// forked from the postmaster that laid it out.
+/// All of it.
 #[repr(C, align(64))]
 pub struct Segments {
     /// The buffers.
@@ -40,7 +39,8 @@ pub struct Segments {
     pub incarnations: AtomicU64,
 }
 
-static SEGMENTS: AtomicPtr<Segments> = AtomicPtr::new(std::ptr::null_mut());
+/// The block.
+pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
 
 impl Segments {
     /// Asks for a refill of one of the slots, by a call that may have its tag made or not; gives the ticket.
@@ -75,91 +75,35 @@ impl Segments {
 /// The server's tags; None where the library was not preloaded.
 #[inline]
 pub fn segments() -> Option<&'static Segments> {
-    // SAFETY: null, or what `attach` left there, which lives and stays where it is as long as this process.
-    unsafe { SEGMENTS.load(Ordering::Relaxed).as_ref() }
+    SEGMENTS.get()
 }
 
-/// The block, as the server lays it out.
-pub const BLOCK: Block = Block { name: c"snowflake_ids segments", size, fill, attach };
-
-/// Where the parts of the block begin, and its length.
-struct Plan {
-    slots: usize,
-    worker_slots: usize,
-    entries: usize,
-    index: usize,
-    asked: usize,
-    end: usize,
+fn rest() -> usize {
+    let places = settings::config().map_or(0, |config| config.max_tags);
+    Rest::for_array::<Slot>(places)
+        + Rest::for_array::<WorkerSlot>(server::max_workers())
+        + Rest::for_array::<Entry>(places)
+        + Rest::for_array::<u32>(index_len(places))
+        + Rest::for_array::<AtomicU64>(requested::words(places))
 }
 
-impl Plan {
-    fn new(places: usize) -> Self {
-        let slots = size_of::<Segments>().next_multiple_of(align_of::<Slot>());
-        let worker_slots = (slots + places * size_of::<Slot>()).next_multiple_of(align_of::<WorkerSlot>());
-        let entries = (worker_slots + server::max_workers() * size_of::<WorkerSlot>())
-            .next_multiple_of(align_of::<Entry>());
-        let index = (entries + places * size_of::<Entry>()).next_multiple_of(align_of::<u32>());
-        let asked = (index + index_len(places) * size_of::<u32>()).next_multiple_of(align_of::<AtomicU64>());
-        Self {
-            slots,
-            worker_slots,
-            entries,
-            index,
-            asked,
-            end: asked + requested::words(places) * size_of::<AtomicU64>(),
-        }
-    }
-}
-
-fn max_tags() -> usize {
-    settings::config().map_or(1, |config| config.max_tags)
-}
-
-fn size() -> usize {
-    Plan::new(max_tags()).end
-}
-
-unsafe fn attach(block: *mut u8) {
-    SEGMENTS.store(block.cast(), Ordering::Relaxed);
-}
-
-#[allow(clippy::cast_ptr_alignment, reason = "blocks begin with a cache line")]
-unsafe fn fill(block: *mut u8) {
-    let places = max_tags();
-    let plan = Plan::new(places);
-    // SAFETY: the plan keeps the parts apart, within the block's size, and each aligned as its type needs.
-    unsafe {
-        let entries = array(block.add(plan.entries), places, || Entry::EMPTY);
-        let index = array(block.add(plan.index), index_len(places), || 0);
-        let asked = array(block.add(plan.asked), requested::words(places), || AtomicU64::new(0));
-        let segments = Segments {
-            asked: Requested::new(asked),
-            slots: array(block.add(plan.slots), places, Slot::new),
-            directory: RwLock::from_raw(LwLock::requested(For::Directory), Directory::new(entries, index)),
-            worker_slots: array(block.add(plan.worker_slots), server::max_workers(), WorkerSlot::default),
-            launcher: Station::default(),
-            crowded: AtomicBool::new(false),
-            logged: RwLock::from_raw(LwLock::requested(For::LogLimit), LogLimit::default()),
-            on_trial: AtomicUsize::new(0),
-            trial_over: Condition::new(),
-            incarnations: AtomicU64::new(0),
-        };
-        block.cast::<Segments>().write(segments);
-    }
-}
-
-/// # Safety
-/// There is room for as many values from `start` on, aligned, and for nobody else.
-#[allow(clippy::cast_ptr_alignment, reason = "the caller's promise")]
-unsafe fn array<T>(start: *mut u8, count: usize, value: impl Fn() -> T) -> &'static mut [T] {
-    let start: *mut T = start.cast();
-    // SAFETY: as above; all are written before they are read.
-    unsafe {
-        for index in 0..count {
-            start.add(index).write(value());
-        }
-        std::slice::from_raw_parts_mut(start, count)
-    }
+fn make(rest: &mut Rest) -> Option<Segments> {
+    let places = settings::config()?.max_tags;
+    Some(Segments {
+        slots: rest.array(places, Slot::new),
+        worker_slots: rest.array(server::max_workers(), WorkerSlot::default),
+        directory: RwLock::from_raw(
+            LwLock::requested(For::Directory),
+            Directory::new(rest.array(places, || Entry::EMPTY), rest.array(index_len(places), || 0)),
+        ),
+        asked: Requested::new(rest.array(requested::words(places), AtomicU64::default)),
+        launcher: Station::default(),
+        crowded: AtomicBool::new(false),
+        logged: RwLock::from_raw(LwLock::requested(For::LogLimit), LogLimit::default()),
+        on_trial: AtomicUsize::new(0),
+        trial_over: Condition::default(),
+        incarnations: AtomicU64::new(0),
+    })
 }
 
 /// Wakes the refill worker of a database, or the launcher where there is none.

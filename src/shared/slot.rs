@@ -55,7 +55,7 @@ impl Slot {
         Self {
             segment: Segment::default(),
             request: Request::default(),
-            answered: Condition::new(),
+            answered: Condition::default(),
             on_trial: AtomicBool::new(false),
             waiting: AtomicU32::new(0),
             supplies: Supplies::default(),

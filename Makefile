@@ -90,7 +90,7 @@ lint: ## clippy over everything, warnings are errors
 	@echo '== clippy'
 	cargo clippy --workspace --all-targets $(FEATURES),pg_test -- -D warnings
 
-layers: ## does each module import lower ones only
+layers: ## does each module import lower ones only, and is unsafe code in its place
 	@echo '== layers'
 	cargo test -p snowflake_ids_layers
 

@@ -11,7 +11,10 @@ pub type Module = Vec<String>;
 
 /// The modules of a crate that have a file each, and those that each imports.
 #[derive(Debug, Default)]
-pub struct Modules(BTreeMap<Module, BTreeSet<Module>>);
+pub struct Modules {
+    imports: BTreeMap<Module, BTreeSet<Module>>,
+    unsafe_ones: Vec<Module>,
+}
 
 impl Modules {
     /// Reads all files below the folder of a crate's sources.
@@ -21,10 +24,14 @@ impl Modules {
     pub fn read(sources: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         find(sources, &Module::new(), &mut files)?;
-        let mut modules = Self(files.keys().map(|module| (module.clone(), BTreeSet::new())).collect());
+        let imports = files.keys().map(|module| (module.clone(), BTreeSet::new())).collect();
+        let mut modules = Self { imports, unsafe_ones: Vec::new() };
         for (module, text) in files {
             let tokens: TokenStream =
                 text.parse().map_err(|error| anyhow::anyhow!("{}: {error}", shown(&module)))?;
+            if is_unsafe(tokens.clone()) {
+                modules.unsafe_ones.push(module.clone());
+            }
             let mut paths = BTreeSet::new();
             collect(tokens, &module, &mut paths);
             let imports: BTreeSet<Module> = paths
@@ -33,10 +40,9 @@ impl Modules {
                 .filter(|import| *import != module)
                 .collect();
             // What is part of a module is declared in it, which is an import, too.
-            let parts =
-                modules.0.keys().filter(|part| part.len() == module.len() + 1 && part.starts_with(&module));
-            let imports = parts.cloned().chain(imports).collect();
-            modules.0.insert(module, imports);
+            let is_part = |part: &&Module| part.len() == module.len() + 1 && part.starts_with(&module);
+            let imports = modules.imports.keys().filter(is_part).cloned().chain(imports).collect();
+            modules.imports.insert(module, imports);
         }
         Ok(modules)
     }
@@ -46,24 +52,29 @@ impl Modules {
         (1..=path.len())
             .rev()
             .map(|length| path[..length].to_vec())
-            .find(|prefix| self.0.contains_key(prefix))
+            .find(|prefix| self.imports.contains_key(prefix))
     }
 
     /// Each module with one that it imports.
     pub fn imports(&self) -> impl Iterator<Item = (&Module, &Module)> {
-        self.0.iter().flat_map(|(module, imports)| imports.iter().map(move |import| (module, import)))
+        self.imports.iter().flat_map(|(module, imports)| imports.iter().map(move |import| (module, import)))
+    }
+
+    /// The modules that say `unsafe`.
+    pub fn unsafe_ones(&self) -> impl Iterator<Item = &Module> {
+        self.unsafe_ones.iter()
     }
 
     /// One way round for each module that imports itself by way of others.
     pub fn circles(&self) -> Vec<Vec<&Module>> {
-        self.0.keys().filter_map(|module| self.way_back(module)).collect()
+        self.imports.keys().filter_map(|module| self.way_back(module)).collect()
     }
 
     fn way_back<'a>(&'a self, from: &'a Module) -> Option<Vec<&'a Module>> {
         let mut ways = vec![vec![from]];
         let mut seen = BTreeSet::new();
         while let Some(way) = ways.pop() {
-            for next in way.last().and_then(|last| self.0.get(*last)).into_iter().flatten() {
+            for next in way.last().and_then(|last| self.imports.get(*last)).into_iter().flatten() {
                 if next == from {
                     return Some(way);
                 }
@@ -98,6 +109,14 @@ fn find(folder: &Path, module: &Module, files: &mut BTreeMap<Module, String>) ->
         }
     }
     Ok(())
+}
+
+fn is_unsafe(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(word) => word == "unsafe",
+        TokenTree::Group(group) => is_unsafe(group.stream()),
+        _ => false,
+    })
 }
 
 /// Collects the paths that begin with `crate`, `self` or `super`; `here` is the module that the tokens are in.

@@ -1,8 +1,12 @@
-//! Modules are layers: each imports those below it only, no two import each other, and none imports the one that it is part of.
+//! Modules are layers: each imports those below it only, no two import each other, and none imports the one that it is part
+//! of. Code that is unsafe has its place.
+
+#![allow(clippy::panic, reason = "tests")]
 
 use anyhow::{Result, ensure};
 use snowflake_ids_layers::{Module, Modules, shown};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
 const LAYERS: [&str; 12] = [
@@ -10,8 +14,8 @@ const LAYERS: [&str; 12] = [
     "settings",
     "shared",
     "store",
-    "issuer",
     "lease",
+    "issuer",
     "segment",
     "registry",
     "worker",
@@ -20,59 +24,68 @@ const LAYERS: [&str; 12] = [
     "entry",
 ];
 
-/// The sources without circles.
-const SOURCES: [&str; 1] = ["pg_test/server/src"];
+/// Those that may say `unsafe`.
+const UNSAFE: [&str; 2] = ["pg", "entry"];
 
-fn modules(sources: &str) -> Result<Modules> {
+/// The sources of the extension, and of the other crates.
+const SOURCES: [&str; 4] = ["src", "core/src", "bench/src", "pg_test/server/src"];
+
+static CRATES: LazyLock<Vec<(&str, Modules)>> = LazyLock::new(|| {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    Modules::read(&root.join(sources))
+    let read =
+        |sources| (sources, Modules::read(&root.join(sources)).unwrap_or_else(|error| panic!("{error:?}")));
+    SOURCES.map(read).into()
+});
+
+/// Fails where a crate has lines that say what is wrong with it.
+fn ensure_none(what: &str, wrong: impl Fn(&str, &Modules) -> Vec<String>) -> Result<()> {
+    for (sources, modules) in CRATES.iter() {
+        let wrong = wrong(sources, modules);
+        ensure!(wrong.is_empty(), "{what} in {sources}:\n{}", wrong.join("\n"));
+    }
+    Ok(())
 }
 
-fn listed(imports: &[(&Module, &Module)]) -> String {
-    let line =
-        |(module, import): &(&Module, &Module)| format!("{} imports {}\n", shown(module), shown(import));
-    imports.iter().map(line).collect()
+/// The imports of a kind, a line each.
+fn imports(modules: &Modules, is_wrong: impl Fn(&Module, &Module) -> bool) -> Vec<String> {
+    let wrong = modules.imports().filter(|(module, import)| is_wrong(module, import));
+    wrong.map(|(module, import)| format!("{} imports {}", shown(module), shown(import))).collect()
+}
+
+fn is_in(module: &Module, names: &[&str]) -> bool {
+    module.first().is_some_and(|first| names.contains(&first.as_str()))
 }
 
 #[test]
 fn no_layer_imports_a_higher_one() -> Result<()> {
-    let modules = modules("src")?;
-    let layer =
-        |module: &Module| LAYERS.iter().position(|layer| module.first().is_some_and(|first| first == layer));
-    let wrong: Vec<_> = modules
-        .imports()
-        .filter(|(module, import)| layer(module).is_some() && layer(import) > layer(module))
-        .collect();
-    let unknown: Vec<_> =
-        modules.imports().filter(|(module, _)| !module.is_empty() && layer(module).is_none()).collect();
-    ensure!(wrong.is_empty(), "a layer imports a higher one:\n{}", listed(&wrong));
-    ensure!(unknown.is_empty(), "a module is in no layer:\n{}", listed(&unknown));
-    Ok(())
+    let layer = |module: &Module| LAYERS.iter().position(|layer| is_in(module, &[layer]));
+    let is_higher = |module: &Module, import: &Module| {
+        !module.is_empty() && (layer(import).is_none() || layer(import) > layer(module))
+    };
+    ensure_none("a layer imports a higher one, or is not listed", |sources, modules| {
+        if sources == SOURCES[0] { imports(modules, is_higher) } else { Vec::new() }
+    })
 }
 
 #[test]
 fn no_module_imports_itself_by_way_of_others() -> Result<()> {
-    for sources in SOURCES {
-        let modules = modules(sources)?;
-        let circles: Vec<String> = modules
-            .circles()
-            .into_iter()
-            .map(|circle| circle.into_iter().map(|module| shown(module)).collect::<Vec<_>>().join(" -> "))
-            .collect();
-        ensure!(circles.is_empty(), "circles in {sources}:\n{}", circles.join("\n"));
-    }
-    Ok(())
+    let circle = |circle: Vec<&Module>| {
+        circle.into_iter().map(|module| shown(module)).collect::<Vec<_>>().join(" -> ")
+    };
+    ensure_none("circles", |_, modules| modules.circles().into_iter().map(circle).collect())
 }
 
 #[test]
 fn no_module_imports_the_one_that_it_is_part_of() -> Result<()> {
-    for sources in SOURCES {
-        let modules = modules(sources)?;
-        let upwards: Vec<_> = modules
-            .imports()
-            .filter(|(module, import)| module.len() > import.len() && module.starts_with(import))
-            .collect();
-        ensure!(upwards.is_empty(), "a part imports its whole in {sources}:\n{}", listed(&upwards));
-    }
-    Ok(())
+    let is_whole =
+        |module: &Module, import: &Module| module.len() > import.len() && module.starts_with(import);
+    ensure_none("a part imports its whole", |_, modules| imports(modules, is_whole))
+}
+
+#[test]
+fn unsafe_code_is_where_it_belongs() -> Result<()> {
+    ensure_none("unsafe code", |sources, modules| {
+        let may = |module: &Module| sources == SOURCES[0] && is_in(module, &UNSAFE);
+        modules.unsafe_ones().filter(|module| !may(module)).map(|module| shown(module)).collect()
+    })
 }

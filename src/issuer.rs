@@ -1,9 +1,5 @@
 //! Who issues on this server, and up to where: the core's issuer, over this server's files, clocks, lock and settings.
 
-mod error;
-
-pub use error::report;
-
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
 use crate::pg::lock::LwLock;

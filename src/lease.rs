@@ -1,14 +1,11 @@
 //! Asking for a worker id on lease.
 
 use crate::pg::encoding::legible;
-use crate::pg::server;
 use crate::pg::wait::Event;
 use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::{Leases, leases};
 use crate::shared::segments::segments;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::lease_worker::LeaseSettings;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::wire::NoLease;
@@ -27,17 +24,6 @@ fn from_text(text: &str) -> Option<NoLease> {
     let mut parts = text.splitn(4, SEPARATOR).map(legible);
     let (message, hint, detail, holders) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     Some(NoLease { message, detail, hint, holders })
-}
-
-/// For a session: not everybody is to know what other servers there are, and where.
-#[cold]
-pub fn report(none: NoLease) -> ErrorReport {
-    let NoLease { message, detail, hint, holders } = none;
-    let tells = !holders.is_empty() && server::may_see_all_activity();
-    let detail = if tells { format!("{detail} {holders}") } else { detail };
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, function_name!())
-        .set_detail(detail)
-        .set_hint(hint)
 }
 
 /// Has the lease worker lease a worker id, or another one where the clock is behind the ids of the present one; waits until

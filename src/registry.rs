@@ -7,14 +7,12 @@
 //! | --- | --- |
 //! | [`serve`] | what a registry does |
 //! | [`call`] | connections to those that are other servers |
-//! | [`error`] | how a session is told why one gave no response |
 //! | [`session`] | asking one, in a session |
 //! | [`join`] | beginning to use some, and ending it |
 //! | [`handover`] | tags that go from one to another |
 //! | [`seeded`] | tags that were raised for a column |
 
 pub mod call;
-mod error;
 pub mod handover;
 pub mod join;
 pub mod seeded;

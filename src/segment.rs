@@ -22,7 +22,7 @@ mod visit;
 
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::SystemClock;
-use crate::pg::report::NotReady;
+use crate::pg::report::NotReadyError;
 use crate::pg::server;
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
@@ -90,9 +90,9 @@ pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
 
 /// A tag that may be used, and the server's tags.
 fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), SegmentError> {
-    let segments = segments().ok_or(SegmentError::NotReady(NotReady::NotPreloaded, function))?;
+    let segments = segments().ok_or(NotReadyError::NotPreloaded(function))?;
     if server::in_recovery() {
-        return Err(SegmentError::NotReady(NotReady::InRecovery, function));
+        return Err(NotReadyError::InRecovery(function).into());
     }
     Ok((tag::checked(bytes).map_err(SegmentError::BadTag)?, segments))
 }
@@ -242,7 +242,7 @@ fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Sl
     }
     let trouble = slot.trouble.get().or_else(segments::trouble);
     let found = found.unwrap_or_else(|| Err(no_refill(tag, timeout, trouble)));
-    if let (Err(SegmentError::Unknown(_)), Some(source)) = (&found, Source::find()) {
+    if let (Err(SegmentError::Unknown { .. }), Some(source)) = (&found, Source::find()) {
         place::leave_unused(source, tag);
     }
     found
@@ -250,5 +250,5 @@ fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Sl
 
 #[cold]
 fn no_refill(tag: &Tag, timeout: &Timeout, trouble: Option<Trouble>) -> SegmentError {
-    SegmentError::NoRefill { tag: TagText(*tag).shown(), limit: timeout.limit(), trouble }
+    SegmentError::no_refill(tag, timeout.limit(), trouble)
 }

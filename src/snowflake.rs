@@ -4,16 +4,16 @@
 
 mod error;
 
-pub use error::Failure;
+pub use error::SnowflakeError;
 
 use crate::issuer::issuer;
 use crate::pg::clock::SystemClock;
-use crate::pg::report::NotReady;
+use crate::pg::report::NotReadyError;
 use crate::pg::server;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use snowflake_ids_core::session::{self, Session};
-use snowflake_ids_core::{PositionRange, Refusal, Taken};
+use snowflake_ids_core::{GeneratorError, PositionRange, Taken};
 use std::num::NonZeroU32;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
@@ -34,7 +34,7 @@ pub fn next_at_once() -> Option<i64> {
 }
 
 /// The next id of this session.
-pub fn next(function: &'static str) -> Result<i64, Failure> {
+pub fn next(function: &'static str) -> Result<i64, SnowflakeError> {
     let shared = ready(function)?;
     match SESSION.pop(shared) {
         Some(id) => Ok(id),
@@ -43,7 +43,7 @@ pub fn next(function: &'static str) -> Result<i64, Failure> {
 }
 
 /// Several ids in growing order, taken a stretch at a time while they are asked for.
-pub fn several(function: &'static str, count: u32) -> Result<Several, Failure> {
+pub fn several(function: &'static str, count: u32) -> Result<Several, SnowflakeError> {
     let none = Taken { stretch: PositionRange { from: 0, to: 0 }, node_bits: 0 };
     Ok(Several { shared: ready(function)?, current: none, wanted: count })
 }
@@ -55,23 +55,23 @@ pub fn last() -> Option<i64> {
 
 /// The server's generator, if this session may use it now.
 #[inline]
-fn ready(function: &'static str) -> Result<&'static Shared, Failure> {
+fn ready(function: &'static str) -> Result<&'static Shared, SnowflakeError> {
     match generator::shared() {
         Some(shared) if !server::in_recovery() => Ok(shared),
-        Some(_) => Err(Failure::NotReady(NotReady::InRecovery, function)),
-        None => Err(Failure::NotReady(NotReady::NotPreloaded, function)),
+        Some(_) => Err(NotReadyError::InRecovery(function).into()),
+        None => Err(NotReadyError::NotPreloaded(function).into()),
     }
 }
 
 /// The next id when the block gave none: it is due for a look at the clock, or has to be filled.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
-fn refill(shared: &Shared) -> Result<i64, Refusal> {
+fn refill(shared: &Shared) -> Result<i64, GeneratorError> {
     SESSION.refill(shared, &SystemClock, &settings::rules(), settings::cache(), |ids| shared.count(ids))
 }
 
 #[cold]
-fn wait_and_refill(shared: &Shared) -> Result<i64, Failure> {
+fn wait_and_refill(shared: &Shared) -> Result<i64, SnowflakeError> {
     Ok(SESSION.wait_and_refill(&issuer(shared), settings::cache())?)
 }
 
@@ -84,7 +84,7 @@ pub struct Several {
 
 impl Several {
     /// The next id, None after the last one wanted.
-    pub fn next(&mut self) -> Result<Option<i64>, Failure> {
+    pub fn next(&mut self) -> Result<Option<i64>, SnowflakeError> {
         if self.current.stretch.count() == 0 {
             let Some(want) = NonZeroU32::new(self.wanted.min(MAX_STRETCH)) else { return Ok(None) };
             let rules = settings::rules();
@@ -99,7 +99,7 @@ impl Several {
         Ok(Some(SESSION.hand_out(self.shared, position, self.current.node_bits)))
     }
 
-    fn taken(&self, want: NonZeroU32) -> Result<Taken, Failure> {
+    fn taken(&self, want: NonZeroU32) -> Result<Taken, SnowflakeError> {
         let shared = self.shared;
         let taken = match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
             Ok(taken) => {

@@ -20,7 +20,7 @@ const MOST: u32 = i32::MAX.cast_unsigned();
 
 /// Why a question is not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadRequest {
+pub enum RequestError {
     /// It is no question.
     #[error("the request is not understood")]
     Garbled(String),
@@ -34,7 +34,7 @@ pub enum BadRequest {
     },
 }
 
-impl Explain for BadRequest {
+impl Explain for RequestError {
     fn kind(&self) -> Kind {
         Kind::BadArgument
     }
@@ -52,24 +52,24 @@ impl Explain for BadRequest {
 }
 
 /// What must hold of a field.
-fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), BadRequest> {
-    if holds { Ok(()) } else { Err(BadRequest::OutOfBounds { field, bound }) }
+fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), RequestError> {
+    if holds { Ok(()) } else { Err(RequestError::OutOfBounds { field, bound }) }
 }
 
-fn short(text: &str, field: &'static str) -> Result<(), BadRequest> {
+fn short(text: &str, field: &'static str) -> Result<(), RequestError> {
     // No letter has more than four bytes: what is longer need not be counted.
     let holds = text.len() <= 4 * MAX_TEXT_CHARS && text.chars().count() <= MAX_TEXT_CHARS;
     bound(holds, field, "255 characters or less")
 }
 
 /// Instants that the server's `timestamptz` and every calendar have.
-fn instant(at: UnixMicros, field: &'static str) -> Result<(), BadRequest> {
+fn instant(at: UnixMicros, field: &'static str) -> Result<(), RequestError> {
     const YEAR_1: i64 = -62_135_596_800_000_000;
     const YEAR_9999: i64 = 253_370_764_800_000_000;
     bound((YEAR_1..YEAR_9999).contains(&at.0), field, "between the years 1 and 9998")
 }
 
-fn time(time: Duration, field: &'static str) -> Result<(), BadRequest> {
+fn time(time: Duration, field: &'static str) -> Result<(), RequestError> {
     bound(time <= MAX_TIME, field, "68 years or less")
 }
 
@@ -77,17 +77,17 @@ impl Request {
     /// A question, understood and within bounds; None where it is of another version.
     ///
     /// # Errors
-    /// [`BadRequest`].
-    pub fn accept(text: &str) -> Result<Option<Self>, BadRequest> {
-        let request = Self::from_text(text).map_err(|error| BadRequest::Garbled(error.to_string()))?;
+    /// [`RequestError`].
+    pub fn accept(text: &str) -> Result<Option<Self>, RequestError> {
+        let request = Self::from_text(text).map_err(|error| RequestError::Garbled(error.to_string()))?;
         request.map(|request| request.check().map(|()| request)).transpose()
     }
 
     /// Whether it is within the bounds that every server keeps to.
     ///
     /// # Errors
-    /// [`BadRequest::OutOfBounds`].
-    pub fn check(&self) -> Result<(), BadRequest> {
+    /// [`RequestError::OutOfBounds`].
+    pub fn check(&self) -> Result<(), RequestError> {
         if let Some(Registry { identity, .. }) = &self.registry {
             short(identity, "registry")?;
         }
@@ -97,7 +97,7 @@ impl Request {
 }
 
 impl RequestBody {
-    fn check(&self) -> Result<(), BadRequest> {
+    fn check(&self) -> Result<(), RequestError> {
         match self {
             Self::Introduce => Ok(()),
             Self::Tags { after } => after.as_deref().map_or(Ok(()), is_tag),
@@ -122,18 +122,18 @@ impl RequestBody {
     }
 }
 
-fn is_tag(tag: &str) -> Result<(), BadRequest> {
+fn is_tag(tag: &str) -> Result<(), RequestError> {
     let holds = tag.len() <= crate::definition::MAX_TAG_BYTES && check_tag(tag.chars().count()).is_ok();
     bound(holds, "tag", "1 to 128 characters")
 }
 
-fn is_share(share: Share) -> Result<(), BadRequest> {
+fn is_share(share: Share) -> Result<(), RequestError> {
     let Share { index, of } = share;
     bound((2..=MAX_REGISTRIES).contains(&of) && index < of, "share", "one of 2 to 1000 registries")
 }
 
 impl ReserveRequest {
-    fn check(&self) -> Result<(), BadRequest> {
+    fn check(&self) -> Result<(), RequestError> {
         is_tag(&self.tag)?;
         // What was left over, or received, is only compared with the row; a floor is by `Row::admit`.
         let Wish { pace, lasted, target, prefetch, share, .. } = &self.wish;
@@ -147,7 +147,7 @@ impl ReserveRequest {
 
 impl Entry {
     /// Gives the layout that it names.
-    fn check(&self) -> Result<Layout, BadRequest> {
+    fn check(&self) -> Result<Layout, RequestError> {
         let Holder { timeline, host, port, directory, layout, .. } = &self.holder;
         for (text, field) in [(host, "host"), (directory, "data directory"), (layout, "layout")] {
             short(text, field)?;
@@ -157,7 +157,7 @@ impl Entry {
         time(self.duration, "duration")?;
         instant(self.now, "clock")?;
         self.last.map_or(Ok(()), |last| instant(last, "last id"))?;
-        let bad = |_| BadRequest::OutOfBounds { field: "layout", bound: "a layout of ids" };
+        let bad = |_| RequestError::OutOfBounds { field: "layout", bound: "a layout of ids" };
         let layout: Layout = layout.parse().map_err(bad)?;
         let datacenter = u64::from(self.datacenter);
         bound(datacenter <= layout.max(Field::Datacenter), "datacenter id", "one that the layout has")?;
@@ -166,7 +166,7 @@ impl Entry {
 }
 
 impl LeaseRequest {
-    fn check(&self) -> Result<(), BadRequest> {
+    fn check(&self) -> Result<(), RequestError> {
         let layout = self.entry.check()?;
         bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;
         bound(self.capacity == capacity(&layout), "number of worker ids", "what the layout has")?;

@@ -45,7 +45,7 @@ impl Drift {
 
 /// Why a generator gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum GeneratorError {
     /// Too far ahead of the clock.
     #[error("{}", match .0.cause {
         Cause::StepBack => "the clock is behind the ids already issued",
@@ -72,7 +72,7 @@ pub enum Refusal {
     },
 }
 
-impl From<TickError> for Refusal {
+impl From<TickError> for GeneratorError {
     #[cold]
     fn from(error: TickError) -> Self {
         match error {
@@ -82,7 +82,7 @@ impl From<TickError> for Refusal {
     }
 }
 
-impl Explain for Refusal {
+impl Explain for GeneratorError {
     fn kind(&self) -> Kind {
         match self {
             Self::Drift(Drift { cause: Cause::Start | Cause::Demand, .. }) => Kind::WaitedTooLong,

@@ -24,6 +24,20 @@ pub enum Kind {
     DiskFull,
     /// A file can't be read or written.
     Io,
+    /// The role lacks a right.
+    Denied,
+    /// What is named does not exist.
+    Undefined,
+    /// It cannot be done in this way.
+    Unsupported,
+    /// As many as a setting allows are there.
+    LimitReached,
+    /// Ids are generated on the primary only.
+    ReadOnly,
+    /// Another server cannot be reached.
+    Unreachable,
+    /// A fault of ours.
+    Internal,
 }
 
 impl Kind {
@@ -46,6 +60,10 @@ pub trait Explain: Display {
     }
     /// The way out, as one or more full sentences.
     fn hint(&self) -> Option<String> {
+        None
+    }
+    /// The message and the figures for those who are not to know where other servers are; None: they may know all.
+    fn for_others(&self) -> Option<(String, String)> {
         None
     }
 }

@@ -25,7 +25,7 @@ use crate::wire::{Entry, MAX_LEASE, MAX_TEXT_CHARS, NoLease, RequestBody, Respon
 use acquire::Plan;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
-use worker::{Failure, Step};
+use worker::{Step, StepError};
 
 /// How often it tries again where rows are locked, or what it saw has changed.
 const ATTEMPTS: usize = 4;
@@ -112,7 +112,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// Does what is most urgent.
-    fn step(&mut self) -> Result<Step, Failure<L>> {
+    fn step(&mut self) -> Result<Step, StepError<L>> {
         match self.job().map_err(LeaseError::State)? {
             Job::Nothing => Ok(Step::Done),
             Job::Impossible => Err(LeaseError::None(NoLease::yet(
@@ -166,7 +166,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// Asks the registry, wherever it is.
-    fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, Failure<L>> {
+    fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError<L>> {
         let Some(other) = &self.other else {
             let now = self.state.believed_now();
             return self.link.ask_own(ask, now).map_err(LeaseError::Registry);
@@ -184,7 +184,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// What another server says is not believed blindly: a lease ends later than now, and no later than it can be leased.
-    fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), Failure<L>> {
+    fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError<L>> {
         let now = self.state.believed_now();
         if now < expiry && expiry <= now.plus(2 * micros(MAX_LEASE)) {
             return Ok(());
@@ -193,7 +193,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// Refuses what another server says; the server's own tables are believed.
-    fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), Failure<L>> {
+    fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError<L>> {
         let Some(other) = &self.other else { return Ok(()) };
         let why = format!("it leases worker id {worker} until {expiry}");
         Err(LeaseError::Registry(self.link.doubt(other, Doubt::Garbled(why))))

@@ -109,7 +109,7 @@ pub mod worker_registry;
 
 pub use block::Block;
 pub use clock::{Clock, UnixMicros};
-pub use drift::{Cause, Drift, Refusal};
+pub use drift::{Cause, Drift, GeneratorError};
 pub use encode::{Format, TextError};
 pub use error::{Explain, Kind};
 pub use id::{Decoded, IdError, Node};

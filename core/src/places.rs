@@ -44,7 +44,7 @@ pub enum Use {
 
 /// Why a tag gets no place now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum PlaceError {
     /// All places are in use.
     Full,
     /// As many tags as may be are on trial.
@@ -71,20 +71,20 @@ pub struct Occupancy {
 /// that are somebody's; they are only looked at where none is free.
 ///
 /// # Errors
-/// [`Refusal`].
+/// [`PlaceError`].
 pub fn admit(
     claim: Claim,
     occupancy: Occupancy,
     uses: impl Iterator<Item = (usize, Use)>,
-) -> Result<Option<usize>, Refusal> {
+) -> Result<Option<usize>, PlaceError> {
     if claim == Claim::Trial && occupancy.on_trial >= most_on_trial(occupancy.places) {
-        return Err(Refusal::Trials);
+        return Err(PlaceError::Trials);
     }
     if occupancy.has_free {
         return Ok(None);
     }
     let least = uses.filter_map(|(place, used)| Some((worth(claim, used)?, place))).min();
-    least.map(|(_, place)| Some(place)).ok_or(Refusal::Full)
+    least.map(|(_, place)| Some(place)).ok_or(PlaceError::Full)
 }
 
 /// What it would cost that a place is given to another tag: the least is let go. None: it is not given away for this.

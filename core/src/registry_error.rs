@@ -1,6 +1,7 @@
 //! Why a registry on another server gave no response.
 
 use crate::clock::{human, micros};
+use crate::error::Kind;
 use crate::wire::{self, Stranger};
 use std::fmt;
 use std::time::Duration;
@@ -124,6 +125,19 @@ impl RegistryError {
             matches!(self, Self::Failed(ConnectionError::Unreachable(_) | ConnectionError::Lost(_)));
         let (why, briefly) = (self.to_string(), private.then(|| self.briefly()));
         Complaint { why, briefly, hint: self.hint().to_owned() }
+    }
+
+    /// What whoever needs the response now can do about it.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Failed(ConnectionError::Refused { code, .. }) => match code {
+                b"42501" => Kind::Denied,
+                b"25006" => Kind::ReadOnly,
+                _ => Kind::NotReady,
+            },
+            Self::Failed(_) => Kind::Unreachable,
+            _ => Kind::NotReady,
+        }
     }
 
     /// What the registry adds to it; empty where nothing.

@@ -3,7 +3,7 @@
 
 use crate::block::Block;
 use crate::clock::{Clock, UnixMicros, human};
-use crate::drift::{Cause, Drift, Refusal};
+use crate::drift::{Cause, Drift, GeneratorError};
 use crate::guard::{Guard, holds};
 use crate::issuer::{Host, Issuer, IssuerError, Shared};
 use crate::rules::{ClockRollback, Rules};
@@ -44,7 +44,7 @@ pub trait Caller: Host {
 #[derive(Debug)]
 pub enum SessionError {
     /// The generator refused; with a way out that it does not know of.
-    Refused(Refusal, Option<String>),
+    Refused(GeneratorError, Option<String>),
     /// Nothing could be reserved.
     Issuer(IssuerError),
     /// No worker id could be leased.
@@ -101,7 +101,7 @@ impl Session {
     /// wanted.
     ///
     /// # Errors
-    /// [`Refusal`], and nothing is taken.
+    /// [`GeneratorError`], and nothing is taken.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
     pub fn refill(
@@ -111,7 +111,7 @@ impl Session {
         rules: &Rules,
         want: NonZeroU32,
         count: impl FnOnce(u64),
-    ) -> Result<i64, Refusal> {
+    ) -> Result<i64, GeneratorError> {
         // Before the clock is read: a step back seen by any session after this, this call included, makes the block
         // stale. That may waste a block, and never hands out one that should have been thrown away.
         let era = shared.generator.era();
@@ -224,26 +224,28 @@ pub fn wait_and_take<H: Caller>(
         };
         match refusal {
             // What was provided may have been taken by others; but not again and again.
-            Refusal::Unreserved if provided < MAX_PROVIDED => {
+            GeneratorError::Unreserved if provided < MAX_PROVIDED => {
                 provide(issuer)?;
                 provided += 1;
             }
-            Refusal::Drift(drift) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
+            GeneratorError::Drift(drift) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
                 switch(issuer, era)?;
                 switched += 1;
             }
-            Refusal::Drift(drift) => {
+            GeneratorError::Drift(drift) => {
                 let pause = drift.timeout(host.rollback(), host.left());
                 host.sleep(pause.ok_or_else(|| refused(issuer, refusal))?);
             }
-            Refusal::Unreserved | Refusal::BeforeEpoch { .. } | Refusal::Exhausted { .. } => {
+            GeneratorError::Unreserved
+            | GeneratorError::BeforeEpoch { .. }
+            | GeneratorError::Exhausted { .. } => {
                 return Err(refused(issuer, refusal));
             }
         }
     }
 }
 
-fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: Refusal) -> SessionError {
+fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> SessionError {
     let ahead = issuer.host.reading().wall.since(issuer.believed_now());
     let hint = match refusal {
         _ if ahead > 0 => Some(format!(
@@ -251,7 +253,7 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: Refusal) -> SessionError 
              snowflake_ids.clock_accept().",
             human(ahead)
         )),
-        Refusal::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
+        GeneratorError::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
             "Check the server's clock: ids go on by themselves once it has caught up. There is nobody else to issue \
              as, whose ids the clock has passed."
                 .into(),

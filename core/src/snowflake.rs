@@ -17,7 +17,7 @@
 //! term's number before and after, and throws the position away if it has changed.
 
 use crate::clock::{Clock, UnixMicros};
-use crate::drift::{Cause, Drift, Refusal};
+use crate::drift::{Cause, Drift, GeneratorError};
 use crate::guard::{Guard, holds};
 use crate::layout::{Field, Layout, TickError};
 use crate::rules::{Rules, SequenceStart};
@@ -203,7 +203,7 @@ impl Generator {
     /// further ahead of the clock than the rules allow, or past the high-water mark.
     ///
     /// # Errors
-    /// [`Refusal`], and nothing is taken.
+    /// [`GeneratorError`], and nothing is taken.
     #[inline]
     pub fn take(
         &self,
@@ -211,7 +211,7 @@ impl Generator {
         rules: &Rules,
         clock: &impl Clock,
         want: NonZeroU32,
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<Taken, GeneratorError> {
         loop {
             let term = self.term.load(Ordering::Acquire);
             let node_bits = self.node_bits.load(Ordering::Acquire);
@@ -235,7 +235,7 @@ impl Generator {
         rules: &Rules,
         clock: &impl Clock,
         want: NonZeroU32,
-    ) -> Result<PositionRange, Refusal> {
+    ) -> Result<PositionRange, GeneratorError> {
         // Observe first, read the clock second: see the head of this module.
         let observed = self.observed.load(Ordering::Acquire);
         let at = clock.now();
@@ -310,12 +310,12 @@ impl Generator {
 
     /// Why position `from` may not be issued at `at`.
     #[cold]
-    fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: u64) -> Refusal {
+    fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: u64) -> GeneratorError {
         if from != CLOSED && from >= layout.end_position() {
-            return Refusal::Exhausted { last: layout.last_instant() };
+            return GeneratorError::Exhausted { last: layout.last_instant() };
         }
         if from == CLOSED || from < rules.drift_end(layout, at) {
-            return Refusal::Unreserved;
+            return GeneratorError::Unreserved;
         }
         let ahead = |tick| layout.instant(tick).since(at);
         let cause = if ahead(self.highest.load(Ordering::Relaxed)) > rules.max_drift {
@@ -326,7 +326,7 @@ impl Generator {
             Cause::Demand
         };
         let ahead = ahead(from >> layout.sequence_bits());
-        Refusal::Drift(Drift { cause, ahead, max_drift: rules.max_drift })
+        GeneratorError::Drift(Drift { cause, ahead, max_drift: rules.max_drift })
     }
 
     /// Whether a position taken earlier may be handed out now: whether it is still within the drift, and the
@@ -338,7 +338,7 @@ impl Generator {
 
     /// A clock before the epoch was stepped back, if it was within the layout before.
     #[cold]
-    fn no_tick(&self, observed: u64, error: TickError) -> Refusal {
+    fn no_tick(&self, observed: u64, error: TickError) -> GeneratorError {
         if matches!(error, TickError::BeforeEpoch { .. }) && observed > 0 {
             self.step_back(observed, 0);
         }

@@ -17,6 +17,7 @@ pub use limits::{
 };
 
 use crate::clock::UnixMicros;
+use crate::error::{Explain, Kind};
 use crate::guard::{Guard, holds};
 use crate::lease::{Choice, Holder, Policy, Preferred};
 use crate::reservation::{Outcome, Share, Unfit, Wish};
@@ -207,6 +208,24 @@ impl NoLease {
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
         Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
+    }
+}
+
+impl Explain for NoLease {
+    fn kind(&self) -> Kind {
+        Kind::NotReady
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(format!("{} {}", self.detail, self.holders).trim_end().to_owned())
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.hint.clone())
+    }
+
+    fn for_others(&self) -> Option<(String, String)> {
+        (!self.holders.is_empty()).then(|| (self.message.clone(), self.detail.clone()))
     }
 }
 

@@ -2,8 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
-    Block, Cause, ClockRollback, Drift, Explain, Generator, Kind, Layout, PositionRange, Refusal, Rules,
-    SequenceStart, StepBack, Taken, UnixMicros,
+    Block, Cause, ClockRollback, Drift, Explain, Generator, GeneratorError, Kind, Layout, PositionRange,
+    Rules, SequenceStart, StepBack, Taken, UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Bench {
     }
 
     /// Takes up to `want` at a tick: (tick, sequence) of the first, and how many there were.
-    fn take(&self, tick: u64, want: u32) -> Result<(u64, u64, u64), Refusal> {
+    fn take(&self, tick: u64, want: u32) -> Result<(u64, u64, u64), GeneratorError> {
         let want = NonZeroU32::new(want).unwrap();
         let stretch = self.generator.take(&self.layout, &self.rules, &self.at(tick), want)?.stretch;
         let bits = self.layout.widths().sequence;
@@ -38,7 +38,7 @@ impl Bench {
 
     fn drift(&self, tick: u64, want: u32) -> Drift {
         match self.take(tick, want) {
-            Err(Refusal::Drift(drift)) => drift,
+            Err(GeneratorError::Drift(drift)) => drift,
             other => panic!("expected a drift, got {other:?}"),
         }
     }
@@ -78,7 +78,7 @@ fn a_full_tick_without_drift_waits_for_the_clock() {
     assert_eq!((drift.cause, drift.ahead), (Cause::Demand, 1_000));
     assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
     assert_eq!(drift.timeout(ClockRollback::Wait, Duration::ZERO), None);
-    assert_eq!(Refusal::Drift(drift).kind(), Kind::WaitedTooLong);
+    assert_eq!(GeneratorError::Drift(drift).kind(), Kind::WaitedTooLong);
     assert_eq!(bench.take(101, 1), Ok((101, 0, 1)));
 }
 
@@ -109,7 +109,7 @@ fn a_step_back_beyond_the_drift_is_refused_and_ends_when_the_clock_has_caught_up
     assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(9)), None);
     assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
     assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
-    assert_eq!(Refusal::Drift(drift).kind(), Kind::ClockBehind);
+    assert_eq!(GeneratorError::Drift(drift).kind(), Kind::ClockBehind);
     assert!(bench.take(18_999, 1).is_err());
     assert_eq!(bench.take(19_000, 1), Ok((20_000, 1, 1)));
     assert_eq!(bench.generator.snapshot().steps_back, 1, "a refused call saw the same step");
@@ -147,18 +147,18 @@ fn the_last_tick_is_used_to_its_end_and_nothing_comes_after_it() {
     assert_eq!(bench.take(7, 3), Ok((7, 0, 3)));
     assert_eq!(bench.take(7, 3), Ok((7, 3, 1)), "the stretch ends with the layout");
     let error = bench.take(7, 1).unwrap_err();
-    assert!(matches!(error, Refusal::Exhausted { .. }));
+    assert!(matches!(error, GeneratorError::Exhausted { .. }));
     assert_eq!(error.kind(), Kind::Exhausted);
     let after = UnixMicros(bench.layout.last_instant().0 + 1);
     let gone = bench.generator.take(&bench.layout, &bench.rules, &after, NonZeroU32::MIN);
-    assert!(matches!(gone, Err(Refusal::Exhausted { .. })), "{gone:?}");
+    assert!(matches!(gone, Err(GeneratorError::Exhausted { .. })), "{gone:?}");
 }
 
 #[test]
 fn borrowing_stops_at_the_end_of_the_layout() {
     let bench = Bench::new("3/0/0/2 epoch=2020-01-01", 60 * SECOND, SequenceStart::Zero);
     assert_eq!(bench.take(0, 1000), Ok((0, 0, 32)));
-    assert!(matches!(bench.take(0, 1), Err(Refusal::Exhausted { .. })));
+    assert!(matches!(bench.take(0, 1), Err(GeneratorError::Exhausted { .. })));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_clock_before_the_epoch_is_an_error_of_its_own() {
     let bench = default(60 * SECOND);
     let before = UnixMicros(bench.layout.epoch().0 - 1);
     let refusal = bench.generator.take(&bench.layout, &bench.rules, &before, NonZeroU32::MIN).unwrap_err();
-    assert!(matches!(refusal, Refusal::BeforeEpoch { .. }));
+    assert!(matches!(refusal, GeneratorError::BeforeEpoch { .. }));
     assert_eq!(refusal.kind(), Kind::ClockBehind);
     assert_eq!(bench.generator.snapshot().last, None);
 }
@@ -267,7 +267,7 @@ fn nobody_takes_before_the_first_tenure() {
     let bench = default(SECOND);
     let generator = Generator::new();
     let refused = generator.take(&bench.layout, &bench.rules, &bench.at(100), NonZeroU32::MIN);
-    assert_eq!(refused, Err(Refusal::Unreserved));
+    assert_eq!(refused, Err(GeneratorError::Unreserved));
     assert_eq!((generator.snapshot().last, generator.limit()), (None, 0));
 }
 
@@ -277,8 +277,8 @@ fn nothing_is_issued_at_or_above_the_mark() {
     bench.generator.begin(0, 100 << 12, 102 << 12 | 5);
     assert_eq!(bench.take(101, 4096), Ok((101, 0, 4096)));
     assert_eq!(bench.take(101, 4096), Ok((102, 0, 5)), "a stretch ends at the mark");
-    assert_eq!(bench.take(101, 1), Err(Refusal::Unreserved));
-    assert_eq!(bench.take(103, 1), Err(Refusal::Unreserved), "a fresh tick above the mark");
+    assert_eq!(bench.take(101, 1), Err(GeneratorError::Unreserved));
+    assert_eq!(bench.take(103, 1), Err(GeneratorError::Unreserved), "a fresh tick above the mark");
     assert_eq!(bench.generator.next(), 102 << 12 | 5);
     bench.generator.raise(110 << 12);
     assert_eq!(bench.take(101, 1), Ok((102, 5, 1)));
@@ -292,7 +292,7 @@ fn a_clock_beyond_the_mark_leaves_no_trace() {
     let bench = default(SECOND);
     bench.generator.begin(0, 100 << 12, 200 << 12);
     bench.take(100, 1).unwrap();
-    assert_eq!(bench.take(1_000_000, 1), Err(Refusal::Unreserved));
+    assert_eq!(bench.take(1_000_000, 1), Err(GeneratorError::Unreserved));
     assert_eq!(bench.take(101, 1), Ok((101, 0, 1)));
     assert_eq!(bench.generator.snapshot().steps_back, 0);
 }
@@ -302,8 +302,8 @@ fn a_tenure_ends_exactly_where_its_last_id_was() {
     let bench = default(SECOND);
     bench.take(100, 10).unwrap();
     assert_eq!(bench.generator.close(), (100 << 12) + 10);
-    assert_eq!(bench.take(100, 1), Err(Refusal::Unreserved));
-    assert_eq!(bench.take(200, 1), Err(Refusal::Unreserved));
+    assert_eq!(bench.take(100, 1), Err(GeneratorError::Unreserved));
+    assert_eq!(bench.take(200, 1), Err(GeneratorError::Unreserved));
     assert_eq!(bench.generator.close(), (100 << 12) + 10, "closed twice, it still knows");
     assert_eq!(bench.generator.next(), (100 << 12) + 10);
 }

@@ -7,7 +7,7 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
-use snowflake_ids_core::{Clock, Generator, Layout, Refusal, Rules, SequenceStart, Taken, UnixMicros};
+use snowflake_ids_core::{Clock, Generator, GeneratorError, Layout, Rules, SequenceStart, Taken, UnixMicros};
 use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
@@ -177,7 +177,7 @@ const B: u64 = 2 << 2;
 fn try_one(generator: &Generator) -> Option<Taken> {
     match generator.take(&layout(), &rules(), &at(2), ONE) {
         Ok(taken) => Some(taken),
-        Err(Refusal::Unreserved) => None,
+        Err(GeneratorError::Unreserved) => None,
         Err(other) => panic!("{other:?}"),
     }
 }

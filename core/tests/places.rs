@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
-use snowflake_ids_core::places::{Claim, IDLE, Occupancy, Refusal, Use, admit, most_on_trial};
+use snowflake_ids_core::places::{Claim, IDLE, Occupancy, PlaceError, Use, admit, most_on_trial};
 use std::time::Duration;
 
 const LONG: Use = Use::Buffers(Duration::from_mins(1));
@@ -11,7 +11,7 @@ const LONGER: Use = Use::Buffers(Duration::from_secs(61));
 const SHORT: Use = Use::Buffers(Duration::from_secs(9));
 
 /// Asks for a place where these are taken, of so many.
-fn ask(claim: Claim, places: usize, uses: &[Use]) -> Result<Option<usize>, Refusal> {
+fn ask(claim: Claim, places: usize, uses: &[Use]) -> Result<Option<usize>, PlaceError> {
     let on_trial = uses.iter().filter(|used| matches!(used, Use::Trial { .. })).count();
     let occupancy = Occupancy { places, has_free: uses.len() < places, on_trial };
     admit(claim, occupancy, uses.iter().copied().enumerate())
@@ -39,15 +39,15 @@ fn a_known_tag_takes_the_place_of_one_on_trial_then_of_the_longest_idle_then_of_
     assert_eq!(ask(Claim::Known, 2, &all[..2]), Ok(Some(1)));
     assert_eq!(ask(Claim::Known, 1, &all[..1]), Ok(Some(0)));
     let busy = [SHORT, Use::Awaited, Use::Floor(Duration::from_secs(9))];
-    assert_eq!(ask(Claim::Known, 3, &busy), Err(Refusal::Full));
+    assert_eq!(ask(Claim::Known, 3, &busy), Err(PlaceError::Full));
 }
 
 #[test]
 fn more_trials_than_may_be_wait_even_where_places_are_free() {
     let awaited = [Use::Trial { awaited: true }; 8];
-    assert_eq!(ask(Claim::Trial, 100, &awaited), Err(Refusal::Trials));
+    assert_eq!(ask(Claim::Trial, 100, &awaited), Err(PlaceError::Trials));
     assert_eq!(ask(Claim::Trial, 100, &awaited[1..]), Ok(None));
-    assert_eq!(ask(Claim::Trial, 9, &[&awaited[..], &[LONG]].concat()), Err(Refusal::Trials));
+    assert_eq!(ask(Claim::Trial, 9, &[&awaited[..], &[LONG]].concat()), Err(PlaceError::Trials));
 }
 
 #[test]
@@ -85,8 +85,8 @@ proptest! {
                 Use::Floor(idle) => prop_assert!(idle >= IDLE && known),
                 Use::Awaited => prop_assert!(false, "it is waited for"),
             },
-            Err(Refusal::Trials) => prop_assert!(!known && trials >= most_on_trial(places)),
-            Err(Refusal::Full) => {
+            Err(PlaceError::Trials) => prop_assert!(!known && trials >= most_on_trial(places)),
+            Err(PlaceError::Full) => {
                 let left = Use::Trial { awaited: false };
                 prop_assert!(free == 0 && !uses.contains(&left));
             }

@@ -7,7 +7,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::accept::BadRequest;
+use snowflake_ids_core::accept::RequestError;
 use snowflake_ids_core::definition::{Exhausted, Range};
 use snowflake_ids_core::lease::{Choice, Holder, Policy, Preferred, Row};
 use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Unfit, Wish};
@@ -345,7 +345,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
     for (named, ask) in bad {
         let told = format!("{ask:?}");
         match Request::accept(&request(ask).to_text().unwrap()) {
-            Err(BadRequest::OutOfBounds { field, .. }) => assert_eq!(field, named, "{told:.300}"),
+            Err(RequestError::OutOfBounds { field, .. }) => assert_eq!(field, named, "{told:.300}"),
             other => panic!("{named} is let pass: {other:?}"),
         }
     }
@@ -360,12 +360,12 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
 fn lists_that_no_server_sends_are_given_up() {
     let except = vec![0_u32; MAX_EXCEPT + 1];
     let lease = RequestBody::Lease(Box::new(LeaseRequest { except, ..bounds() }));
-    assert!(matches!(Request::accept(&request(lease).to_text().unwrap()), Err(BadRequest::Garbled(_))));
+    assert!(matches!(Request::accept(&request(lease).to_text().unwrap()), Err(RequestError::Garbled(_))));
     let rows = format!("[{}0]", "0,".repeat(100_000));
     let hand_over = format!(
         r#"{{"version":1,"registry":null,"timeout":{{"secs":1,"nanos":0}},"ask":{{"HandOver":{{"rows":{rows},"share":null}}}}}}"#
     );
-    assert!(matches!(Request::accept(&hand_over), Err(BadRequest::Garbled(_))));
+    assert!(matches!(Request::accept(&hand_over), Err(RequestError::Garbled(_))));
     let said = format!(
         r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{{"Reserved":{rows}}}}}"#
     );

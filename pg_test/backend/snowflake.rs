@@ -7,12 +7,12 @@ mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::pg::clock::SystemClock;
     use crate::shared::generator;
-    use crate::snowflake::Failure;
+    use crate::snowflake::SnowflakeError;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
     use snowflake_ids_core::session::SessionError;
     use snowflake_ids_core::state::Identity;
-    use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, Layout, Refusal, SequenceStart};
+    use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, GeneratorError, Layout, SequenceStart};
     use std::collections::HashSet;
     use std::time::{Duration, Instant};
 
@@ -142,8 +142,8 @@ mod tests {
         assert!(
             matches!(
                 failure,
-                Some(Failure::Session(SessionError::Refused(
-                    Refusal::Drift(Drift { cause: Cause::Demand, .. }),
+                Some(SnowflakeError::Session(SessionError::Refused(
+                    GeneratorError::Drift(Drift { cause: Cause::Demand, .. }),
                     _
                 )))
             ),

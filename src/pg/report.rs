@@ -1,63 +1,103 @@
-//! Errors as Postgres reports them: the core's kinds get their SQLSTATEs here, and nowhere else.
+//! Errors as Postgres reports them: each kind of error gets its SQLSTATE here, and nowhere else.
 
 use crate::pg::encoding::legible;
+use crate::pg::server;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReport, ErrorReportWithLevel};
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
 
-/// What keeps this server from generating ids, whatever the call.
-#[derive(Clone, Copy, Debug)]
-pub enum NotReady {
+/// What keeps this server from generating ids, whatever the call; with the name of the function that was called.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+pub enum NotReadyError {
     /// The library was not loaded at server start.
-    NotPreloaded,
+    #[error("snowflake_ids must be loaded via shared_preload_libraries")]
+    NotPreloaded(&'static str),
     /// A standby, or a server still replaying its log.
-    InRecovery,
+    #[error("cannot execute {0}() during recovery")]
+    InRecovery(&'static str),
 }
 
-impl NotReady {
-    /// The report for a function of this name.
-    #[cold]
-    pub fn report(self, function: &str) -> ErrorReport {
-        use PgSqlErrorCode as Code;
-        let (code, message, detail, hint) = match self {
-            Self::NotPreloaded => (
-                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "snowflake_ids must be loaded via shared_preload_libraries".to_owned(),
-                format!("{function}() needs shared memory, which is set up at server start."),
-                "Add snowflake_ids to shared_preload_libraries and restart the server.",
-            ),
-            Self::InRecovery => (
-                Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
-                format!("cannot execute {function}() during recovery"),
-                "Ids are generated on the primary only; they can be decoded here.".to_owned(),
-                "Connect to the primary.",
-            ),
+impl Explain for NotReadyError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NotPreloaded(_) => Kind::NotReady,
+            Self::InRecovery(_) => Kind::ReadOnly,
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::NotPreloaded(function) => {
+                format!("{function}() needs shared memory, which is set up at server start.")
+            }
+            Self::InRecovery(_) => {
+                "Ids are generated on the primary only; they can be decoded here.".to_owned()
+            }
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotPreloaded(_) => "Add snowflake_ids to shared_preload_libraries and restart the server.",
+            Self::InRecovery(_) => "Connect to the primary.",
         };
-        ErrorReport::new(code, message, function_name!()).set_detail(detail).set_hint(hint)
+        Some(hint.to_owned())
     }
 }
 
-/// An error of the core as a report.
+impl From<NotReadyError> for ErrorReport {
+    fn from(error: NotReadyError) -> Self {
+        report(&error)
+    }
+}
+
+/// An error as a session's user is told of it: not everybody is to know where other servers are. The log has all of it.
 #[cold]
-pub fn explained(error: &impl Explain) -> ErrorReport {
-    let code = match error.kind() {
-        Kind::BadArgument => PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        Kind::Exhausted => PgSqlErrorCode::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-        Kind::ClockBehind | Kind::NotReady => PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        Kind::WaitedTooLong => PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
-        Kind::Damaged => PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-        Kind::DiskFull => PgSqlErrorCode::ERRCODE_DISK_FULL,
-        Kind::Io => PgSqlErrorCode::ERRCODE_IO_ERROR,
-    };
-    let mut report = ErrorReport::new(code, legible(&error.to_string()), function_name!());
-    if let Some(detail) = error.detail() {
+pub fn report(error: &impl Explain) -> ErrorReport {
+    let for_others = error.for_others().filter(|_| !server::may_see_all_activity());
+    match for_others {
+        Some((message, detail)) => with(error, &message, Some(detail)),
+        None => for_log(error),
+    }
+}
+
+/// An error as the log is told of it.
+#[cold]
+pub fn for_log(error: &impl Explain) -> ErrorReport {
+    with(error, &error.to_string(), error.detail())
+}
+
+fn with(error: &impl Explain, message: &str, detail: Option<String>) -> ErrorReport {
+    let mut report = ErrorReport::new(sqlstate_of(error.kind()), legible(message), function_name!());
+    if let Some(detail) = detail {
         report = report.set_detail(legible(&detail));
     }
     if let Some(hint) = error.hint() {
         report = report.set_hint(legible(&hint));
     }
     report
+}
+
+/// The SQLSTATE of errors of a kind.
+pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
+    use PgSqlErrorCode as Code;
+    match kind {
+        Kind::BadArgument => Code::ERRCODE_INVALID_PARAMETER_VALUE,
+        Kind::Exhausted => Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+        Kind::ClockBehind | Kind::NotReady => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        Kind::WaitedTooLong => Code::ERRCODE_INSUFFICIENT_RESOURCES,
+        Kind::Damaged => Code::ERRCODE_DATA_CORRUPTED,
+        Kind::DiskFull => Code::ERRCODE_DISK_FULL,
+        Kind::Io => Code::ERRCODE_IO_ERROR,
+        Kind::Denied => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+        Kind::Undefined => Code::ERRCODE_UNDEFINED_OBJECT,
+        Kind::Unsupported => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+        Kind::LimitReached => Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        Kind::ReadOnly => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+        Kind::Unreachable => Code::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
+        Kind::Internal => Code::ERRCODE_INTERNAL_ERROR,
+    }
 }
 
 /// An argument that can't be right.

@@ -1,7 +1,7 @@
 //! Tags between SQL and the core: the bytes of a text, in whatever encoding the database has.
 
 use super::text::{bytes_of, length_of};
-use crate::pg::report::{explained, raise};
+use crate::pg::report::{raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
@@ -136,7 +136,7 @@ impl TagArg<'_> {
     /// The datum is a text.
     unsafe fn of(datum: pg_sys::Datum) -> Self {
         // SAFETY: as above.
-        Self(unsafe { tag_of(datum) }.unwrap_or_else(|error| raise(explained(&error))))
+        Self(unsafe { tag_of(datum) }.unwrap_or_else(|error| raise(report(&error))))
     }
 }
 

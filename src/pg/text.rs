@@ -6,7 +6,7 @@
 //! few pages.
 
 use super::encoding::from_utf8;
-use crate::pg::report::{explained, raise};
+use crate::pg::report::{raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
@@ -71,7 +71,7 @@ pub struct Unread(TooLong);
 impl From<Unread> for ErrorReport {
     #[cold]
     fn from(unread: Unread) -> Self {
-        explained(&unread.0)
+        report(&unread.0)
     }
 }
 
@@ -179,7 +179,7 @@ impl Sql {
     unsafe fn read(text: pg_sys::Datum) -> Self {
         // SAFETY: as above. Its length is known before it is fetched or copied.
         let length = unsafe { length_of(text) };
-        length::check("statement", length, LONGEST_SQL).unwrap_or_else(|long| raise(explained(&long)));
+        length::check("statement", length, LONGEST_SQL).unwrap_or_else(|long| raise(report(&long)));
         // SAFETY: as above. No text holds a zero byte.
         Self(CString::new(unsafe { bytes_of(text) }).unwrap_or_default())
     }

@@ -6,9 +6,9 @@ use super::wait::{self, Event};
 use crate::pg::report::caught;
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
-use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
 use snowflake_ids_core::lease_launch::Errand;
+use snowflake_ids_core::refill_worker::TransactionError;
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
@@ -224,39 +224,23 @@ pub fn end() -> ! {
     unreachable!("the process has ended")
 }
 
-/// Why a transaction of a worker failed.
-#[derive(Clone, Debug)]
-pub struct Failed {
-    /// The SQLSTATE.
-    pub code: i32,
-    /// The message, for the log.
-    pub message: String,
-}
-
-impl Failed {
-    /// An error of SPI's that is no SQL error.
-    pub fn of_spi(error: &SpiError) -> Self {
-        Self { code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32, message: error.to_string() }
-    }
-
-    /// Whether something was locked.
-    pub fn is_lock_timeout(&self) -> bool {
-        self.code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE as i32
-    }
-}
-
 /// Runs a transaction and commits it; where it fails, rolls it back. What it gives is durable.
 ///
 /// # Errors
-/// [`Failed`], and nothing was changed.
-pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, Failed> {
+/// [`TransactionError`], and nothing was changed.
+pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, TransactionError> {
     let work = AssertUnwindSafe(|| Ok(BackgroundWorker::transaction(AssertUnwindSafe(work))));
     PgTryBuilder::new(work)
         .catch_others(|error| {
             // SAFETY: as in the server's own workers after an error.
             unsafe { pg_sys::AbortCurrentTransaction() };
             let report = caught(error);
-            Err(Failed { code: report.sql_error_code() as i32, message: report.message().to_owned() })
+            let code = report.sql_error_code();
+            Err(TransactionError {
+                code: code as i32,
+                message: report.message().to_owned(),
+                is_lock_timeout: code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
+            })
         })
         .execute()
 }

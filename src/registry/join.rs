@@ -4,7 +4,7 @@ use super::call::Caller;
 use super::session::{Checked, ask};
 use crate::lease;
 use crate::pg::process::PerProcess;
-use crate::pg::report::raise;
+use crate::pg::report::{raise, report};
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::place;
@@ -34,7 +34,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
         return Ok(());
     };
-    let hindered = |error: IssuerError| Box::new(issuer::report(&error));
+    let hindered = |error: IssuerError| Box::new(report(&error));
     let given_up = issuer::change(shared, |state, _| {
         let of_site =
             |lease: &Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == registry.identity);
@@ -99,7 +99,7 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
     if named.is_empty() || database::of_name(&named) == Some(server::database()) {
         // Should the server end before it is acted on, the lease worker looks whether this was committed.
         issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
-            .map_err(|error| Box::new(issuer::report(&error)))?;
+            .map_err(|error| Box::new(report(&error)))?;
         MOVING.set(Some(server::database()));
     } else {
         pgrx::notice!(

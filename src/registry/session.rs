@@ -1,9 +1,9 @@
 //! Asking registries in a session, whose user is told at once what stands in the way.
 
 use super::call::{Block, Caller, Options, options};
-use super::error::{code, shown};
 use crate::pg::catalog::Source;
-use crate::pg::report::{caught, spi};
+use crate::pg::report::{caught, report, spi, sqlstate_of};
+use crate::pg::server::may_see_all_activity;
 use crate::segment::error::SegmentError;
 use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -54,7 +54,9 @@ pub fn begin(caller: &mut Caller, site: &Site, of: usize) -> Checked<Block> {
 
 /// Why a registry gave no answer, for the session's user.
 pub fn refused(server: &str, why: &RegistryError) -> Box<ErrorReport> {
-    refusal(code(why), server, &shown(why), why.detail(), why.hint())
+    // Not everybody is to know where it is.
+    let shown = if may_see_all_activity() { why.to_string() } else { why.briefly() };
+    refusal(sqlstate_of(why.kind()), server, &shown, why.detail(), why.hint())
 }
 
 /// An answer to another question.
@@ -83,6 +85,6 @@ pub fn unfit_row(server: &str, tag: &str, unfit: Unfit) -> Box<ErrorReport> {
 /// # Errors
 /// There is no extension; those of SPI.
 pub fn here<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Checked<T> {
-    let source = Source::find().ok_or_else(|| Box::new(SegmentError::NoTable.into()))?;
+    let source = Source::find().ok_or_else(|| Box::new(report(&SegmentError::NoTable)))?;
     source.as_owner(work).map_err(|error| Box::new(spi(&error)))
 }

@@ -10,7 +10,7 @@ use crate::pg::{database, server};
 use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
 use snowflake_ids_core::directory::{Directory, Key, Tag};
-use snowflake_ids_core::places::{Claim, Occupancy, Refusal, Use, admit, highest, most_on_trial};
+use snowflake_ids_core::places::{Claim, Occupancy, PlaceError, Use, admit, highest, most_on_trial};
 use snowflake_ids_core::reservation::{Floor, Reached};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,11 +41,11 @@ pub fn look_up(
     let full = || SegmentError::NoPlace(segments.slots.len());
     match find_or_move_in(segments, &key, claim) {
         Ok(place) => Ok(place),
-        Err(Refusal::Full) => {
+        Err(PlaceError::Full) => {
             forget_dropped_databases(segments, database::exists);
             find_or_move_in(segments, &key, claim).map_err(|_| full())
         }
-        Err(Refusal::Trials) => {
+        Err(PlaceError::Trials) => {
             let most = most_on_trial(segments.slots.len());
             let again = || {
                 let found = find(segments, &segments.directory.read(), &key).is_some();
@@ -54,8 +54,8 @@ pub fn look_up(
                     return None;
                 }
                 match find_or_move_in(segments, &key, claim) {
-                    Err(Refusal::Trials) => None,
-                    Err(Refusal::Full) => Some(Err(full())),
+                    Err(PlaceError::Trials) => None,
+                    Err(PlaceError::Full) => Some(Err(full())),
                     Ok(place) => Some(Ok(place)),
                 }
             };
@@ -69,7 +69,7 @@ fn find_or_move_in(
     segments: &'static Segments,
     key: &Key,
     claim: Claim,
-) -> Result<(&'static Slot, u64), Refusal> {
+) -> Result<(&'static Slot, u64), PlaceError> {
     let mut directory = segments.directory.write();
     let slot = match find(segments, &directory, key) {
         Some(slot) => slot,
@@ -95,7 +95,7 @@ fn move_in(
     directory: &mut Directory<'_>,
     key: &Key,
     claim: Claim,
-) -> Result<&'static Slot, Refusal> {
+) -> Result<&'static Slot, PlaceError> {
     let occupancy = Occupancy {
         places: segments.slots.len(),
         has_free: !directory.is_full(),
@@ -105,8 +105,8 @@ fn move_in(
     if let Some(place) = admit(claim, occupancy, used)? {
         vacate(segments, directory, place);
     }
-    let place = directory.insert(*key).ok_or(Refusal::Full)?;
-    let slot = segments.slots.get(place).ok_or(Refusal::Full)?;
+    let place = directory.insert(*key).ok_or(PlaceError::Full)?;
+    let slot = segments.slots.get(place).ok_or(PlaceError::Full)?;
     slot.hand_over(new_incarnation(segments));
     if claim == Claim::Trial {
         slot.on_trial.store(true, Relaxed);

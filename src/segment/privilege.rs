@@ -38,7 +38,7 @@ fn check_in_time(tag: &Tag, action: Action, timeout: Option<&Timeout>) -> Result
     let role = role::current();
     match permit(tag, action, role, timeout) {
         Ok(permit) => permit.ok_or_else(|| SegmentError::denied(tag, action, role)),
-        Err(Locked(limit)) => Err(SegmentError::RightsLocked { tag: TagText(*tag).shown(), limit }),
+        Err(Locked(limit)) => Err(SegmentError::rights_locked(tag, limit)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The values that the settings have now, and what follows from those of server start.
 
 use crate::pg::guc::{self, read};
-use crate::pg::report::explained;
+use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucSetting, PostgresGucEnum};
 use snowflake_ids_core::lease::Policy;
@@ -104,7 +104,7 @@ pub fn config() -> Option<&'static Config> {
 }
 
 fn checked() -> Result<Config, Box<ErrorReport>> {
-    let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(explained(&error)))?;
+    let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(report(&error)))?;
     let datacenter = read(&DATACENTER_ID);
     fits(&layout, Field::Datacenter, datacenter.into())?;
     let worker = parse_worker(&text(&WORKER_ID));
@@ -127,7 +127,7 @@ pub(super) fn parse_worker(text: &str) -> Option<u32> {
 fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
     layout.check(field, value).map_err(|error| {
         let setting = format!("snowflake_ids.{field}_id");
-        let report = explained(&error).set_hint(format!(
+        let report = report(&error).set_hint(format!(
             "Set {setting} to a number from 0 to {}, or take a layout with a wider {field}.",
             layout.max(field)
         ));

@@ -1,37 +1,41 @@
 //! Why a session got no id.
 
-use crate::issuer;
-use crate::lease;
-use crate::pg::report::{NotReady, explained};
+use crate::pg::report::{NotReadyError, report};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::session::SessionError;
 
 /// Why a session got no id.
 #[derive(Debug)]
-pub enum Failure {
-    /// The server can't generate ids now; with the name of the function that was called.
-    NotReady(NotReady, &'static str),
+pub enum SnowflakeError {
+    /// The server can't generate ids now.
+    NotReady(NotReadyError),
     /// It can, and there is none.
     Session(SessionError),
 }
 
-impl From<SessionError> for Failure {
+impl From<NotReadyError> for SnowflakeError {
+    fn from(error: NotReadyError) -> Self {
+        Self::NotReady(error)
+    }
+}
+
+impl From<SessionError> for SnowflakeError {
     fn from(error: SessionError) -> Self {
         Self::Session(error)
     }
 }
 
-impl From<Failure> for ErrorReport {
+impl From<SnowflakeError> for ErrorReport {
     #[cold]
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::NotReady(unready, function) => unready.report(function),
-            Failure::Session(SessionError::Refused(refusal, None)) => explained(&refusal),
-            Failure::Session(SessionError::Refused(refusal, Some(hint))) => {
-                explained(&refusal).set_hint(hint)
+    fn from(error: SnowflakeError) -> Self {
+        match error {
+            SnowflakeError::NotReady(error) => report(&error),
+            SnowflakeError::Session(SessionError::Refused(refusal, None)) => report(&refusal),
+            SnowflakeError::Session(SessionError::Refused(refusal, Some(hint))) => {
+                report(&refusal).set_hint(hint)
             }
-            Failure::Session(SessionError::Issuer(error)) => issuer::report(&error),
-            Failure::Session(SessionError::NoLease(none)) => lease::report(none),
+            SnowflakeError::Session(SessionError::Issuer(error)) => report(&error),
+            SnowflakeError::Session(SessionError::NoLease(none)) => report(&none),
         }
     }
 }

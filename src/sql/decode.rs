@@ -2,7 +2,7 @@
 //! IMMUTABLE, and can be indexed; without, it follows the server's layout and is STABLE.
 
 use super::layout;
-use crate::pg::report::{bad_argument, explained};
+use crate::pg::report::{bad_argument, report};
 use crate::pg::text::Text;
 use crate::pg::time;
 use pgrx::JsonB;
@@ -148,7 +148,7 @@ fn row(layout: &Layout, id: i64) -> Result<TableIterator<'static, Row>, ErrorRep
 }
 
 fn decode(layout: &Layout, id: i64) -> Result<Decoded, ErrorReport> {
-    layout.decode(id).map_err(|error| explained(&error))
+    layout.decode(id).map_err(|error| report(&error))
 }
 
 fn timestamp(layout: &Layout, id: i64) -> Result<TimestampWithTimeZone, ErrorReport> {
@@ -175,20 +175,20 @@ fn json(layout: &Layout, id: i64) -> Result<JsonB, ErrorReport> {
 }
 
 fn min_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
-    layout.min_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| explained(&error))
+    layout.min_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| report(&error))
 }
 
 fn max_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
-    layout.max_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| explained(&error))
+    layout.max_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| report(&error))
 }
 
 fn compose(layout: &Layout, at: TimestampWithTimeZone, parts: [i32; 4]) -> Result<i64, ErrorReport> {
     let fields = [Field::Datacenter, Field::Worker, Field::Rollback, Field::Sequence];
     for (field, part) in fields.into_iter().zip(parts) {
-        layout.check(field, part.into()).map_err(|error| explained(&error))?;
+        layout.check(field, part.into()).map_err(|error| report(&error))?;
     }
     let [datacenter, worker, rollback, sequence] = parts.map(i32::cast_unsigned);
     let node = Node { datacenter, worker, rollback };
     let id = layout.compose(time::from_sql(at)?, node, sequence);
-    id.map(u64::cast_signed).map_err(|error| explained(&error))
+    id.map(u64::cast_signed).map_err(|error| report(&error))
 }

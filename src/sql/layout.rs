@@ -1,6 +1,6 @@
 //! Which layout a decode function uses: the server's, or the one it is given.
 
-use crate::pg::report::explained;
+use crate::pg::report::report;
 use crate::pg::text::Text;
 use crate::settings;
 use crate::shared::generator;
@@ -31,7 +31,7 @@ fn read(text: &str) -> Result<Layout, ErrorReport> {
     READ_LAST.with_borrow_mut(|last| match last {
         Some((known, layout)) if known == text => Ok(*layout),
         _ => {
-            let layout = text.parse().map_err(|error| explained(&error))?;
+            let layout = text.parse().map_err(|error| report(&error))?;
             *last = Some((text.to_owned(), layout));
             Ok(layout)
         }

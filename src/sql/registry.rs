@@ -3,7 +3,7 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
-use crate::pg::report::{NotReady, bad_argument, explained, spi};
+use crate::pg::report::{NotReadyError, bad_argument, report, spi};
 use crate::pg::text::Text;
 use crate::pg::{guc, server, transaction};
 use crate::registry::{self, serve};
@@ -37,11 +37,11 @@ fn registry_take_over(request: Text<'_>) -> Result<String, ErrorReport> {
 fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport> {
     let function = if may_take_over { TAKE_OVER } else { SERVE };
     if server::in_recovery() {
-        return Err(NotReady::InRecovery.report(function));
+        return Err(NotReadyError::InRecovery(function).into());
     }
     let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
-    let request = Request::accept(&text).map_err(|bad| explained(&bad))?;
+    let request = Request::accept(&text).map_err(|bad| report(&bad))?;
     let way = Way { may_take_over, in_block: transaction::is_block() };
     let said = match admit(request, &this, way) {
         Admission::Serve(ask, timeout) => serve(ask, timeout)?,
@@ -54,7 +54,7 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
         bad_argument("the answer cannot be written", format!("{}.", excerpt(&error.to_string())))
     };
     let answer = answer.to_text().map_err(cannot)?;
-    length::check("answer", answer.len(), wire::MAX_BYTES).map_err(|long| explained(&long))?;
+    length::check("answer", answer.len(), wire::MAX_BYTES).map_err(|long| report(&long))?;
     Ok(answer)
 }
 

@@ -62,7 +62,7 @@ mod snowflake_ids_internal {
     use crate::pg::cluster;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::random;
-    use crate::pg::report::{NotReady, bad_argument, explained, raise, spi};
+    use crate::pg::report::{NotReadyError, bad_argument, raise, report, spi};
     use crate::pg::server;
     use crate::pg::tag::{self, TagArg, TagText};
     use crate::pg::text::Length;
@@ -110,7 +110,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
     fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
         check_lengths(row)?;
         let tag = tag_of(row).ok_or_else(|| Box::new(SegmentError::NoTag.into()))?;
-        tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(explained(&error)))?;
+        tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(report(&error)))?;
         let number = |name: &'static str| number(row, name);
         let definition = Definition {
             max_id: number("max_id")?,
@@ -121,12 +121,12 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
             remainder: number("remainder")?,
             max_value: number("max_value")?,
         };
-        definition.check().map_err(|error| Box::new(explained(&error)))?;
+        definition.check().map_err(|error| Box::new(report(&error)))?;
         let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
-        let reset = reset.map_err(|error| Box::new(explained(&error)))?;
+        let reset = reset.map_err(|error| Box::new(report(&error)))?;
         if let Some(format) = row.get_by_name::<TagText>("format").ok().flatten() {
             let format = utf8_of_format(format.0.as_bytes())?;
-            Format::parse(&format, reset).map_err(|error| Box::new(explained(&error)))?;
+            Format::parse(&format, reset).map_err(|error| Box::new(report(&error)))?;
         }
         Ok(())
     }
@@ -142,12 +142,12 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         let length = |name| row.get_by_name::<Length>(name).ok().flatten().map_or(0, |length| length.0);
         let bytes = length("tag");
         if bytes > MAX_TAG_BYTES {
-            return Err(Box::new(explained(&TagError::TooManyBytes { bytes })));
+            return Err(Box::new(report(&TagError::TooManyBytes { bytes })));
         }
         LIMITS
             .into_iter()
             .try_for_each(|(name, limit)| length::check(name, length(name), limit))
-            .map_err(|error| Box::new(explained(&error)))
+            .map_err(|error| Box::new(report(&error)))
     }
 
     fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
@@ -305,8 +305,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         >,
         ErrorReport,
     > {
-        let segments = segments()
-            .ok_or_else(|| NotReady::NotPreloaded.report("snowflake_ids_internal.segment_slots"))?;
+        let segments =
+            segments().ok_or(NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots"))?;
         // Tags of other databases are for those who may see what others do.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();

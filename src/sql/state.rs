@@ -5,8 +5,8 @@ use pgrx::prelude::*;
 /// The schema of administration.
 #[pg_schema]
 mod snowflake_ids {
-    use crate::issuer::{issuer, report};
-    use crate::pg::report::NotReady;
+    use crate::issuer::issuer;
+    use crate::pg::report::{NotReadyError, report};
     use crate::pg::server;
     use crate::pg::time;
     use crate::shared::generator::{self, Shared};
@@ -37,8 +37,8 @@ mod snowflake_ids {
         issuer(ready("snowflake_ids.clock_accept")?).accept_clock().map_err(|error| report(&error))
     }
 
-    fn ready(function: &str) -> Result<&'static Shared, ErrorReport> {
-        let shared = generator::shared().ok_or_else(|| NotReady::NotPreloaded.report(function))?;
-        if server::in_recovery() { Err(NotReady::InRecovery.report(function)) } else { Ok(shared) }
+    fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {
+        let shared = generator::shared().ok_or(NotReadyError::NotPreloaded(function))?;
+        if server::in_recovery() { Err(NotReadyError::InRecovery(function).into()) } else { Ok(shared) }
     }
 }

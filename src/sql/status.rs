@@ -8,7 +8,7 @@ mod snowflake_ids {
     use crate::issuer::issuer;
     use crate::lease;
     use crate::pg::clock::SystemClock;
-    use crate::pg::report::NotReady;
+    use crate::pg::report::NotReadyError;
     use crate::pg::time;
     use crate::pg::{database, server};
     use crate::shared::generator::{self, Shared};
@@ -53,8 +53,7 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let shared =
-            generator::shared().ok_or_else(|| NotReady::NotPreloaded.report("snowflake_ids.status"))?;
+        let shared = generator::shared().ok_or(NotReadyError::NotPreloaded("snowflake_ids.status"))?;
         let layout = &shared.layout;
         let snapshot = shared.generator.snapshot();
         let node = node(shared, &snapshot);

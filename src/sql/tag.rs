@@ -2,7 +2,7 @@
 //! functions of the same names in schema `snowflake_ids_internal` with the rights of the tables' owner.
 
 use crate::pg::catalog::Source;
-use crate::pg::report::{bad_argument, explained, spi};
+use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::Text;
@@ -84,9 +84,7 @@ fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
     })?;
-    Privileges::parse(&list.read("privileges")?)
-        .map(|list| list.to_string())
-        .map_err(|error| explained(&error))
+    Privileges::parse(&list.read("privileges")?).map(|list| list.to_string()).map_err(|error| report(&error))
 }
 
 #[pg_schema]

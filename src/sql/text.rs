@@ -1,6 +1,6 @@
 //! Ids as short text and back.
 
-use crate::pg::report::explained;
+use crate::pg::report::report;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -14,15 +14,15 @@ fn snowflake_encode(
     format: Text<'_>,
     fixed_width: default!(bool, false),
 ) -> Result<String, ErrorReport> {
-    named(&format)?.encode(id, fixed_width).map_err(|error| explained(&error))
+    named(&format)?.encode(id, fixed_width).map_err(|error| report(&error))
 }
 
 /// The id that a text says.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_decode_text(text: Text<'_>, format: Text<'_>) -> Result<i64, ErrorReport> {
-    named(&format)?.decode(&text.read("text")?).map_err(|error| explained(&error))
+    named(&format)?.decode(&text.read("text")?).map_err(|error| report(&error))
 }
 
 fn named(format: &Text<'_>) -> Result<Format, ErrorReport> {
-    format.read("format")?.parse().map_err(|error| explained(&error))
+    format.read("format")?.parse().map_err(|error| report(&error))
 }

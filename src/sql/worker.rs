@@ -2,7 +2,7 @@
 //! concerns this server's own lease.
 
 use crate::pg::catalog::Source;
-use crate::pg::report::{NotReady, bad_argument, spi};
+use crate::pg::report::{NotReadyError, bad_argument, report, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
@@ -55,20 +55,20 @@ fn worker_give_up(
         state.claim = token;
         Some(lease)
     })
-    .map_err(|error| issuer::report(&error))?;
+    .map_err(|error| report(&error))?;
     let Some(lease) = lease else { return Ok(None) };
     // Ended by now: its mark is exact.
     let end = issuer::change(shared, |state, here| state.end_of(&lease, &here.layout))
-        .map_err(|error| issuer::report(&error))?;
+        .map_err(|error| report(&error))?;
     time::to_sql(end).map(Some)
 }
 
 fn ready() -> Result<&'static Shared, ErrorReport> {
     const NAME: &str = "snowflake_ids.worker_release";
     if server::in_recovery() {
-        return Err(NotReady::InRecovery.report(NAME));
+        return Err(NotReadyError::InRecovery(NAME).into());
     }
-    shared().ok_or_else(|| NotReady::NotPreloaded.report(NAME))
+    shared().ok_or_else(|| NotReadyError::NotPreloaded(NAME).into())
 }
 
 fn at_registry(server: &str) -> ErrorReport {

@@ -45,11 +45,6 @@ impl IssuerError {
             None => Self::NoWorkerId,
         }
     }
-
-    /// Whether it tells of another server's data directory, which not everybody is to know.
-    pub fn names_another_home(&self) -> bool {
-        matches!(self, Self::Untrusted(error) if error.names_another_home())
-    }
 }
 
 impl Explain for IssuerError {
@@ -93,5 +88,11 @@ impl Explain for IssuerError {
             }
         };
         Some(hint.into())
+    }
+    fn for_others(&self) -> Option<(String, String)> {
+        let Self::Untrusted(error) = self else { return None };
+        error
+            .names_another_home()
+            .then(|| (self.to_string(), "Its state was written in another data directory.".into()))
     }
 }

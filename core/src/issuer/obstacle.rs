@@ -4,7 +4,7 @@ use super::durable::Stored;
 use super::error::{IssuerError, UNWRITABLE};
 use super::host::Host;
 use super::issuing::{Issuer, Issuing};
-use crate::drift::Refusal;
+use crate::drift::GeneratorError;
 use crate::state::State;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,7 +26,7 @@ impl<H: Host> Issuer<'_, H> {
     fn out_of_time(&self, next: u64) -> Option<String> {
         let now = self.believed_now();
         if let Err(error) = self.layout().tick(now) {
-            return Some(Refusal::from(error).to_string());
+            return Some(GeneratorError::from(error).to_string());
         }
         let too_far = next >= self.host.settings().rules.drift_end(self.layout(), now);
         too_far.then(|| "ids are further ahead of the clock than max_drift".into())

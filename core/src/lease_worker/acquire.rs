@@ -2,7 +2,7 @@
 
 use super::error::LeaseError;
 use super::host::{LeaseEvent, LeaseHost, RegistryLink};
-use super::worker::{Failure, LeaseWorker, Step};
+use super::worker::{LeaseWorker, Step, StepError};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::issuer::IssuerState;
@@ -29,7 +29,7 @@ pub struct Plan {
 
 impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Takes a worker id, and gives up the one that the server had.
-    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<Step, Failure<L>> {
+    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<Step, StepError<L>> {
         let settings = self.host.settings();
         let said =
             self.ask(RequestBody::Lease(Box::new(plan.wish(settings.policy, settings.max_clock_skew))));
@@ -60,7 +60,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// Has the server issue under the lease from now on; whether the state is still what the plan was made by.
-    fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, Failure<L>> {
+    fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, StepError<L>> {
         let (token, database) = (plan.entry.token, self.host.database());
         let taken_up = self.state.change(|state, _| {
             // An operator may have begun the state anew meanwhile.
@@ -77,7 +77,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// A worker id of another registry than the one in use may be any server's there.
-    fn leave_former(&mut self, plan: &Plan) -> Result<(), Failure<L>> {
+    fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError<L>> {
         if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// What another server says is not believed blindly.
-    fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), Failure<L>> {
+    fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError<L>> {
         let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
         let sane = lease.worker < capacity(&plan.layout)
             && !plan.except.contains(&lease.worker)

@@ -2,7 +2,7 @@
 
 use super::error::LeaseError;
 use super::host::{LeaseEvent, LeaseHost, RegistryLink};
-use super::worker::{Failure, LeaseWorker, Step};
+use super::worker::{LeaseWorker, Step, StepError};
 use crate::issuer::IssuerState;
 use crate::lease::Lease;
 use crate::wire::{Entry, RequestBody, ResponseBody};
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Release;
 
 impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// Moves the end of the lease on, or notices that the lease is lost.
-    pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<Step, Failure<L>> {
+    pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<Step, StepError<L>> {
         let ask = RequestBody::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };
         let ResponseBody::Renewed(expiry) = self.ask(ask)? else { return Ok(Step::Again) };
         if let Some(expiry) = expiry {

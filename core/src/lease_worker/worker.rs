@@ -19,7 +19,7 @@ pub struct LeaseWorker<'a, S, L, H> {
 }
 
 /// Why a step was in vain.
-pub(super) type Failure<L> = LeaseError<<L as RegistryLink>::Error>;
+pub(super) type StepError<L> = LeaseError<<L as RegistryLink>::Error>;
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,14 +17,14 @@ pub struct Errand<'j, 's, S> {
 }
 
 /// Why nothing was reserved.
-pub enum Failure {
+pub enum ErrandError {
     /// The registry gave no response.
     Away(RegistryError),
     /// What it gave could not be noted here.
     Here(TransactionError),
 }
 
-impl Failure {
+impl ErrandError {
     /// Whether something is locked here.
     pub fn is_locked_here(&self) -> bool {
         matches!(self, Self::Here(failed) if failed.is_lock_timeout)

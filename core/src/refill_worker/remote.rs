@@ -3,7 +3,7 @@
 //! One is asked for all tags at once; what it cannot give, the next one is asked for. What was received is written down
 //! before it is handed out, so that a registry that was set back to an earlier state is noticed, even after a crash.
 
-use super::errand::{Errand, Failure};
+use super::errand::{Errand, ErrandError};
 use super::host::{CarryOvers, RefillHost};
 use super::job::Job;
 use super::slot::{TagSlot, Trouble};
@@ -181,7 +181,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         sites: &[Site],
         site: &Site,
         errands: &[Errand<'_, 'h, H::Slot>],
-    ) -> Result<Vec<Outcome>, Failure> {
+    ) -> Result<Vec<Outcome>, ErrandError> {
         let wants: Vec<ReserveRequest> = self.transaction(|tables| {
             // What cannot be noted is not asked for.
             tables.lock_received()?;
@@ -189,7 +189,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         })?;
         let wishes: Vec<_> = wants.iter().map(|want| want.wish.clone()).collect();
         let limit = self.host.settings().registry_timeout / if sites.len() > 1 { FRACTION } else { 1 };
-        let answer = self.link.ask(site, RequestBody::Reserve(wants), limit).map_err(Failure::Away)?;
+        let answer = self.link.ask(site, RequestBody::Reserve(wants), limit).map_err(ErrandError::Away)?;
         let Response { registry, clock, said } = answer;
         let ResponseBody::Reserved(mut outcomes) = said else {
             return Err(self.garbled(site, "it answers another question"));
@@ -245,7 +245,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         answered: &wire::Registry,
         errands: &[Errand<'_, 'h, H::Slot>],
         outcomes: &[Outcome],
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, ErrandError> {
         let noted = self.transaction(|tables| {
             if answered.timeline > site.seen.timeline {
                 tables.note_seen(answered)?;
@@ -312,10 +312,10 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     }
 
     /// Notes a failure; gives the pause before the next attempt, where there is no registry to turn to.
-    fn note(&self, failure: &Failure, job: &Job<'h, H::Slot>) -> Duration {
+    fn note(&self, failure: &ErrandError, job: &Job<'h, H::Slot>) -> Duration {
         match failure {
-            Failure::Away(_) if failure.is_conflict() => job.note_locked(),
-            Failure::Away(error) => match error.sqlstate().filter(|_| failure.is_of_tag()) {
+            ErrandError::Away(_) if failure.is_conflict() => job.note_locked(),
+            ErrandError::Away(error) => match error.sqlstate().filter(|_| failure.is_of_tag()) {
                 Some(code) => {
                     let message = format!("snowflake_ids could not reserve ids of a registry: {error}");
                     self.host.say_once(message);
@@ -323,7 +323,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                 }
                 None => job.slot.set_trouble(Some(Trouble::Registry)),
             },
-            Failure::Here(failed) => {
+            ErrandError::Here(failed) => {
                 if !job.note_failure(failed) {
                     let why = &failed.message;
                     self.host.say_once(format!("snowflake_ids could not note ids that it received: {why}"));
@@ -334,7 +334,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     }
 
     /// An answer that is not to be believed counts as none.
-    fn garbled(&self, site: &Site, why: &str) -> Failure {
+    fn garbled(&self, site: &Site, why: &str) -> ErrandError {
         let error = RegistryError::Garbled(why.to_owned());
         let (notes, complaint) = (self.link.notes(site), error.complaint());
         if notes.is_news(&complaint) {
@@ -342,7 +342,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             self.host.say_once(format!("snowflake_ids got no ids of registry \"{server}\": {why}"));
         }
         notes.failed(&complaint);
-        Failure::Away(error)
+        ErrandError::Away(error)
     }
 
     /// A transaction here.
@@ -351,13 +351,13 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         work: impl FnOnce(
             &mut <H::Database as Database>::Tables,
         ) -> Result<T, <<H::Database as Database>::Tables as TagRows>::Error>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, ErrandError> {
         let there = |tables: &mut <H::Database as Database>::Tables| match tables.source() {
             Some(_) => work(tables).map(Some),
             None => Ok(None),
         };
-        let done = self.host.database().transaction(there).map_err(Failure::Here)?;
-        let gone = || Failure::Away(RegistryError::NoServer("the extension was dropped".to_owned()));
+        let done = self.host.database().transaction(there).map_err(ErrandError::Here)?;
+        let gone = || ErrandError::Away(RegistryError::NoServer("the extension was dropped".to_owned()));
         done.ok_or_else(gone)
     }
 }

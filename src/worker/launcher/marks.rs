@@ -2,7 +2,7 @@
 
 use crate::issuer::{self, issuer};
 use crate::pg::clock::uptime;
-use crate::pg::report::explained;
+use crate::pg::report::for_log;
 use crate::shared::generator::{Shared, shared};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::clock::human;
@@ -82,7 +82,7 @@ impl Marks {
             Err(error) => {
                 let message = error.to_string();
                 if self.failure.as_ref() != Some(&message) {
-                    explained(&error).report(pgrx::PgLogLevel::WARNING);
+                    for_log(&error).report(pgrx::PgLogLevel::WARNING);
                     self.failure = Some(message);
                 }
                 None

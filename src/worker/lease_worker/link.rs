@@ -3,7 +3,7 @@
 use crate::pg::catalog::Source;
 use crate::pg::clock::uptime;
 use crate::pg::report;
-use crate::pg::worker::{self, Failed};
+use crate::pg::worker;
 use crate::pg::{database, server};
 use crate::registry::call::Caller;
 use crate::registry::serve;
@@ -14,6 +14,7 @@ use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::error::ended;
 use snowflake_ids_core::lease_worker::{Doubt, LinkError, Other, Place, RegistryLink};
+use snowflake_ids_core::refill_worker::TransactionError;
 use snowflake_ids_core::registry_error::RegistryError;
 use snowflake_ids_core::registry_link::{RegistryLink as _, RegistryNotes, Site};
 use snowflake_ids_core::wire::{NoLease, Registry, RequestBody, Response, ResponseBody};
@@ -97,7 +98,7 @@ fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, Regis
 #[derive(Debug)]
 pub enum RegistryLinkError {
     /// Its transaction in this database failed.
-    Failed(Failed),
+    Failed(TransactionError),
     /// The extension was dropped from this database meanwhile.
     Dropped,
     /// The one on the server of this name gave none.
@@ -107,7 +108,7 @@ pub enum RegistryLinkError {
 impl LinkError for RegistryLinkError {
     fn is_conflict(&self) -> bool {
         match self {
-            Self::Failed(failed) => failed.is_lock_timeout(),
+            Self::Failed(failed) => failed.is_lock_timeout,
             Self::Away(_, error) => error.is_conflict(),
             Self::Dropped => false,
         }

@@ -2,9 +2,10 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
-use crate::pg::worker::{self, Failed};
+use crate::pg::worker;
 use crate::store::registry as store;
 use crate::store::segment::Tables;
+use pgrx::PgSqlErrorCode;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::refill_worker::{self as core, Database, Received, TransactionError};
@@ -26,13 +27,12 @@ impl Database for Here {
             Some(source) => source.as_owner(|| work(&mut Tables(Some(source)))),
             None => work(&mut Tables(None)),
         });
-        done.and_then(|done| done.map_err(|error| Failed::of_spi(&error))).map_err(|failed| {
-            TransactionError {
-                is_lock_timeout: failed.is_lock_timeout(),
-                code: failed.code,
-                message: failed.message,
-            }
-        })
+        let of_spi = |error: SpiError| TransactionError {
+            code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
+            message: error.to_string(),
+            is_lock_timeout: false,
+        };
+        done?.map_err(of_spi)
     }
 }
 

@@ -22,7 +22,6 @@ mod visit;
 
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::SystemClock;
-use crate::pg::report::NotReadyError;
 use crate::pg::server;
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
@@ -34,6 +33,7 @@ use held::Held;
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::definition::Exhausted;
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};

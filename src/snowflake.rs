@@ -2,17 +2,13 @@
 //!
 //! A process of the server serves one session at a time and has one thread, so a plain static holds it.
 
-mod error;
-
-pub use error::SnowflakeError;
-
 use crate::issuer::issuer;
 use crate::pg::clock::SystemClock;
-use crate::pg::report::NotReadyError;
 use crate::pg::server;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
-use snowflake_ids_core::session::{self, Session};
+use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::session::{self, Session, SessionError};
 use snowflake_ids_core::{GeneratorError, PositionRange, Taken};
 use std::num::NonZeroU32;
 
@@ -34,7 +30,7 @@ pub fn next_at_once() -> Option<i64> {
 }
 
 /// The next id of this session.
-pub fn next(function: &'static str) -> Result<i64, SnowflakeError> {
+pub fn next(function: &'static str) -> Result<i64, SessionError> {
     let shared = ready(function)?;
     match SESSION.pop(shared) {
         Some(id) => Ok(id),
@@ -43,7 +39,7 @@ pub fn next(function: &'static str) -> Result<i64, SnowflakeError> {
 }
 
 /// Several ids in growing order, taken a stretch at a time while they are asked for.
-pub fn several(function: &'static str, count: u32) -> Result<Several, SnowflakeError> {
+pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
     let none = Taken { stretch: PositionRange { from: 0, to: 0 }, node_bits: 0 };
     Ok(Several { shared: ready(function)?, current: none, wanted: count })
 }
@@ -55,7 +51,7 @@ pub fn last() -> Option<i64> {
 
 /// The server's generator, if this session may use it now.
 #[inline]
-fn ready(function: &'static str) -> Result<&'static Shared, SnowflakeError> {
+fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     match generator::shared() {
         Some(shared) if !server::in_recovery() => Ok(shared),
         Some(_) => Err(NotReadyError::InRecovery(function).into()),
@@ -71,8 +67,8 @@ fn refill(shared: &Shared) -> Result<i64, GeneratorError> {
 }
 
 #[cold]
-fn wait_and_refill(shared: &Shared) -> Result<i64, SnowflakeError> {
-    Ok(SESSION.wait_and_refill(&issuer(shared), settings::cache())?)
+fn wait_and_refill(shared: &Shared) -> Result<i64, SessionError> {
+    SESSION.wait_and_refill(&issuer(shared), settings::cache())
 }
 
 /// Ids of one call of `snowflake_nextvals`.
@@ -84,7 +80,7 @@ pub struct Several {
 
 impl Several {
     /// The next id, None after the last one wanted.
-    pub fn next(&mut self) -> Result<Option<i64>, SnowflakeError> {
+    pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
         if self.current.stretch.count() == 0 {
             let Some(want) = NonZeroU32::new(self.wanted.min(MAX_STRETCH)) else { return Ok(None) };
             let rules = settings::rules();
@@ -99,7 +95,7 @@ impl Several {
         Ok(Some(SESSION.hand_out(self.shared, position, self.current.node_bits)))
     }
 
-    fn taken(&self, want: NonZeroU32) -> Result<Taken, SnowflakeError> {
+    fn taken(&self, want: NonZeroU32) -> Result<Taken, SessionError> {
         let shared = self.shared;
         let taken = match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
             Ok(taken) => {

@@ -4,6 +4,7 @@
 use crate::block::Block;
 use crate::clock::{Clock, UnixMicros, human};
 use crate::drift::{Cause, Drift, GeneratorError};
+use crate::error::{Explain, Kind, NotReadyError};
 use crate::guard::{Guard, holds};
 use crate::issuer::{Host, Issuer, IssuerError, Shared};
 use crate::rules::{ClockRollback, Rules};
@@ -41,19 +42,51 @@ pub trait Caller: Host {
 }
 
 /// Why a session got no id.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SessionError {
+    /// The server can't generate ids now.
+    #[error(transparent)]
+    NotReady(#[from] NotReadyError),
     /// The generator refused; with a way out that it does not know of.
+    #[error("{0}")]
     Refused(GeneratorError, Option<String>),
     /// Nothing could be reserved.
-    Issuer(IssuerError),
+    #[error(transparent)]
+    Issuer(#[from] IssuerError),
     /// No worker id could be leased.
+    #[error("{0}")]
     NoLease(NoLease),
 }
 
-impl From<IssuerError> for SessionError {
-    fn from(error: IssuerError) -> Self {
-        Self::Issuer(error)
+impl SessionError {
+    fn cause(&self) -> &dyn Explain {
+        match self {
+            Self::NotReady(error) => error,
+            Self::Refused(error, _) => error,
+            Self::Issuer(error) => error,
+            Self::NoLease(error) => error,
+        }
+    }
+}
+
+impl Explain for SessionError {
+    fn kind(&self) -> Kind {
+        self.cause().kind()
+    }
+
+    fn detail(&self) -> Option<String> {
+        self.cause().detail()
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(_, Some(hint)) => Some(hint.clone()),
+            _ => self.cause().hint(),
+        }
+    }
+
+    fn for_others(&self) -> Option<(String, String)> {
+        self.cause().for_others()
     }
 }
 

@@ -7,7 +7,6 @@ mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::pg::clock::SystemClock;
     use crate::shared::generator;
-    use crate::snowflake::SnowflakeError;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
     use snowflake_ids_core::session::SessionError;
@@ -142,10 +141,7 @@ mod tests {
         assert!(
             matches!(
                 failure,
-                Some(SnowflakeError::Session(SessionError::Refused(
-                    GeneratorError::Drift(Drift { cause: Cause::Demand, .. }),
-                    _
-                )))
+                Some(SessionError::Refused(GeneratorError::Drift(Drift { cause: Cause::Demand, .. }), _))
             ),
             "{failure:?}"
         );

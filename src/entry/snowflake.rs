@@ -1,6 +1,6 @@
 //! `snowflake_nextval`.
 
-use crate::pg::report::raise;
+use crate::pg::report::{raise, report};
 use crate::snowflake;
 use pgrx::{extension_sql, pg_guard, pg_sys};
 use std::panic::catch_unwind;
@@ -22,7 +22,7 @@ extern "C-unwind" fn snowflake_nextval_wrapper(_: pg_sys::FunctionCallInfo) -> p
 #[cold]
 #[pg_guard]
 extern "C-unwind" fn guarded() -> pg_sys::Datum {
-    snowflake::next("snowflake_nextval").unwrap_or_else(|failure| raise(failure)).into()
+    snowflake::next("snowflake_nextval").unwrap_or_else(|error| raise(report(&error))).into()
 }
 
 extension_sql!(

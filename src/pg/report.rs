@@ -7,51 +7,6 @@ use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
 
-/// What keeps this server from generating ids, whatever the call; with the name of the function that was called.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-pub enum NotReadyError {
-    /// The library was not loaded at server start.
-    #[error("snowflake_ids must be loaded via shared_preload_libraries")]
-    NotPreloaded(&'static str),
-    /// A standby, or a server still replaying its log.
-    #[error("cannot execute {0}() during recovery")]
-    InRecovery(&'static str),
-}
-
-impl Explain for NotReadyError {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NotPreloaded(_) => Kind::NotReady,
-            Self::InRecovery(_) => Kind::ReadOnly,
-        }
-    }
-
-    fn detail(&self) -> Option<String> {
-        Some(match self {
-            Self::NotPreloaded(function) => {
-                format!("{function}() needs shared memory, which is set up at server start.")
-            }
-            Self::InRecovery(_) => {
-                "Ids are generated on the primary only; they can be decoded here.".to_owned()
-            }
-        })
-    }
-
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NotPreloaded(_) => "Add snowflake_ids to shared_preload_libraries and restart the server.",
-            Self::InRecovery(_) => "Connect to the primary.",
-        };
-        Some(hint.to_owned())
-    }
-}
-
-impl From<NotReadyError> for ErrorReport {
-    fn from(error: NotReadyError) -> Self {
-        report(&error)
-    }
-}
-
 /// An error as a session's user is told of it: not everybody is to know where other servers are. The log has all of it.
 #[cold]
 pub fn report(error: &impl Explain) -> ErrorReport {

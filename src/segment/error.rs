@@ -1,6 +1,6 @@
 //! Why a session got no id of a tag.
 
-use crate::pg::report::{NotReadyError, report, sqlstate};
+use crate::pg::report::{report, sqlstate};
 use crate::pg::server;
 use crate::pg::tag::TagText;
 use crate::shared::registries;
@@ -10,6 +10,7 @@ use pgrx::spi::{SpiError, quote_literal};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::definition::{Exhausted, TagError};
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::error::ended;
 use snowflake_ids_core::places::IDLE;
 use snowflake_ids_core::privilege::{Action, Privilege};

@@ -1,6 +1,6 @@
 //! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::entry`].
 
-use crate::pg::report::{bad_argument, raise};
+use crate::pg::report::{bad_argument, raise, report};
 use crate::snowflake::{self, Several};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -12,8 +12,8 @@ const MAX_COUNT: i32 = 10_000_000;
 /// Several ids at once, in growing order.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
-    let several = snowflake::several("snowflake_nextvals", checked_count(count)?)?;
-    Ok(SetOfIterator::new(Ids(several)))
+    let several = snowflake::several("snowflake_nextvals", checked_count(count)?);
+    Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
 /// How many ids a call is to give.
@@ -31,7 +31,7 @@ impl Iterator for Ids {
     type Item = i64;
 
     fn next(&mut self) -> Option<i64> {
-        self.0.next().unwrap_or_else(|failure| raise(failure))
+        self.0.next().unwrap_or_else(|error| raise(report(&error)))
     }
 }
 

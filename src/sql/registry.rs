@@ -3,7 +3,7 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
-use crate::pg::report::{NotReadyError, bad_argument, report, spi};
+use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::text::Text;
 use crate::pg::{guc, server, transaction};
 use crate::registry::{self, serve};
@@ -13,6 +13,7 @@ use crate::store;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::admission::{Admission, Way, admit};
+use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::length;
 use snowflake_ids_core::wire::{self, Request, Response, ResponseBody};
@@ -37,7 +38,7 @@ fn registry_take_over(request: Text<'_>) -> Result<String, ErrorReport> {
 fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport> {
     let function = if may_take_over { TAKE_OVER } else { SERVE };
     if server::in_recovery() {
-        return Err(NotReadyError::InRecovery(function).into());
+        return Err(report(&NotReadyError::InRecovery(function)));
     }
     let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;

@@ -62,7 +62,7 @@ mod snowflake_ids_internal {
     use crate::pg::cluster;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::random;
-    use crate::pg::report::{NotReadyError, bad_argument, raise, report, spi};
+    use crate::pg::report::{bad_argument, raise, report, spi};
     use crate::pg::server;
     use crate::pg::tag::{self, TagArg, TagText};
     use crate::pg::text::Length;
@@ -84,6 +84,7 @@ mod snowflake_ids_internal {
         Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, forecast,
     };
     use snowflake_ids_core::directory::{Key, Tag};
+    use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::length;
     use snowflake_ids_core::privilege::Action;
     use snowflake_ids_core::reservation::{Writer, may_lag};
@@ -305,8 +306,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         >,
         ErrorReport,
     > {
-        let segments =
-            segments().ok_or(NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots"))?;
+        let segments = segments()
+            .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
         // Tags of other databases are for those who may see what others do.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();

@@ -6,12 +6,13 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod snowflake_ids {
     use crate::issuer::issuer;
-    use crate::pg::report::{NotReadyError, report};
+    use crate::pg::report::report;
     use crate::pg::server;
     use crate::pg::time;
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
+    use snowflake_ids_core::error::NotReadyError;
 
     /// Begins a new state where the stored one can't be trusted. Ids start above an instant, by default above all that
     /// may have been issued up to now.
@@ -38,7 +39,7 @@ mod snowflake_ids {
     }
 
     fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {
-        let shared = generator::shared().ok_or(NotReadyError::NotPreloaded(function))?;
-        if server::in_recovery() { Err(NotReadyError::InRecovery(function).into()) } else { Ok(shared) }
+        let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
+        if server::in_recovery() { Err(report(&NotReadyError::InRecovery(function))) } else { Ok(shared) }
     }
 }

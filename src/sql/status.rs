@@ -8,13 +8,14 @@ mod snowflake_ids {
     use crate::issuer::issuer;
     use crate::lease;
     use crate::pg::clock::SystemClock;
-    use crate::pg::report::NotReadyError;
+    use crate::pg::report::report;
     use crate::pg::time;
     use crate::pg::{database, server};
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::YEAR_MICROS;
+    use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::state::Identity;
     use snowflake_ids_core::{Clock, Layout, Node, Snapshot, UnixMicros};
     use std::sync::atomic::AtomicU64;
@@ -53,7 +54,8 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let shared = generator::shared().ok_or(NotReadyError::NotPreloaded("snowflake_ids.status"))?;
+        let shared = generator::shared()
+            .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids.status")))?;
         let layout = &shared.layout;
         let snapshot = shared.generator.snapshot();
         let node = node(shared, &snapshot);

@@ -2,7 +2,7 @@
 //! concerns this server's own lease.
 
 use crate::pg::catalog::Source;
-use crate::pg::report::{NotReadyError, bad_argument, report, spi};
+use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
@@ -11,6 +11,7 @@ use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, function_name};
+use snowflake_ids_core::error::NotReadyError;
 
 /// Refuses where worker ids are leased from another database than this one.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -66,9 +67,9 @@ fn worker_give_up(
 fn ready() -> Result<&'static Shared, ErrorReport> {
     const NAME: &str = "snowflake_ids.worker_release";
     if server::in_recovery() {
-        return Err(NotReadyError::InRecovery(NAME).into());
+        return Err(report(&NotReadyError::InRecovery(NAME)));
     }
-    shared().ok_or_else(|| NotReadyError::NotPreloaded(NAME).into())
+    shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(NAME)))
 }
 
 fn at_registry(server: &str) -> ErrorReport {

@@ -28,9 +28,6 @@ fn from_text(text: &str) -> Option<NoLease> {
 
 /// Has the lease worker lease a worker id, or another one where the clock is behind the ids of the present one; waits until
 /// it has looked after that.
-///
-/// # Errors
-/// [`NoLease`].
 pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), NoLease> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {

@@ -34,9 +34,6 @@ pub enum Unseen {
 /// Calls `each` with every row of a table whose column `tag`, which its primary key begins with or is, says this. Waits
 /// where the table is locked: for so long, or, where no time is given, for as long as any statement does. Only within a
 /// transaction, as above.
-///
-/// # Errors
-/// [`Unseen`].
 pub fn of_tag(
     table: Source,
     tag: &TagText,

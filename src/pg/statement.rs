@@ -29,17 +29,11 @@ impl Statement {
     }
 
     /// Runs it in the present transaction, and passes over its rows.
-    ///
-    /// # Errors
-    /// Those of SPI; SQL errors are thrown.
     pub fn run(&self, arguments: &[DatumWithOid<'_>]) -> Result<(), SpiError> {
         self.first(arguments, |_| Ok(())).map(drop)
     }
 
     /// Runs it and reads its first row; None where it gave none.
-    ///
-    /// # Errors
-    /// Those of SPI; SQL errors are thrown.
     pub fn first<T>(
         &self,
         arguments: &[DatumWithOid<'_>],
@@ -49,9 +43,6 @@ impl Statement {
     }
 
     /// Runs it and reads all of its rows.
-    ///
-    /// # Errors
-    /// Those of SPI; SQL errors are thrown.
     pub fn all<T>(
         &self,
         arguments: &[DatumWithOid<'_>],

@@ -33,17 +33,11 @@ struct Here;
 struct There(Caller);
 
 /// Has this database use the registries of these foreign servers.
-///
-/// # Errors
-/// Why not.
 pub fn join(servers: &[String]) -> Result<(), Report> {
     handover::join(&mut Here, &mut There(Caller::default()), servers).map_err(report)
 }
 
 /// Has this database be its own registry again; false where it is that already.
-///
-/// # Errors
-/// Why not.
 pub fn leave() -> Result<bool, Report> {
     let unheard = |error| {
         pgrx::notice!(
@@ -56,9 +50,6 @@ pub fn leave() -> Result<bool, Report> {
 }
 
 /// Has every registry in use make a tag, or raise it, so that its ids are above one.
-///
-/// # Errors
-/// Why not.
 pub fn seed(tag: &str, highest: i64) -> Result<(), Report> {
     handover::seed(&mut Here, &mut There(Caller::default()), tag, highest).map_err(report)
 }

@@ -28,9 +28,6 @@ pub fn this() -> Option<wire::Registry> {
 pub struct TagTable;
 
 /// Answers a question about worker ids or tags. `now` is the registry's clock.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiError> {
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },

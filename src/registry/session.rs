@@ -18,9 +18,6 @@ use snowflake_ids_core::wire::{self, RequestBody, Response};
 pub type Checked<T> = Result<T, Box<ErrorReport>>;
 
 /// Asks the registry of a foreign server; `seen` says which one is meant.
-///
-/// # Errors
-/// Why there is no answer.
 pub fn ask(
     caller: &mut Caller,
     server: &str,
@@ -44,9 +41,6 @@ fn options_of(server: &str) -> Checked<Options> {
 }
 
 /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
-///
-/// # Errors
-/// Why there is none.
 pub fn begin(caller: &mut Caller, site: &Site, of: usize) -> Checked<Block> {
     let block = caller.begin(site, &options_of(&site.server)?, of, settings::registry_timeout());
     block.map_err(|error| refused(&site.server, &error))

@@ -1,5 +1,5 @@
 //! Which registries this database uses, and what it has received of them, through SQL; and the tags that are handed over
-//! from one to another, as rows in JSON.
+//! from one to another, as rows in JSON. Errors are SPI's; SQL errors are thrown.
 
 use super::segment::definition_of;
 use crate::pg::encoding::from_utf8;
@@ -141,33 +141,21 @@ static TAG_OF_DEFAULT: Statement = Statement::new(
 );
 
 /// The tag, of this database or of those received, that a default of a column names.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> {
     Ok(TAG_OF_DEFAULT.first(&[expression.into()], |row| row.get::<TagText>(1))?.flatten())
 }
 
 /// Whether the ids of this database come from registries on other servers.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn in_use() -> Result<bool, SpiError> {
     Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
 }
 
 /// Whether this registry is one of them.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn is_used(identity: &str) -> Result<bool, SpiError> {
     Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
 }
 
 /// The registries that this database uses, in their order; none where it is its own.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn sites() -> Result<Vec<Site>, SpiError> {
     SITES.all(&[], |row| {
         let server = row.get::<Vec<u8>>(2)?.unwrap_or_default();
@@ -183,17 +171,11 @@ pub fn sites() -> Result<Vec<Site>, SpiError> {
 }
 
 /// Sees to it that nothing can be reserved, nor noted as received, until the transaction ends.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn lock() -> Result<(), SpiError> {
     LOCK.run(&[])
 }
 
 /// Has these be the registries in use.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn set_sites(sites: &[Site]) -> Result<(), SpiError> {
     NO_SITES.run(&[])?;
     sites.iter().try_for_each(|Site { position, server, seen }| {
@@ -204,25 +186,16 @@ pub fn set_sites(sites: &[Site]) -> Result<(), SpiError> {
 }
 
 /// Notes, for all registries in use, how far each tag has come: as if that was received.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn note_all() -> Result<(), SpiError> {
     NOTE_ALL.run(&[])
 }
 
 /// Notes the timeline of a registry, where it is a later one.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn note_seen(registry: &wire::Registry) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
 /// How far ids of a tag were received from a registry, and the version that its row had since; None where none were.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
@@ -233,18 +206,12 @@ pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError>
 }
 
 /// Sees to it that what is received can be noted, to the end of the transaction.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn lock_received() -> Result<(), SpiError> {
     LOCK_RECEIVED.run(&[])
 }
 
 /// Notes that these ids of a tag were received, unless it has come further meanwhile: a column was attached. What was
 /// received is not handed out then.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
     let Supply { range, period, .. } = reserved.supply;
     let (identity, tag) = (identity.to_owned(), TagText(*tag));
@@ -254,9 +221,6 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
 
 /// The rows of the table of tags in their order, after a promotion with what is passed over then: those after a tag, and as
 /// many as an answer takes.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
     let after = TagText(Tag::new(&after).unwrap_or_default());
@@ -288,9 +252,6 @@ fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
 }
 
 /// The tags that were received, and how far: rows that can raise others.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn received_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
     json_of(&RECEIVED_TAGS)
 }
@@ -303,34 +264,22 @@ fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
 }
 
 /// Gives tags that there are the terms of these rows, in JSON: of each tag one.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn take_terms(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
 /// Notes, for all registries in use, that ids of a tag up to this one are in use here.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn note_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     NOTE_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
 /// Has tags with these rows, in JSON and one for each tag: makes those that there are not, of this share, and raises those
 /// that are behind.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
     HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }
 
 /// How the tags stand beside these rows, in their order.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
     DEFINITION.all(&[array_of(rows).into()], |row| {
         let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();

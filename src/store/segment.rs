@@ -102,25 +102,16 @@ impl TagRows for Tables {
 }
 
 /// Reads and locks a tag's row; None where there is none.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
     Ok(READ.first(&[TagText(*tag).into()], row_of)?.map(StoredRow::now))
 }
 
 /// Which life a tag is in; None where there is none of this name.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn life(tag: &Tag) -> Result<Option<i64>, SpiError> {
     Ok(LIFE.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
 }
 
 /// Notes that ids up to this one are handed out or reserved.
-///
-/// # Errors
-/// Those of SPI; SQL errors are thrown.
 pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
     write_version(tag, max_id, period, random::token())
 }
@@ -130,9 +121,6 @@ fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result
 }
 
 /// The terms that a row has, in the order of their columns from this one on.
-///
-/// # Errors
-/// Those of SPI.
 pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definition, SpiError> {
     let number = |column| Ok::<_, SpiError>(row.get::<i64>(first + column)?.unwrap_or_default());
     Ok(Definition {

@@ -9,6 +9,7 @@ pg_regress=$(dirname "$(pg pgxs)")/../test/regress/pg_regress
 [[ -x $pg_regress ]] || fail "$pg_regress is missing: it comes with PostgreSQL's server headers."
 [[ -e $(pg sharedir)/extension/snowflake_ids.control ]] || fail "The extension is not installed. Give: make install"
 
+servers_in_memory
 work=$(server_folder)
 trap 'rm -rf "$work"' EXIT
 cp -r pg_test/{sql,expected,regress.conf} "$work"

@@ -10,6 +10,7 @@ pg_isolation_regress=$(dirname "$(pg pgxs)")/../test/isolation/pg_isolation_regr
   fail "$pg_isolation_regress is missing: it comes with PostgreSQL's server headers."
 [[ -e $(pg sharedir)/extension/snowflake_ids.control ]] || fail "The extension is not installed. Give: make install"
 
+servers_in_memory
 work=$(server_folder)
 trap 'rm -rf "$work"' EXIT
 cp -r pg_test/{specs,regress.conf} "$work"

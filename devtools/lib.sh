@@ -47,11 +47,25 @@ as_server_user() (
   if is_root; then exec runuser -u postgres -- "$@"; else exec "$@"; fi
 )
 
+# Where servers are to be, in a short path, because sockets will lie in it.
+servers=/tmp
+
+# Tests keep their servers in memory where there is enough of it. Most of what they do is to make and remove small
+# files, and ext4 searches long for an inode where many were removed a moment ago: with it the tests take twice as long.
+servers_in_memory() {
+  local memory=/dev/shm
+  if [[ -z ${TMPDIR-} && $(stat -f -c %T $memory 2>/dev/null) == tmpfs ]] &&
+    (($(df --output=avail --block-size=1M $memory | tail -n 1) >= 6000)); then
+    export TMPDIR=$memory
+    servers=$memory
+  fi
+}
+
 # A new folder that the server's user owns. Not below the checkout, which that user may not be able to
-# enter, and with a short path, because sockets will lie in it.
+# enter.
 server_folder() {
   local folder
-  folder=$(mktemp -d /tmp/snowflake_ids.XXXXXX)
+  folder=$(mktemp -d "$servers/snowflake_ids.XXXXXX")
   if is_root; then chown postgres: "$folder"; fi
   printf '%s\n' "$folder"
 }

@@ -5,6 +5,7 @@ set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
+servers_in_memory
 data=$(server_folder)
 trap 'rm -rf "$data"' EXIT
 export CARGO_PGRX_TEST_PGDATA=$data

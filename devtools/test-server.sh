@@ -8,6 +8,7 @@ source "$(dirname "$0")/lib.sh"
 "$here/cargo-tool.sh" cargo-nextest 0.9.143
 
 # The servers begin with copies of one cluster: initdb costs more than most tests.
+servers_in_memory
 template=$(server_folder)
 trap 'rm -rf "$template"' EXIT
 as_server_user "$(pg bindir)/initdb" --no-sync --auth=trust --username=postgres --encoding=UTF8 --locale=C \

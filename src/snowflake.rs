@@ -9,12 +9,12 @@ use crate::settings;
 use crate::shared::generator::{self, Shared};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::session::{self, Session, SessionError};
-use snowflake_ids_core::{GeneratorError, PositionRange, Taken};
+use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Taken};
 use std::num::NonZeroU32;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
 /// not push everybody's ids seconds ahead of the clock at once.
-const MAX_STRETCH: u32 = 8_192;
+const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();
 
@@ -38,9 +38,9 @@ pub fn next(function: &'static str) -> Result<i64, SessionError> {
     }
 }
 
-/// Several ids in growing order, taken a stretch at a time while they are asked for.
+/// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
-    let none = Taken { stretch: PositionRange { from: 0, to: 0 }, node_bits: 0 };
+    let none = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
     Ok(Several { shared: ready(function)?, current: none, wanted: count })
 }
 
@@ -81,17 +81,16 @@ pub struct Several {
 impl Several {
     /// The next id, None after the last one wanted.
     pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
-        if self.current.stretch.count() == 0 {
-            let Some(want) = NonZeroU32::new(self.wanted.min(MAX_STRETCH)) else { return Ok(None) };
+        if self.current.positions.count() == 0 {
+            let Some(want) = NonZeroU32::new(self.wanted.min(MAX_RANGE)) else { return Ok(None) };
             let rules = settings::rules();
             self.current = match SESSION.held(self.shared, &SystemClock, &rules, want.get().into()) {
                 Some(held) => held,
                 None => self.taken(want)?,
             };
-            self.wanted -= u32::try_from(self.current.stretch.count()).unwrap_or(self.wanted);
+            self.wanted -= u32::try_from(self.current.positions.count()).unwrap_or(self.wanted);
         }
-        let position = self.current.stretch.from;
-        self.current.stretch.from += 1;
+        let position = self.current.positions.take_first();
         Ok(Some(SESSION.hand_out(self.shared, position, self.current.node_bits)))
     }
 
@@ -99,7 +98,7 @@ impl Several {
         let shared = self.shared;
         let taken = match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
             Ok(taken) => {
-                shared.count(taken.stretch.count());
+                shared.count(taken.positions.count());
                 taken
             }
             Err(_) => session::wait_and_take(&issuer(shared), want)?.0,

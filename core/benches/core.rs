@@ -5,7 +5,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use snowflake_ids_core::{
-    Block, Clock, Format, Generator, Layout, Node, PositionRange, Rules, SequenceStart, Taken, UnixMicros,
+    Block, Clock, Format, Generator, Layout, Node, NodeBits, Position, Rules, SequenceStart, Taken,
+    UnixMicros,
 };
 use std::cell::Cell;
 use std::hint::black_box;
@@ -43,7 +44,7 @@ impl Clock for Advancing {
 /// A generator that may issue as long as the layout lasts.
 fn generator(layout: &Layout) -> Generator {
     let generator = Generator::new();
-    generator.begin(0, 0, layout.end_position());
+    generator.begin(NodeBits(0), Position(0), layout.end_position());
     generator
 }
 
@@ -73,10 +74,10 @@ fn takes(c: &mut Criterion) {
         let (generator, block) = (generator(&layout), Block::empty());
         b.iter(|| {
             block.pop(0).unwrap_or_else(|| {
-                let Taken { stretch: PositionRange { from, to }, node_bits } =
-                    take(&generator, &layout, &NOW, BLOCK);
-                block.fill(Taken { stretch: PositionRange { from: from + 1, to }, node_bits }, 0);
-                from
+                let mut taken = take(&generator, &layout, &NOW, BLOCK);
+                let first = taken.positions.take_first();
+                block.fill(taken, 0);
+                first
             })
         });
     });
@@ -107,7 +108,9 @@ fn ids(c: &mut Criterion) {
     let node_bits = layout.place(NODE).expect("the node fits");
     let id = layout.compose(NOW, NODE, 5).expect("the parts fit").cast_signed();
     let mut group = c.benchmark_group("id");
-    group.bench_function("encode", |b| b.iter(|| layout.id(black_box(id.cast_unsigned()) >> 10, node_bits)));
+    group.bench_function("encode", |b| {
+        b.iter(|| layout.id(Position(black_box(id.cast_unsigned()) >> 10), node_bits));
+    });
     group.bench_function("decode", |b| b.iter(|| layout.decode(black_box(id))));
     group.bench_function("compose", |b| b.iter(|| layout.compose(black_box(NOW), NODE, 5)));
     group.bench_function("min_id", |b| b.iter(|| layout.min_id(black_box(NOW))));

@@ -170,7 +170,7 @@ impl LeaseRequest {
         let layout = self.entry.check()?;
         bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;
         bound(self.capacity == capacity(&layout), "number of worker ids", "what the layout has")?;
-        bound(Duration::from_micros(self.max_clock_skew) <= MAX_TIME, "max_clock_skew", "68 years or less")
+        bound(self.max_clock_skew <= MAX_TIME, "max_clock_skew", "68 years or less")
     }
 }
 

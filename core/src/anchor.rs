@@ -8,6 +8,7 @@
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The machine's clocks at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,15 +26,15 @@ pub struct Reading {
 pub enum Verdict {
     /// It agrees with the anchor, is ahead of it by no more than the limit, or can't be compared: the next anchor.
     Believed {
-        /// How far it was stepped forward since the anchor, in microseconds.
-        step: u64,
+        /// How far it was stepped forward since the anchor.
+        step: Duration,
     },
     /// It is behind the anchor, which stays: it is used, as ids that follow it can't be too far ahead.
     Behind,
     /// It is too far ahead of the anchor to be followed.
     Ahead {
-        /// How far, in microseconds.
-        by: u64,
+        /// How far.
+        by: Duration,
         /// The time by the anchor.
         instead: UnixMicros,
     },
@@ -50,26 +51,28 @@ impl Reading {
 
     /// What the wall clock shows so long after the boot if nobody steps it.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
-        UnixMicros(self.wall.plus(since_boot).0.saturating_sub_unsigned(self.since_boot))
+        UnixMicros(self.wall.plus_micros(since_boot).0.saturating_sub_unsigned(self.since_boot))
     }
 
-    /// What to make of this reading, given the anchor and the largest step forward to be followed, in microseconds.
-    pub fn judged_by(&self, anchor: &Self, max_clock_jump: u64) -> Verdict {
+    /// What to make of this reading, given the anchor and the largest step forward to be followed.
+    pub fn judged_by(&self, anchor: &Self, max_clock_jump: Duration) -> Verdict {
         match self.step_since(anchor) {
-            None => Verdict::Believed { step: 0 },
+            None => Verdict::Believed { step: Duration::ZERO },
             Some(step) if step < 0 => Verdict::Behind,
-            Some(step) if !is_too_far(step.unsigned_abs(), max_clock_jump) => {
-                Verdict::Believed { step: step.unsigned_abs() }
-            }
             Some(step) => {
-                Verdict::Ahead { by: step.unsigned_abs(), instead: anchor.expected(self.since_boot) }
+                let step = Duration::from_micros(step.unsigned_abs());
+                if is_too_far(step, max_clock_jump) {
+                    Verdict::Ahead { by: step, instead: anchor.expected(self.since_boot) }
+                } else {
+                    Verdict::Believed { step }
+                }
             }
         }
     }
 }
 
-/// Whether a step forward is too far to be followed, both in microseconds.
-pub fn is_too_far(step: u64, max_clock_jump: u64) -> bool {
+/// Whether a step forward is too far to be followed.
+pub fn is_too_far(step: Duration, max_clock_jump: Duration) -> bool {
     step > max_clock_jump && holds(Guard::JumpNotFollowed)
 }
 
@@ -86,16 +89,16 @@ mod tests {
     #[test]
     fn time_that_passes_is_no_step() {
         let later = reading(10 * HOUR + 5_000_000, 6_000_000);
-        let verdict = later.judged_by(&reading(10 * HOUR, 1_000_000), 1);
-        assert_eq!(verdict, Verdict::Believed { step: 0 });
+        let verdict = later.judged_by(&reading(10 * HOUR, 1_000_000), Duration::from_micros(1));
+        assert_eq!(verdict, Verdict::Believed { step: Duration::ZERO });
     }
 
     #[test]
     fn a_step_up_to_the_limit_is_followed_and_a_larger_one_is_not() {
         let anchor = reading(0, 0);
-        let limit = HOUR.unsigned_abs();
+        let limit = Duration::from_hours(1);
         assert_eq!(reading(HOUR, 0).judged_by(&anchor, limit), Verdict::Believed { step: limit });
-        let ahead = Verdict::Ahead { by: limit + 1, instead: UnixMicros(7) };
+        let ahead = Verdict::Ahead { by: limit + Duration::from_micros(1), instead: UnixMicros(7) };
         assert_eq!(reading(HOUR + 8, 7).judged_by(&anchor, limit), ahead);
     }
 
@@ -103,14 +106,20 @@ mod tests {
     fn a_step_back_leaves_the_anchor_where_it_is() {
         let anchor = reading(10 * HOUR, 0);
         for back in [1, HOUR, 10 * HOUR] {
-            assert_eq!(reading(10 * HOUR - back, 0).judged_by(&anchor, HOUR.unsigned_abs()), Verdict::Behind);
+            assert_eq!(
+                reading(10 * HOUR - back, 0).judged_by(&anchor, Duration::from_hours(1)),
+                Verdict::Behind
+            );
         }
     }
 
     #[test]
     fn another_start_of_the_machine_can_not_be_compared() {
         let anchor = Reading { boot: "b".into(), ..reading(0, 0) };
-        assert_eq!(reading(1_000 * HOUR, 1).judged_by(&anchor, 1), Verdict::Believed { step: 0 });
+        assert_eq!(
+            reading(1_000 * HOUR, 1).judged_by(&anchor, Duration::from_micros(1)),
+            Verdict::Believed { step: Duration::ZERO }
+        );
         assert_eq!(reading(1_000 * HOUR, 1).step_since(&anchor), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The ids that one session has taken and not yet handed out: its cache, like a sequence's CACHE.
 
-use crate::snowflake::{PositionRange, Taken};
+use crate::position::{NodeBits, Position, PositionRange};
+use crate::snowflake::Taken;
 use crate::sync::{AtomicU64, Ordering};
 
 /// A range of positions of which the first are used. One session owns it; the atomics are there so that
@@ -39,14 +40,14 @@ impl Block {
 
     /// The next position; None when the block is used up, due for a look at the clock, or stale.
     #[inline]
-    pub fn pop(&self, era: u64) -> Option<u64> {
+    pub fn pop(&self, era: u64) -> Option<Position> {
         let next = self.next.load(Ordering::Relaxed);
         if next >= self.until.load(Ordering::Relaxed) || self.is_stale(era) {
             return None;
         }
         self.next.store(next + 1, Ordering::Relaxed);
         debug_assert!(self.is_within_end(), "{self:?}");
-        Some(next)
+        Some(Position(next))
     }
 
     /// Up to `want` positions off the front; None as for [`Block::pop`].
@@ -58,23 +59,24 @@ impl Block {
         }
         self.next.store(to, Ordering::Relaxed);
         debug_assert!(self.is_within_end(), "{self:?}");
-        Some(PositionRange { from, to })
+        Some(PositionRange { from: Position(from), to: Position(to) })
     }
 
-    /// The bits of the node that the block's positions belong to, in place.
+    /// The bits of the node that the block's positions belong to.
     #[inline]
-    pub fn node_bits(&self) -> u64 {
-        self.node_bits.load(Ordering::Relaxed)
+    pub fn node_bits(&self) -> NodeBits {
+        NodeBits(self.node_bits.load(Ordering::Relaxed))
     }
 
     /// Replaces what is left with what was taken after this era had begun.
     #[inline]
-    pub fn fill(&self, Taken { stretch, node_bits }: Taken, era: u64) {
-        debug_assert!(stretch.from <= stretch.to, "{stretch:?} goes backwards");
-        self.node_bits.store(node_bits, Ordering::Relaxed);
-        self.next.store(stretch.from, Ordering::Relaxed);
-        self.until.store(stretch.to.min(stretch.from + Self::SPAN), Ordering::Relaxed);
-        self.end.store(stretch.to, Ordering::Relaxed);
+    pub fn fill(&self, Taken { positions, node_bits }: Taken, era: u64) {
+        debug_assert!(positions.from <= positions.to, "{positions:?} goes backwards");
+        let (from, to) = (positions.from.0, positions.to.0);
+        self.node_bits.store(node_bits.0, Ordering::Relaxed);
+        self.next.store(from, Ordering::Relaxed);
+        self.until.store(to.min(from + Self::SPAN), Ordering::Relaxed);
+        self.end.store(to, Ordering::Relaxed);
         self.era.store(era, Ordering::Relaxed);
     }
 
@@ -85,10 +87,10 @@ impl Block {
     }
 
     /// Makes the next positions good if `allowed` says so of the last of them; whether there are any.
-    pub fn renew(&self, era: u64, allowed: impl FnOnce(u64) -> bool) -> bool {
+    pub fn renew(&self, era: u64, allowed: impl FnOnce(Position) -> bool) -> bool {
         let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         let until = end.min(next + Self::SPAN);
-        let renewed = next < end && !self.is_stale(era) && allowed(until - 1);
+        let renewed = next < end && !self.is_stale(era) && allowed(Position(until - 1));
         if renewed {
             self.until.store(until, Ordering::Relaxed);
             debug_assert!(self.is_within_end(), "{self:?}");

@@ -35,16 +35,27 @@ impl UnixMicros {
         }
     }
 
+    /// The beginning of a day, which is counted from 1970-01-01, in UTC.
+    pub fn of_day(day: i32) -> Self {
+        Self(i64::from(day).saturating_mul(86_400_000_000))
+    }
+
     /// The instant so many microseconds later; the last one there is where that is beyond it.
     #[must_use]
-    pub const fn plus(self, micros: u64) -> Self {
+    pub const fn plus_micros(self, micros: u64) -> Self {
         Self(self.0.saturating_add_unsigned(micros))
     }
 
-    /// The microseconds that have passed since an earlier instant; 0 where it is not earlier.
-    pub const fn since(self, earlier: Self) -> u64 {
+    /// The instant so much later; the last one there is where that is beyond it.
+    #[must_use]
+    pub fn plus(self, time: Duration) -> Self {
+        self.plus_micros(micros(time))
+    }
+
+    /// The time since an earlier instant; zero where it is not earlier.
+    pub const fn since(self, earlier: Self) -> Duration {
         let passed = self.0.saturating_sub(earlier.0);
-        if passed > 0 { passed.unsigned_abs() } else { 0 }
+        Duration::from_micros(if passed > 0 { passed.unsigned_abs() } else { 0 })
     }
 }
 
@@ -85,7 +96,7 @@ pub fn micros(time: Duration) -> u64 {
 }
 
 /// A length of time for people: the largest units that say it without a page of digits.
-pub fn human(micros: u64) -> String {
+pub fn human(time: Duration) -> String {
     #[allow(clippy::cast_precision_loss, reason = "exact below 2^53")]
     const UNITS: [(f64, &str); 6] = [
         (YEAR_MICROS as f64, "years"),
@@ -96,7 +107,7 @@ pub fn human(micros: u64) -> String {
         (1e3, "ms"),
     ];
     #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
-    let micros = micros as f64;
+    let micros = micros(time) as f64;
     // Two of a unit before it is used, so that 90 s are 90 s and not 1.5 min.
     match UNITS.iter().find(|(size, _)| micros >= 2.0 * size) {
         Some((size, unit)) => {
@@ -114,7 +125,9 @@ mod tests {
 
     #[test]
     fn lengths_are_said_in_the_unit_people_use() {
-        let said: Vec<_> = [0, 1_500, 90_000_000, 7_200_000_000, 1_073_000_000_000_000].map(human).into();
+        let said: Vec<_> = [0, 1_500, 90_000_000, 7_200_000_000, 1_073_000_000_000_000]
+            .map(|micros| human(Duration::from_micros(micros)))
+            .into();
         assert_eq!(said, ["0 ms", "1.5 ms", "90 s", "2 h", "34.002 years"]);
     }
 

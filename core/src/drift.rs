@@ -17,15 +17,15 @@ pub enum Cause {
     Demand,
 }
 
-/// The next id would run too far ahead of the clock. All lengths in microseconds.
+/// The next id would run too far ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// What put the generator ahead.
     pub cause: Cause,
-    /// How far the next id is ahead of the clock, in microseconds.
-    pub ahead: u64,
-    /// How far it may be by `snowflake_ids.max_drift`, in microseconds.
-    pub max_drift: u64,
+    /// How far the next id is ahead of the clock.
+    pub ahead: Duration,
+    /// How far it may be by `snowflake_ids.max_drift`.
+    pub max_drift: Duration,
 }
 
 impl Drift {
@@ -35,11 +35,8 @@ impl Drift {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;
         }
-        Some(Duration::from_micros(self.excess().max(1)).min(left))
-    }
-
-    fn excess(&self) -> u64 {
-        self.ahead.saturating_sub(self.max_drift)
+        let excess = self.ahead.saturating_sub(self.max_drift);
+        Some(excess.max(Duration::from_micros(1)).min(left))
     }
 }
 

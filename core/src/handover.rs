@@ -178,8 +178,7 @@ fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error>
 
 /// A row that raises a tag this far.
 fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
-    const DAY: i64 = 86_400_000_000;
-    let first = UnixMicros(i64::from(day) * DAY);
+    let first = UnixMicros::of_day(day);
     let period =
         (day != 0).then(|| first.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>());
     let row = serde_json::json!({ "tag": tag, "period": period, "max_id": max_id });

@@ -3,6 +3,7 @@
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};
 use crate::layout::{Field, Layout, TickError};
+use crate::position::{NodeBits, Position, Tick};
 use serde::{Deserialize, Serialize};
 
 /// Who issues ids: the part of an id that no two generators of a system may share.
@@ -75,8 +76,8 @@ impl Explain for IdError {
 
 impl Layout {
     /// The node whose bits these are; None where they are no node's of this layout.
-    pub fn node_of(&self, node_bits: u64) -> Option<Node> {
-        let decoded = self.decode(i64::try_from(node_bits).ok()?).ok()?;
+    pub fn node_of(&self, node_bits: NodeBits) -> Option<Node> {
+        let decoded = self.decode(i64::try_from(node_bits.0).ok()?).ok()?;
         let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;
         Some(Node { datacenter, worker, rollback })
     }
@@ -85,7 +86,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`IdError::Field`] where a part of the node is beyond its width.
-    pub fn place(&self, node: Node) -> Result<u64, IdError> {
+    pub fn place(&self, node: Node) -> Result<NodeBits, IdError> {
         let Node { datacenter, worker, rollback } = node;
         self.check(Field::Datacenter, datacenter.into())?;
         self.check(Field::Worker, worker.into())?;
@@ -93,15 +94,15 @@ impl Layout {
         let widths = self.widths();
         let identity = ((u64::from(datacenter) << widths.worker | u64::from(worker)) << widths.rollback)
             | u64::from(rollback);
-        Ok(identity << self.node_shift())
+        Ok(NodeBits(identity << self.node_shift()))
     }
 
     /// The id at a position of a placed node. Of two positions of one node the larger gives the larger id.
     #[inline]
-    pub const fn id(&self, position: u64, node_bits: u64) -> u64 {
-        let tick = position >> self.sequence_bits();
-        let sequence = position & self.max(Field::Sequence);
-        tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits
+    pub const fn id(&self, position: Position, node_bits: NodeBits) -> u64 {
+        let tick = self.tick_of(position).0;
+        let sequence = position.0 & self.max(Field::Sequence);
+        tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits.0
     }
 
     /// The tick, node and sequence that an id was made of.
@@ -117,7 +118,7 @@ impl Layout {
         let node = bits >> self.node_shift();
         Ok(Decoded {
             id: bits,
-            timestamp: self.instant(bits >> self.tick_shift()),
+            timestamp: self.instant(Tick(bits >> self.tick_shift())),
             datacenter_id: self.part(node >> (widths.worker + widths.rollback), Field::Datacenter),
             worker_id: self.part(node >> widths.rollback, Field::Worker),
             rollback: self.part(node, Field::Rollback),
@@ -132,7 +133,8 @@ impl Layout {
     pub fn compose(&self, at: UnixMicros, node: Node, sequence: u32) -> Result<u64, IdError> {
         let node_bits = self.place(node)?;
         self.check(Field::Sequence, sequence.into())?;
-        Ok(self.id(self.tick(at)? << self.sequence_bits() | u64::from(sequence), node_bits))
+        let position = Position(self.first_of(self.tick(at)?).0 | u64::from(sequence));
+        Ok(self.id(position, node_bits))
     }
 
     /// The smallest id of the tick that an instant lies in: the lower bound of a search by time.
@@ -140,7 +142,7 @@ impl Layout {
     /// # Errors
     /// [`TickError`] for an instant outside the layout.
     pub fn min_id(&self, at: UnixMicros) -> Result<u64, TickError> {
-        Ok(self.tick(at)? << self.tick_shift())
+        Ok(self.tick(at)?.0 << self.tick_shift())
     }
 
     /// The largest id of the tick that an instant lies in: the inclusive upper bound of a search by time.

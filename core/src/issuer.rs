@@ -29,6 +29,7 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::Layout;
+use crate::position::Position;
 use crate::state::{Here, State};
 use issuing::By;
 use std::sync::atomic::Ordering::Relaxed;
@@ -36,7 +37,7 @@ use std::time::Duration;
 
 /// How many microseconds more than `reserve` the mark is raised, and how long before it is met: the time in which the
 /// launcher wakes up and the disk takes it.
-pub const LEAD: u64 = 100_000;
+pub const LEAD: Duration = Duration::from_millis(100);
 
 /// The least time between two looks at the mark.
 const BREATH: Duration = Duration::from_millis(20);
@@ -114,7 +115,7 @@ impl<H: Host> Issuer<'_, H> {
         let layout = self.layout();
         let at = self.believed_now().max(layout.instant_of(self.shared.generator.next()));
         let left = layout.instant_of(self.limit()).since(at);
-        Duration::from_micros(left.saturating_sub(LEAD))
+        left.saturating_sub(LEAD)
     }
 
     /// Takes up a stored state as soon as the server runs: what it says of a promotion is known best now, and errors are
@@ -202,7 +203,7 @@ impl<H: Host> Issuer<'_, H> {
         let ahead = settings.reserve + LEAD;
         if !begun && next >= settings.rules.drift_end(layout, at) {
             // Nothing may be issued, so there is nothing to reserve.
-            if layout.instant_of(next) > at.plus(ahead + settings.rules.max_drift) {
+            if layout.instant_of(next) > at.plus(ahead).plus_micros(settings.rules.max_drift) {
                 generator.blame_clock(next, layout);
             }
             generator.begin(node_bits, next, next);
@@ -234,7 +235,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// The position that a term begins with: where the last one of this node may have come to.
-    fn first(&self, state: &State, node: Node, at: UnixMicros) -> u64 {
+    fn first(&self, state: &State, node: Node, at: UnixMicros) -> Position {
         if holds(Guard::StartAtMark) { state.mark(node) } else { self.layout().position_at(at) }
     }
 
@@ -256,7 +257,7 @@ impl<H: Host> Issuer<'_, H> {
         if let Some(node) = issuing.node {
             debug_assert!(state.mark(node) >= generator.next(), "the mark is below what was issued");
             let expiry = state.lease.as_ref().filter(|lease| lease.is_of(node)).map(|lease| lease.expiry);
-            let expiry = expiry.map_or(u64::MAX, |expiry| self.layout().position_at(expiry));
+            let expiry = expiry.map_or(Position::MAX, |expiry| self.layout().position_at(expiry));
             let limit = self.limit();
             debug_assert!(limit <= expiry.max(generator.next()), "the limit is beyond the lease's expiry");
         }
@@ -267,7 +268,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// The position below which sessions may take; 0 while no node issues.
-    fn limit(&self) -> u64 {
+    fn limit(&self) -> Position {
         self.shared.generator.limit()
     }
 }

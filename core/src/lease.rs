@@ -11,6 +11,7 @@ use crate::clock::{UnixMicros, human};
 use crate::error::{Explain, Kind};
 use crate::id::Node;
 use crate::layout::{Field, Layout};
+use crate::position::Position;
 use crate::snowflake::scatter;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub struct Lease {
     /// What the row says while the lease is ours.
     pub token: i64,
     /// Positions below this one may be another holder's: those before the expiry of the one before.
-    pub start: u64,
+    pub start: Position,
     /// Ids before this instant may be issued.
     pub expiry: UnixMicros,
     /// Where it was leased from; None: the server's own registry.
@@ -175,25 +176,25 @@ impl Search<'_> {
             return Some(Choice::Own(*own));
         }
         let is_free = |row: &&Row| row.is_free(self.now) && is_usable(row.worker);
-        let mut stretches = self.upwards().map(|stretch| {
-            let from = rows.partition_point(|row| row.worker < stretch.start);
-            let to = rows.partition_point(|row| row.worker < stretch.end);
-            (stretch, rows.get(from..to.max(from)).unwrap_or_default())
+        let mut ranges = self.upwards().map(|range| {
+            let from = rows.partition_point(|row| row.worker < range.start);
+            let to = rows.partition_point(|row| row.worker < range.end);
+            (range, rows.get(from..to.max(from)).unwrap_or_default())
         });
-        let new = |(stretch, rows): (std::ops::Range<u32>, &[Row])| {
+        let new = |(range, rows): (std::ops::Range<u32>, &[Row])| {
             let taken = rows.iter().map(|row| row.worker);
-            first_gap(stretch, taken, &except).map(|worker| Choice::New { worker })
+            first_gap(range, taken, &except).map(|worker| Choice::New { worker })
         };
         match self.policy {
-            Policy::Reuse => stretches.find_map(|(stretch, rows)| {
+            Policy::Reuse => ranges.find_map(|(range, rows)| {
                 let free = rows.iter().find(is_free).copied();
                 // Only those before the one that is free are of interest.
-                let end = free.map_or(stretch.end, |row| row.worker);
-                new((stretch.start..end, rows)).or(free.map(Choice::Free))
+                let end = free.map_or(range.end, |row| row.worker);
+                new((range.start..end, rows)).or(free.map(Choice::Free))
             }),
-            Policy::Disposable => stretches.find_map(new),
-            Policy::Queue => stretches.clone().find_map(new).or_else(|| {
-                let free = stretches.flat_map(|(_, rows)| rows.iter().filter(is_free));
+            Policy::Disposable => ranges.find_map(new),
+            Policy::Queue => ranges.clone().find_map(new).or_else(|| {
+                let free = ranges.flat_map(|(_, rows)| rows.iter().filter(is_free));
                 free.min_by_key(|row| row.expiry).copied().map(Choice::Free)
             }),
         }
@@ -211,12 +212,12 @@ impl Search<'_> {
     }
 }
 
-/// The lowest number of a stretch that is in neither of two lists, both in their order.
-fn first_gap(stretch: std::ops::Range<u32>, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
-    let from = except.partition_point(|worker| *worker < stretch.start);
+/// The lowest number of a range that is in neither of two lists, both in their order.
+fn first_gap(range: std::ops::Range<u32>, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
+    let from = except.partition_point(|worker| *worker < range.start);
     let (mut taken, mut except) = (taken.peekable(), except.iter().copied().skip(from).peekable());
-    let mut next = stretch.start;
-    while next < stretch.end {
+    let mut next = range.start;
+    while next < range.end {
         let mut is_used = false;
         while taken.next_if_eq(&next).is_some() || except.next_if_eq(&next).is_some() {
             is_used = true;
@@ -282,36 +283,39 @@ pub enum Skew {
     /// It differs from the registry's.
     #[error("the clock of this server differs from the registry's")]
     Registry {
-        /// By so many microseconds, positive where ours is ahead.
-        by: i64,
-        /// And may by so many.
-        max: u64,
+        /// By so much.
+        by: Duration,
+        /// Whether ours is ahead.
+        is_ahead: bool,
+        /// What it may differ by.
+        max: Duration,
     },
     /// It is behind what others have issued.
     #[error("the clock of this server is behind the ids that others have issued")]
     Peers {
-        /// By so many microseconds.
-        by: u64,
-        /// And may by so many.
-        max: u64,
+        /// By so much.
+        by: Duration,
+        /// What it may be behind by.
+        max: Duration,
     },
 }
 
 /// Compares the local clock with the registry's, and with the latest tick that a holder told of.
 ///
 /// # Errors
-/// [`Skew`] beyond `max` microseconds.
+/// [`Skew`] beyond `max`.
 pub fn check_clock(
     local: UnixMicros,
     registry: UnixMicros,
     latest: Option<UnixMicros>,
-    max: u64,
+    max: Duration,
 ) -> Result<(), Skew> {
-    let by = local.0.saturating_sub(registry.0);
-    if by.unsigned_abs() > max {
-        return Err(Skew::Registry { by, max });
+    let is_ahead = local > registry;
+    let by = if is_ahead { local.since(registry) } else { registry.since(local) };
+    if by > max {
+        return Err(Skew::Registry { by, is_ahead, max });
     }
-    let behind = latest.map_or(0, |latest| latest.since(local));
+    let behind = latest.map_or(Duration::ZERO, |latest| latest.since(local));
     if behind > max { Err(Skew::Peers { by: behind, max }) } else { Ok(()) }
 }
 
@@ -322,12 +326,11 @@ impl Explain for Skew {
 
     fn detail(&self) -> Option<String> {
         let (by, what, max) = match self {
-            Self::Registry { by, max } => {
-                (by.unsigned_abs(), if *by > 0 { "ahead of it" } else { "behind it" }, max)
-            }
-            Self::Peers { by, max } => (*by, "behind them", max),
+            Self::Registry { by, is_ahead: true, max } => (by, "ahead of it", max),
+            Self::Registry { by, max, .. } => (by, "behind it", max),
+            Self::Peers { by, max } => (by, "behind them", max),
         };
-        Some(format!("It is {} {what}; snowflake_ids.max_clock_skew is {}.", human(by), human(*max)))
+        Some(format!("It is {} {what}; snowflake_ids.max_clock_skew is {}.", human(*by), human(*max)))
     }
 
     fn hint(&self) -> Option<String> {

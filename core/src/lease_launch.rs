@@ -11,11 +11,12 @@ mod renewal;
 pub use ranked::Ranked;
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
+use crate::backoff::Backoff;
 use missed::Missed;
 use std::time::Duration;
 
 /// How soon it tries again to start a lease worker, at first and in the end.
-pub const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+pub const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
 
 /// What a lease worker is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +201,7 @@ impl Launch {
         now: Duration,
     ) -> Action {
         if !free {
-            return Action::Wait(Some(BACKOFF.0));
+            return Action::Wait(Some(BACKOFF.first));
         }
         // Where there was no place, it tries whenever one may have become free.
         if let Some((again, _)) = self.refused.filter(|(again, _)| *again > now)
@@ -232,7 +233,7 @@ impl Launch {
                 let next = if free { self.missed.next(now) } else { None };
                 match next.filter(|database| databases.may_be_used(*database)) {
                     Some(database) => self.start(Errand::Survey, database),
-                    None => Action::Wait(Some(BACKOFF.0)),
+                    None => Action::Wait(Some(BACKOFF.first)),
                 }
             }
             due => Action::Wait(due),
@@ -290,7 +291,7 @@ impl Launch {
     /// Waits a little longer each time before the next is started; not while databases are only looked into.
     fn back_off(&mut self, errand: Errand, now: Duration) {
         if errand == Errand::Serve {
-            let delay = self.refused.map_or(BACKOFF.0, |(_, delay)| (delay * 2).min(BACKOFF.1));
+            let delay = BACKOFF.next(self.refused.map(|(_, delay)| delay));
             self.refused = Some((now + delay, delay));
         }
     }

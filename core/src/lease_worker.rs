@@ -16,10 +16,11 @@ pub use host::{Doubt, LeaseEvent, LeaseHost, LeaseSettings, Other, Place, Regist
 pub use requests::{ANY, LeaseRequests};
 pub use worker::LeaseWorker;
 
-use crate::clock::{UnixMicros, micros};
+use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::issuer::{IssuerError, IssuerState};
 use crate::lease::{Holder, Lease, Origin};
+use crate::position::Position;
 use crate::state::{Here, Identity, State};
 use crate::wire::{Entry, MAX_LEASE, MAX_TEXT_CHARS, NoLease, RequestBody, ResponseBody, cut};
 use acquire::Plan;
@@ -136,7 +137,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             // By now the state lock is held, which may have taken a while.
             let (now, generator) = (issuer.believed_now(), &issuer.shared().generator);
             let behind = requests.is_another_wanted(generator.era());
-            let next = (generator.limit() > 0).then(|| generator.next());
+            let next = (generator.limit() > Position::ZERO).then(|| generator.next());
             let of_this = |lease: &Lease| lease.origin.as_ref().map(|origin| &origin.identity) == identity;
             match state.lease.clone() {
                 Some(lease) if of_this(&lease) && !behind => {
@@ -186,7 +187,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// What another server says is not believed blindly: a lease ends later than now, and no later than it can be leased.
     fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError<L>> {
         let now = self.state.believed_now();
-        if now < expiry && expiry <= now.plus(2 * micros(MAX_LEASE)) {
+        if now < expiry && expiry <= now.plus(2 * MAX_LEASE) {
             return Ok(());
         }
         self.disbelieve(worker, expiry)
@@ -224,7 +225,7 @@ fn entry(
     here: &Here,
     datacenter: u32,
     now: UnixMicros,
-    next: Option<u64>,
+    next: Option<Position>,
     duration: Duration,
     host: &mut impl LeaseHost,
 ) -> Entry {

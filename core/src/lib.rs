@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`layout`] | which bits say when, who and which; its text form and the presets |
 //! | [`id`] | fields to ids and back, the bounds of an instant |
+//! | [`position`] | ticks, positions, the bits of a node |
 //! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
 //! | [`rules`] | what the generator may do |
 //! | [`drift`] | ids too far ahead of the clock, and every other refusal |
@@ -85,6 +86,7 @@ pub mod length;
 pub mod log_limit;
 pub mod own;
 pub mod places;
+pub mod position;
 pub mod privilege;
 pub mod refill_worker;
 pub mod registry_client;
@@ -114,5 +116,6 @@ pub use encode::{Format, TextError};
 pub use error::{Explain, Kind};
 pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
+pub use position::{NodeBits, Position, PositionRange, Tick};
 pub use rules::{ClockRollback, Rules, SequenceStart};
-pub use snowflake::{Generator, PositionRange, Snapshot, StepBack, Taken};
+pub use snowflake::{Generator, Snapshot, StepBack, Taken};

@@ -188,7 +188,11 @@ impl fmt::Display for RegistryError {
         match self {
             Self::Failed(ConnectionError::Unreachable(why)) => write!(f, "it cannot be reached: {why}"),
             Self::Failed(ConnectionError::Silent(limit)) => {
-                write!(f, "it gave no answer within {}", human(micros(*limit).div_ceil(1_000) * 1_000))
+                write!(
+                    f,
+                    "it gave no answer within {}",
+                    human(Duration::from_millis(micros(*limit).div_ceil(1_000)))
+                )
             }
             Self::Failed(ConnectionError::GivenUp) => {
                 f.write_str("it has not answered yet, and is asked again")

@@ -338,21 +338,20 @@ impl Reserved {
     }
 }
 
-/// How long an answer may take at the end of a period, in microseconds.
-const MIDNIGHT: u64 = 60_000_000;
+/// How long an answer may take at the end of a period.
+const MIDNIGHT: Duration = Duration::from_mins(1);
 
-/// How far a period may lie from our clock, and how much longer than a year it may be, in microseconds: clocks differ, and
+/// How far a period may lie from our clock, and how much longer than a year it may be: clocks differ, and
 /// days begin and end elsewhere than in Greenwich.
-const DAY: u64 = 86_400_000_000;
+const DAY: Duration = Duration::from_hours(24);
 
 /// Whether a dated period can be the present one.
 fn is_near(period: Period, now: UnixMicros) -> bool {
-    const YEAR: u64 = 366 * DAY;
-    let begins = UnixMicros(i64::from(period.day).saturating_mul(DAY.cast_signed()));
-    let lasts = period.until.0.saturating_sub(begins.0);
+    let begins = UnixMicros::of_day(period.day);
     begins <= now.plus(DAY)
         && now <= period.until.plus(DAY)
-        && (0..=(YEAR + DAY).cast_signed()).contains(&lasts)
+        && begins <= period.until
+        && period.until.since(begins) <= 367 * DAY
 }
 
 /// Whether numbers of a tag that starts over, or does not, can be written so.

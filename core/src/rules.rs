@@ -2,6 +2,7 @@
 
 use crate::clock::UnixMicros;
 use crate::layout::Layout;
+use crate::position::Position;
 
 /// What a generator is allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +15,8 @@ pub struct Rules {
 
 impl Rules {
     /// The position that an id issued at `at` must stay below, so as not to run too far ahead of the clock.
-    pub fn drift_end(&self, layout: &Layout, at: UnixMicros) -> u64 {
-        layout.position_after(at.plus(self.max_drift))
+    pub fn drift_end(&self, layout: &Layout, at: UnixMicros) -> Position {
+        layout.position_after(at.plus_micros(self.max_drift))
     }
 }
 

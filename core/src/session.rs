@@ -7,8 +7,9 @@ use crate::drift::{Cause, Drift, GeneratorError};
 use crate::error::{Explain, Kind, NotReadyError};
 use crate::guard::{Guard, holds};
 use crate::issuer::{Host, Issuer, IssuerError, Shared};
+use crate::position::{NodeBits, Position};
 use crate::rules::{ClockRollback, Rules};
-use crate::snowflake::{PositionRange, Taken};
+use crate::snowflake::Taken;
 use crate::state::Identity;
 use crate::wire::NoLease;
 use std::num::NonZeroU32;
@@ -154,13 +155,13 @@ impl Session {
             return Ok(self.hand_out(shared, position, self.bits(shared)));
         }
         let taken = shared.generator.take(&shared.layout, rules, clock, want)?;
-        count(taken.stretch.count());
+        count(taken.positions.count());
         Ok(self.keep(shared, taken, era))
     }
 
     /// The node's bits of what is in the block: those that it was taken with.
     #[inline]
-    fn bits(&self, shared: &Shared) -> u64 {
+    fn bits(&self, shared: &Shared) -> NodeBits {
         if holds(Guard::BlockKeepsBits) {
             self.block.node_bits()
         } else {
@@ -195,7 +196,7 @@ impl Session {
             .block
             .pop_many(want, era)
             .or_else(|| self.renew(shared, clock, rules, era).then(|| self.block.pop_many(want, era))?);
-        Some(Taken { stretch: held?, node_bits: self.bits(shared) })
+        Some(Taken { positions: held?, node_bits: self.bits(shared) })
     }
 
     /// Drops what is held: it was refused, and is older than what was taken since.
@@ -205,19 +206,15 @@ impl Session {
 
     /// Keeps all of what was taken but its first position, which is handed out.
     #[inline]
-    fn keep(
-        &self,
-        shared: &Shared,
-        Taken { stretch: PositionRange { from, to }, node_bits }: Taken,
-        era: u64,
-    ) -> i64 {
-        self.block.fill(Taken { stretch: PositionRange { from: from + 1, to }, node_bits }, era);
-        self.hand_out(shared, from, node_bits)
+    fn keep(&self, shared: &Shared, mut taken: Taken, era: u64) -> i64 {
+        let first = taken.positions.take_first();
+        self.block.fill(taken, era);
+        self.hand_out(shared, first, taken.node_bits)
     }
 
     /// Makes an id of a position, and hands it out.
     #[inline]
-    pub fn hand_out(&self, shared: &Shared, position: u64, node_bits: u64) -> i64 {
+    pub fn hand_out(&self, shared: &Shared, position: Position, node_bits: NodeBits) -> i64 {
         let id = shared.layout.id(position, node_bits).cast_signed();
         self.last.store(id, Relaxed);
         id
@@ -250,7 +247,7 @@ pub fn wait_and_take<H: Caller>(
         let rules = host.settings().rules;
         let refusal = match shared.generator.take(&shared.layout, &rules, &Believed(issuer), want) {
             Ok(taken) => {
-                host.count(taken.stretch.count());
+                host.count(taken.positions.count());
                 return Ok((taken, era));
             }
             Err(refusal) => refusal,
@@ -281,7 +278,7 @@ pub fn wait_and_take<H: Caller>(
 fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> SessionError {
     let ahead = issuer.host.reading().wall.since(issuer.believed_now());
     let hint = match refusal {
-        _ if ahead > 0 => Some(format!(
+        _ if !ahead.is_zero() => Some(format!(
             "The clock jumped ahead by {} and is not followed. If it is right, SELECT \
              snowflake_ids.clock_accept().",
             human(ahead)

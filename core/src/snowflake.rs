@@ -1,5 +1,5 @@
 //! The generator: a hybrid logical clock that hands out positions (tick and sequence), one atomic step a
-//! stretch, from one cache line that any number of processes share.
+//! range, from one cache line that any number of processes share.
 //!
 //! A position is `tick << sequence_bits | sequence`. The next one is the largest of the position after the
 //! last and the first of the present tick. So a repeated tick goes on with the sequence, a used-up sequence
@@ -20,9 +20,11 @@ use crate::clock::{Clock, UnixMicros};
 use crate::drift::{Cause, Drift, GeneratorError};
 use crate::guard::{Guard, holds};
 use crate::layout::{Field, Layout, TickError};
+use crate::position::{NodeBits, Position, PositionRange, Tick};
 use crate::rules::{Rules, SequenceStart};
 use crate::sync::{AtomicU64, Ordering};
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 /// In place of the next position while nobody may take one.
 const CLOSED: u64 = u64::MAX;
@@ -67,49 +69,33 @@ pub struct Generator {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Generator, era) == 64);
 
-/// Positions from `from` up to but not including `to`, all the caller's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PositionRange {
-    /// The lowest position.
-    pub from: u64,
-    /// The position after the last; above `from`.
-    pub to: u64,
-}
-
-impl PositionRange {
-    /// How many positions there are.
-    pub const fn count(self) -> u64 {
-        self.to - self.from
-    }
-}
-
 /// Positions, and the bits of the node that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
     /// Positions that are nobody else's, in ascending order.
-    pub stretch: PositionRange,
-    /// The node's bits, in place.
-    pub node_bits: u64,
+    pub positions: PositionRange,
+    /// The node's bits.
+    pub node_bits: NodeBits,
 }
 
 /// A step of the wall clock backwards, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepBack {
     /// The tick that the clock had shown before.
-    pub from: u64,
+    pub from: Tick,
     /// The tick that it showed next; below `from`.
-    pub to: u64,
+    pub to: Tick,
 }
 
 /// A generator's counters at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The last position issued in this term, None before the first.
-    pub last: Option<u64>,
-    /// The bits of the node that issues, in place.
-    pub node_bits: u64,
+    pub last: Option<Position>,
+    /// The bits of the node that issues.
+    pub node_bits: NodeBits,
     /// The high-water mark; 0 while closed.
-    pub limit: u64,
+    pub limit: Position,
     /// Ticks whose sequence was used up.
     pub full_ticks: u64,
     /// Steps back of the wall clock.
@@ -151,13 +137,13 @@ impl Generator {
 
     /// Begins a term: the node of these bits issues from `first` on, below `limit`, which is durable. One
     /// caller at a time.
-    pub fn begin(&self, node_bits: u64, first: u64, limit: u64) {
+    pub fn begin(&self, node_bits: NodeBits, first: Position, limit: Position) {
         self.close();
         // Release, all of them: a taker who sees one of these also sees that the term has changed.
-        self.node_bits.store(node_bits, Ordering::Release);
-        self.first.store(first, Ordering::Release);
-        self.limit.store(limit, Ordering::Release);
-        self.next.store(first, Ordering::Release);
+        self.node_bits.store(node_bits.0, Ordering::Release);
+        self.first.store(first.0, Ordering::Release);
+        self.limit.store(limit.0, Ordering::Release);
+        self.next.store(first.0, Ordering::Release);
         let before = self.term.fetch_add(1, Ordering::AcqRel);
         debug_assert!(before & 1 == 1, "it was closed");
         self.era.fetch_add(1, Ordering::AcqRel);
@@ -166,12 +152,12 @@ impl Generator {
     /// Whether all that was issued lies below the high-water mark. For the one caller that changes the mark.
     fn keeps_below_limit(&self) -> bool {
         let next = self.next.load(Ordering::Acquire);
-        next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit()
+        next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
     }
 
     /// Ends the term: from now on nobody takes anything. Gives the position after the last one issued, exactly.
     /// One caller at a time.
-    pub fn close(&self) -> u64 {
+    pub fn close(&self) -> Position {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
         // Odd: before anything else changes.
         self.term.fetch_or(1, Ordering::AcqRel);
@@ -184,12 +170,12 @@ impl Generator {
                 self.furthest.fetch_max(self.issued(next), Ordering::Release);
             }
         }
-        self.closed_at.load(Ordering::Acquire)
+        Position(self.closed_at.load(Ordering::Acquire))
     }
 
     /// Raises the high-water mark, which is durable. One caller at a time, with a term begun.
-    pub fn raise(&self, limit: u64) {
-        let before = self.limit.fetch_max(limit, Ordering::Release);
+    pub fn raise(&self, limit: Position) {
+        let before = self.limit.fetch_max(limit.0, Ordering::Release);
         debug_assert!(self.term.load(Ordering::Acquire) & 1 == 0, "raised from {before} while nobody issues");
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
     }
@@ -214,14 +200,14 @@ impl Generator {
     ) -> Result<Taken, GeneratorError> {
         loop {
             let term = self.term.load(Ordering::Acquire);
-            let node_bits = self.node_bits.load(Ordering::Acquire);
-            let stretch = self.take_stretch(layout, rules, clock, want)?;
+            let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
+            let positions = self.take_positions(layout, rules, clock, want)?;
             // Before the term is looked at again: who closes the generator takes the mark away.
-            let below_limit = !cfg!(debug_assertions) || stretch.to <= self.limit();
+            let below_limit = !cfg!(debug_assertions) || positions.to <= self.limit();
             let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
             if same || !holds(Guard::TermRead) {
-                debug_assert!(below_limit || !same, "{stretch:?} is taken above the mark");
-                return Ok(Taken { stretch, node_bits });
+                debug_assert!(below_limit || !same, "{positions:?} is taken above the mark");
+                return Ok(Taken { positions, node_bits });
             }
             // Somebody else issues by now: these positions may be nobody's. A gap, and once more.
         }
@@ -229,7 +215,7 @@ impl Generator {
 
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the body of a function of two lines")]
-    fn take_stretch(
+    fn take_positions(
         &self,
         layout: &Layout,
         rules: &Rules,
@@ -239,12 +225,12 @@ impl Generator {
         // Observe first, read the clock second: see the head of this module.
         let observed = self.observed.load(Ordering::Acquire);
         let at = clock.now();
-        let now = layout.tick(at).map_err(|error| self.no_tick(observed, error))?;
+        let Tick(now) = layout.tick(at).map_err(|error| self.no_tick(observed, error))?;
         let bits = layout.sequence_bits();
         if now != observed {
             // A clock that is beyond what is reserved may have jumped there: nothing is noted of it here.
             if now << bits >= self.limit.load(Ordering::Relaxed) {
-                return Err(self.refuse(layout, rules, at, now << bits));
+                return Err(self.refuse(layout, rules, at, Position(now << bits)));
             }
             self.observe(observed, now);
         }
@@ -256,9 +242,9 @@ impl Generator {
             // ahead is looked at again from where in the tick we are.
             let ahead = ((to - 1) >> bits).saturating_sub(now).saturating_mul(layout.unit());
             if ahead > rules.max_drift || to > self.limit.load(Ordering::Relaxed) {
-                to = to.min(self.ceiling(layout, rules, at));
+                to = to.min(self.ceiling(layout, rules, at).0);
                 if to <= from {
-                    return Err(self.refuse(layout, rules, at, from));
+                    return Err(self.refuse(layout, rules, at, Position(from)));
                 }
             }
             match self.next.compare_exchange_weak(next, to, Ordering::AcqRel, Ordering::Relaxed) {
@@ -271,7 +257,7 @@ impl Generator {
                     if full > 0 {
                         self.full_ticks.fetch_add(full, Ordering::Relaxed);
                     }
-                    return Ok(PositionRange { from, to });
+                    return Ok(PositionRange { from: Position(from), to: Position(to) });
                 }
                 Err(found) => next = found,
             }
@@ -304,34 +290,35 @@ impl Generator {
 
     /// The position that an id issued now must stay below.
     #[cold]
-    fn ceiling(&self, layout: &Layout, rules: &Rules, at: UnixMicros) -> u64 {
-        rules.drift_end(layout, at).min(self.limit.load(Ordering::Relaxed))
+    fn ceiling(&self, layout: &Layout, rules: &Rules, at: UnixMicros) -> Position {
+        rules.drift_end(layout, at).min(Position(self.limit.load(Ordering::Relaxed)))
     }
 
     /// Why position `from` may not be issued at `at`.
     #[cold]
-    fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: u64) -> GeneratorError {
-        if from != CLOSED && from >= layout.end_position() {
+    fn refuse(&self, layout: &Layout, rules: &Rules, at: UnixMicros, from: Position) -> GeneratorError {
+        if from.0 != CLOSED && from >= layout.end_position() {
             return GeneratorError::Exhausted { last: layout.last_instant() };
         }
-        if from == CLOSED || from < rules.drift_end(layout, at) {
+        if from.0 == CLOSED || from < rules.drift_end(layout, at) {
             return GeneratorError::Unreserved;
         }
         let ahead = |tick| layout.instant(tick).since(at);
-        let cause = if ahead(self.highest.load(Ordering::Relaxed)) > rules.max_drift {
+        let max_drift = Duration::from_micros(rules.max_drift);
+        let cause = if ahead(Tick(self.highest.load(Ordering::Relaxed))) > max_drift {
             Cause::StepBack
-        } else if from == self.first.load(Ordering::Relaxed) {
+        } else if from.0 == self.first.load(Ordering::Relaxed) {
             Cause::Start
         } else {
             Cause::Demand
         };
-        let ahead = ahead(from >> layout.sequence_bits());
-        GeneratorError::Drift(Drift { cause, ahead, max_drift: rules.max_drift })
+        let ahead = ahead(layout.tick_of(from));
+        GeneratorError::Drift(Drift { cause, ahead, max_drift })
     }
 
     /// Whether a position taken earlier may be handed out now: whether it is still within the drift, and the
     /// clock within the layout.
-    pub fn allows(&self, layout: &Layout, rules: &Rules, clock: &impl Clock, position: u64) -> bool {
+    pub fn allows(&self, layout: &Layout, rules: &Rules, clock: &impl Clock, position: Position) -> bool {
         let at = clock.now();
         layout.tick(at).is_ok() && position < rules.drift_end(layout, at)
     }
@@ -379,7 +366,7 @@ impl Generator {
 
     /// Notes what the wall clock showed when somebody last looked, before this generator was there: if it shows
     /// less now, it was stepped back meanwhile.
-    pub fn resume(&self, before: u64, now: u64) {
+    pub fn resume(&self, Tick(before): Tick, Tick(now): Tick) {
         self.observed.store(now, Ordering::Release);
         if now < before {
             self.highest.fetch_max(before, Ordering::AcqRel);
@@ -389,8 +376,8 @@ impl Generator {
 
     /// Takes it for a step back of the clock that it is behind this position, as it must have shown more before this
     /// generator was there.
-    pub fn blame_clock(&self, position: u64, layout: &Layout) {
-        self.highest.fetch_max(position >> layout.sequence_bits(), Ordering::AcqRel);
+    pub fn blame_clock(&self, position: Position, layout: &Layout) {
+        self.highest.fetch_max(layout.tick_of(position).0, Ordering::AcqRel);
     }
 
     /// A number that grows with each step back of the wall clock and each change of the term: what was taken
@@ -401,18 +388,18 @@ impl Generator {
     }
 
     /// The position after the last one issued in this term, whether it is over or not.
-    pub fn next(&self) -> u64 {
-        match self.next.load(Ordering::Acquire) {
+    pub fn next(&self) -> Position {
+        Position(match self.next.load(Ordering::Acquire) {
             CLOSED => self.closed_at.load(Ordering::Acquire),
             next => next,
-        }
+        })
     }
 
     /// The position above all that was issued, in whatever term. Not while one begins or ends.
-    pub fn furthest(&self) -> u64 {
+    pub fn furthest(&self) -> Position {
         let next = self.next.load(Ordering::Acquire);
         let issued = if next == CLOSED { 0 } else { self.issued(next) };
-        self.furthest.load(Ordering::Acquire).max(issued)
+        Position(self.furthest.load(Ordering::Acquire).max(issued))
     }
 
     /// The position after the last one issued in this term, given the next one; 0 where nothing was issued.
@@ -421,18 +408,18 @@ impl Generator {
     }
 
     /// The high-water mark; 0 while closed.
-    pub fn limit(&self) -> u64 {
-        self.limit.load(Ordering::Acquire)
+    pub fn limit(&self) -> Position {
+        Position(self.limit.load(Ordering::Acquire))
     }
 
     /// The counters now. Read one after the other: they may belong to neighbouring moments.
     pub fn snapshot(&self) -> Snapshot {
         let steps_back = self.steps_back.load(Ordering::Acquire);
-        let [from, to] = self.last_step_back.each_ref().map(|tick| tick.load(Ordering::Relaxed));
+        let [from, to] = self.last_step_back.each_ref().map(|tick| Tick(tick.load(Ordering::Relaxed)));
         let next = self.next();
         Snapshot {
-            last: Some(next).filter(|next| *next > self.first.load(Ordering::Acquire)).map(|next| next - 1),
-            node_bits: self.node_bits.load(Ordering::Acquire),
+            last: (next.0 > self.first.load(Ordering::Acquire)).then(|| Position(next.0 - 1)),
+            node_bits: NodeBits(self.node_bits.load(Ordering::Acquire)),
             limit: self.limit(),
             full_ticks: self.full_ticks.load(Ordering::Relaxed),
             steps_back,

@@ -11,7 +11,9 @@ use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::{Field, Layout};
 use crate::lease::Lease;
+use crate::position::Position;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 mod data_directory;
 mod error;
@@ -25,7 +27,7 @@ pub use file::FILE;
 const MAX_MARKS: usize = 256;
 
 /// The mark of a node that another server issues as: that of a copied directory.
-const OF_ANOTHER: u64 = u64::MAX;
+const OF_ANOTHER: Position = Position::MAX;
 
 /// The state of one server. Serialises as the content of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +51,7 @@ pub struct State {
     /// How far nodes may have issued.
     pub marks: Vec<Mark>,
     /// A position at or above which every node begins that has no mark.
-    pub floor: u64,
+    pub floor: Position,
     /// The worker id that was leased.
     pub lease: Option<Lease>,
     /// The token that is about to be written to the registry, and may be there already.
@@ -68,7 +70,7 @@ pub struct Mark {
     #[serde(flatten)]
     pub node: Node,
     /// The position below which it may have issued.
-    pub position: u64,
+    pub position: Position,
 }
 
 /// Who a server is to issue as.
@@ -105,10 +107,10 @@ pub struct Here {
     pub clock: Reading,
     /// The time of the last commit or checkpoint that was replayed, as far as is known.
     pub replayed: Option<UnixMicros>,
-    /// How far ids may run ahead of the clock, in microseconds.
-    pub max_drift: u64,
-    /// The largest step forward of the clock to be followed, in microseconds.
-    pub max_clock_jump: u64,
+    /// How far ids may run ahead of the clock.
+    pub max_drift: Duration,
+    /// The largest step forward of the clock to be followed.
+    pub max_clock_jump: Duration,
     /// Whether the worker id leased before is not to be used again.
     pub disposable: bool,
 }
@@ -151,7 +153,7 @@ impl State {
             seen: here.clock.wall,
             node: None,
             marks: Vec::new(),
-            floor: 0,
+            floor: Position::ZERO,
             lease: None,
             claim: None,
             registry: None,
@@ -218,9 +220,7 @@ impl State {
         if holds(Guard::PromotionRises) {
             self.rise_above(last, here);
         }
-        if matches!(here.identity, Identity::Leased { .. })
-            && last.0.saturating_sub_unsigned(here.max_drift) <= now.0
-        {
+        if matches!(here.identity, Identity::Leased { .. }) && last <= now.plus(here.max_drift) {
             self.floor = self.floor.max(here.layout.position_after(last));
         }
     }
@@ -330,7 +330,7 @@ impl State {
         self.copy_of = None;
         for mark in &mut self.marks {
             if mark.position == OF_ANOTHER {
-                mark.position = 0;
+                mark.position = Position::ZERO;
             }
         }
         self.rise_above(self.believed(here), here);
@@ -338,17 +338,17 @@ impl State {
     }
 
     /// The highest mark that counts here; 0 where the state is another cluster's, or counts in another layout.
-    pub fn highest_mark(&self, here: &Here) -> u64 {
+    pub fn highest_mark(&self, here: &Here) -> Position {
         if self.check_origin(here).is_err() {
-            return 0;
+            return Position::ZERO;
         }
         let marks = self.marks.iter().map(|mark| mark.position).filter(|position| *position != OF_ANOTHER);
-        marks.fold(self.floor, u64::max)
+        marks.fold(self.floor, Position::max)
     }
 
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
     /// lease is kept as a claim, so that the worker id need not wait for its expiry.
-    pub fn anew(here: &Here, above: u64, former: Option<&Self>) -> Self {
+    pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let ours = |former: &&Self| {
             former.home.is(&here.home)
                 && (former.system_identifier, former.timeline) == (here.system_identifier, here.timeline)
@@ -391,22 +391,29 @@ impl State {
     }
 
     /// How far a node may have issued: whoever issues as that node begins here.
-    pub fn mark(&self, node: Node) -> u64 {
+    pub fn mark(&self, node: Node) -> Position {
         let mark = self.marks.iter().find(|mark| mark.node == node).map_or(self.floor, |mark| mark.position);
-        let lease = self.lease.as_ref().filter(|lease| lease.is_of(node)).map_or(0, |lease| lease.start);
+        let lease =
+            self.lease.as_ref().filter(|lease| lease.is_of(node)).map_or(Position::ZERO, |lease| lease.start);
         mark.max(lease)
     }
 
-    /// Raises the mark of the node that issues to `ahead` microseconds beyond the clock, or beyond `next`, the position
+    /// Raises the mark of the node that issues to `ahead` beyond the clock, or beyond `next`, the position
     /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its expiry. Gives the
     /// position below which it may issue once this state is durable; None where nobody issues. That is not above
     /// `next` where the expiry or the layout's end is reached.
-    pub fn reserve(&mut self, layout: &Layout, at: UnixMicros, next: u64, ahead: u64) -> Option<u64> {
+    pub fn reserve(
+        &mut self,
+        layout: &Layout,
+        at: UnixMicros,
+        next: Position,
+        ahead: Duration,
+    ) -> Option<Position> {
         let node = self.node?;
         let base = at.max(layout.instant_of(next));
         let wish = layout.position_after(base.plus(ahead));
         let lease = self.lease.as_ref().filter(|_| holds(Guard::ExpiryClamps));
-        let expiry = lease.map_or(u64::MAX, |lease| layout.position_at(lease.expiry));
+        let expiry = lease.map_or(Position::MAX, |lease| layout.position_at(lease.expiry));
         let limit = wish.min(expiry).min(layout.end_position());
         self.set_mark(node, limit.max(self.mark(node)));
         Some(limit)
@@ -416,12 +423,12 @@ impl State {
     /// did.
     pub fn end_of(&self, lease: &Lease, layout: &Layout) -> UnixMicros {
         let marks = self.marks.iter().filter(|mark| lease.is_of(mark.node));
-        let end = marks.map(|mark| mark.position).fold(lease.start, u64::max);
-        layout.instant_of(end).plus(layout.unit())
+        let end = marks.map(|mark| mark.position).fold(lease.start, Position::max);
+        layout.instant_of(end).plus_micros(layout.unit())
     }
 
     /// Notes the exact position after the last one that a node issued, when it does not any more.
-    pub fn settle(&mut self, node: Node, next: u64) {
+    pub fn settle(&mut self, node: Node, next: Position) {
         self.set_mark(node, next);
     }
 
@@ -458,7 +465,7 @@ impl State {
         self.node = None;
     }
 
-    fn set_mark(&mut self, node: Node, position: u64) {
+    fn set_mark(&mut self, node: Node, position: Position) {
         if !holds(Guard::MarksKept) {
             self.marks.clear();
         }

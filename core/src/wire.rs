@@ -169,8 +169,8 @@ pub struct LeaseRequest {
     pub capacity: u32,
     /// Where to begin to look for one; None: where the registry has it.
     pub preferred: Option<Preferred>,
-    /// How far clocks may differ, in microseconds.
-    pub max_clock_skew: u64,
+    /// How far clocks may differ.
+    pub max_clock_skew: Duration,
 }
 
 /// What came of looking for a worker id.

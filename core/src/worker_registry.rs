@@ -3,7 +3,7 @@
 //! Each answer is the work of one transaction on the rows of worker ids. A row is written only while it is locked and still
 //! says what the decision rests on: two servers that want the same worker id never both get it.
 
-use crate::clock::{UnixMicros, micros};
+use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
 use crate::guard::{Guard, holds};
 use crate::lease::{Choice, Policy, Preferred, Row, Search, check_clock};
@@ -173,7 +173,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
 
 /// What a row says of whom it is newly leased to.
 fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> Row {
-    Row { worker, token: Some(entry.token), expiry: now.plus(micros(entry.duration)), leased: entry.now }
+    Row { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }
 
 /// Writes the row of the chosen worker id, and gives the end of the lease; None where it is not as it was seen any more.

@@ -2,7 +2,7 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::{Generator, Layout, Node, Rules, SequenceStart, UnixMicros};
+use snowflake_ids_core::{Generator, Layout, Node, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::num::NonZeroU32;
 
 const IDS: u32 = 1 << 18;
@@ -22,12 +22,13 @@ fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64
     let node_bits = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
     let rules = Rules { max_drift: 0, start };
     let generator = Generator::new();
-    generator.begin(node_bits, 0, layout.end_position());
+    generator.begin(node_bits, Position(0), layout.end_position());
     let take = |(tick, want)| {
-        let clock: UnixMicros = layout.instant(tick);
+        let clock: UnixMicros = layout.instant(Tick(tick));
         let taken = generator.take(&layout, &rules, &clock, NonZeroU32::new(want).unwrap()).unwrap();
-        assert_eq!(taken.stretch.count(), u64::from(want));
-        (taken.stretch.from..taken.stretch.to).map(|position| layout.id(position, node_bits))
+        assert_eq!(taken.positions.count(), u64::from(want));
+        (taken.positions.from.0..taken.positions.to.0)
+            .map(move |position| layout.id(Position(position), node_bits))
     };
     asked.flat_map(take).collect()
 }

@@ -2,8 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
-    Block, Cause, ClockRollback, Drift, Explain, Generator, GeneratorError, Kind, Layout, PositionRange,
-    Rules, SequenceStart, StepBack, Taken, UnixMicros,
+    Block, Cause, ClockRollback, Drift, Explain, Field, Generator, GeneratorError, Kind, Layout, NodeBits,
+    Position, PositionRange, Rules, SequenceStart, StepBack, Taken, Tick, UnixMicros,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -20,20 +20,20 @@ impl Bench {
     fn new(layout: &str, max_drift: u64, start: SequenceStart) -> Self {
         let layout: Layout = layout.parse().unwrap();
         let generator = Generator::new();
-        generator.begin(0, 0, layout.end_position());
+        generator.begin(NodeBits(0), Position(0), layout.end_position());
         Self { generator, rules: Rules { max_drift, start }, layout }
     }
 
     fn at(&self, tick: u64) -> UnixMicros {
-        self.layout.instant(tick)
+        self.layout.instant(Tick(tick))
     }
 
     /// Takes up to `want` at a tick: (tick, sequence) of the first, and how many there were.
     fn take(&self, tick: u64, want: u32) -> Result<(u64, u64, u64), GeneratorError> {
         let want = NonZeroU32::new(want).unwrap();
-        let stretch = self.generator.take(&self.layout, &self.rules, &self.at(tick), want)?.stretch;
-        let bits = self.layout.widths().sequence;
-        Ok((stretch.from >> bits, stretch.from & ((1 << bits) - 1), stretch.count()))
+        let positions = self.generator.take(&self.layout, &self.rules, &self.at(tick), want)?.positions;
+        let sequence = positions.from.0 & self.layout.max(Field::Sequence);
+        Ok((self.layout.tick_of(positions.from).0, sequence, positions.count()))
     }
 
     fn drift(&self, tick: u64, want: u32) -> Drift {
@@ -73,9 +73,9 @@ fn a_full_tick_borrows_the_next_within_the_drift_and_is_counted() {
 #[test]
 fn a_full_tick_without_drift_waits_for_the_clock() {
     let bench = default(0);
-    assert_eq!(bench.take(100, 5000), Ok((100, 0, 4096)), "a stretch ends where the drift does");
+    assert_eq!(bench.take(100, 5000), Ok((100, 0, 4096)), "a range ends where the drift does");
     let drift = bench.drift(100, 1);
-    assert_eq!((drift.cause, drift.ahead), (Cause::Demand, 1_000));
+    assert_eq!((drift.cause, drift.ahead), (Cause::Demand, Duration::from_millis(1)));
     assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(1)), Some(Duration::from_millis(1)));
     assert_eq!(drift.timeout(ClockRollback::Wait, Duration::ZERO), None);
     assert_eq!(GeneratorError::Drift(drift).kind(), Kind::WaitedTooLong);
@@ -83,10 +83,10 @@ fn a_full_tick_without_drift_waits_for_the_clock() {
 }
 
 #[test]
-fn a_stretch_never_ends_beyond_the_drift() {
+fn a_range_never_ends_beyond_the_drift() {
     let bench = default(2_000);
     assert_eq!(bench.take(100, 1_000_000), Ok((100, 0, 3 * 4096)));
-    assert_eq!(bench.drift(100, 1).ahead, 3_000);
+    assert_eq!(bench.drift(100, 1).ahead, Duration::from_millis(3));
 }
 
 #[test]
@@ -105,7 +105,10 @@ fn a_step_back_beyond_the_drift_is_refused_and_ends_when_the_clock_has_caught_up
     let bench = default(SECOND);
     bench.take(20_000, 1).unwrap();
     let drift = bench.drift(15_000, 1);
-    assert_eq!((drift.cause, drift.ahead, drift.max_drift), (Cause::StepBack, 5 * SECOND, SECOND));
+    assert_eq!(
+        (drift.cause, drift.ahead, drift.max_drift),
+        (Cause::StepBack, Duration::from_secs(5), Duration::from_secs(1))
+    );
     assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(9)), None);
     assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(9)), Some(Duration::from_secs(4)));
     assert_eq!(drift.timeout(ClockRollback::Wait, Duration::from_secs(1)), Some(Duration::from_secs(1)));
@@ -138,14 +141,14 @@ fn a_moment_in_the_future_ends_in_a_bounded_error_and_not_in_a_stream_of_such_id
         assert!(error.detail().is_some_and(|detail| detail.contains("years")), "{:?}", error.detail());
         assert!(error.hint().is_some_and(|hint| hint.contains("switch")));
     }
-    assert_eq!(bench.generator.snapshot().last.map(|position| position >> 12), Some(future));
+    assert_eq!(bench.generator.snapshot().last.map(|position| position.0 >> 12), Some(future));
 }
 
 #[test]
 fn the_last_tick_is_used_to_its_end_and_nothing_comes_after_it() {
     let bench = Bench::new("3/0/0/2 epoch=2020-01-01", 60 * SECOND, SequenceStart::Zero);
     assert_eq!(bench.take(7, 3), Ok((7, 0, 3)));
-    assert_eq!(bench.take(7, 3), Ok((7, 3, 1)), "the stretch ends with the layout");
+    assert_eq!(bench.take(7, 3), Ok((7, 3, 1)), "the range ends with the layout");
     let error = bench.take(7, 1).unwrap_err();
     assert!(matches!(error, GeneratorError::Exhausted { .. }));
     assert_eq!(error.kind(), Kind::Exhausted);
@@ -222,18 +225,18 @@ fn zero_puts_every_id_of_a_low_rate_on_one_shard() {
 #[test]
 fn a_clock_that_was_ahead_before_the_start_is_a_step_back() {
     let bench = default(60 * SECOND);
-    bench.generator.begin(0, 7_200_000 << 12, bench.layout.end_position());
-    bench.generator.resume(7_200_000, 3_600_000);
+    bench.generator.begin(NodeBits(0), Position(7_200_000 << 12), bench.layout.end_position());
+    bench.generator.resume(Tick(7_200_000), Tick(3_600_000));
     assert_eq!(bench.drift(3_600_000, 1).cause, Cause::StepBack);
     let seen = bench.generator.snapshot();
     assert_eq!((seen.steps_back, seen.largest_step_back, seen.last), (1, 3_600_000, None));
-    assert_eq!(seen.last_step_back, Some(StepBack { from: 7_200_000, to: 3_600_000 }));
+    assert_eq!(seen.last_step_back, Some(StepBack { from: Tick(7_200_000), to: Tick(3_600_000) }));
 }
 
 #[test]
 fn a_clock_that_went_on_before_the_start_is_no_step_back() {
     let bench = default(SECOND);
-    bench.generator.resume(1_000, 2_000);
+    bench.generator.resume(Tick(1_000), Tick(2_000));
     assert_eq!(bench.take(2_000, 1), Ok((2_000, 0, 1)));
     assert_eq!(bench.generator.snapshot().last_step_back, None);
 }
@@ -242,10 +245,10 @@ fn a_clock_that_went_on_before_the_start_is_no_step_back() {
 #[test]
 fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     let bench = default(SECOND);
-    bench.generator.begin(0, 503_000 << 12, bench.layout.end_position());
-    bench.generator.resume(500_000, 500_000);
+    bench.generator.begin(NodeBits(0), Position(503_000 << 12), bench.layout.end_position());
+    bench.generator.resume(Tick(500_000), Tick(500_000));
     let drift = bench.drift(500_000, 1);
-    assert_eq!((drift.cause, drift.ahead), (Cause::Start, 3 * SECOND));
+    assert_eq!((drift.cause, drift.ahead), (Cause::Start, Duration::from_secs(3)));
     assert_eq!(drift.timeout(ClockRollback::Error, Duration::from_secs(9)), Some(Duration::from_secs(2)));
     assert_eq!(bench.take(502_000, 1), Ok((503_000, 0, 1)));
     assert_eq!(bench.generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
@@ -263,34 +266,34 @@ fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
 }
 
 #[test]
-fn nobody_takes_before_the_first_tenure() {
+fn nobody_takes_before_the_first_term() {
     let bench = default(SECOND);
     let generator = Generator::new();
     let refused = generator.take(&bench.layout, &bench.rules, &bench.at(100), NonZeroU32::MIN);
     assert_eq!(refused, Err(GeneratorError::Unreserved));
-    assert_eq!((generator.snapshot().last, generator.limit()), (None, 0));
+    assert_eq!((generator.snapshot().last, generator.limit()), (None, Position(0)));
 }
 
 #[test]
 fn nothing_is_issued_at_or_above_the_mark() {
     let bench = default(60 * SECOND);
-    bench.generator.begin(0, 100 << 12, 102 << 12 | 5);
+    bench.generator.begin(NodeBits(0), Position(100 << 12), Position(102 << 12 | 5));
     assert_eq!(bench.take(101, 4096), Ok((101, 0, 4096)));
-    assert_eq!(bench.take(101, 4096), Ok((102, 0, 5)), "a stretch ends at the mark");
+    assert_eq!(bench.take(101, 4096), Ok((102, 0, 5)), "a range ends at the mark");
     assert_eq!(bench.take(101, 1), Err(GeneratorError::Unreserved));
     assert_eq!(bench.take(103, 1), Err(GeneratorError::Unreserved), "a fresh tick above the mark");
-    assert_eq!(bench.generator.next(), 102 << 12 | 5);
-    bench.generator.raise(110 << 12);
+    assert_eq!(bench.generator.next(), Position(102 << 12 | 5));
+    bench.generator.raise(Position(110 << 12));
     assert_eq!(bench.take(101, 1), Ok((102, 5, 1)));
-    bench.generator.raise(104 << 12);
-    assert_eq!(bench.generator.limit(), 110 << 12, "a mark never falls");
+    bench.generator.raise(Position(104 << 12));
+    assert_eq!(bench.generator.limit(), Position(110 << 12), "a mark never falls");
 }
 
 /// A jump beyond what is reserved may be a mistake: it is noted only when the mark has followed it.
 #[test]
 fn a_clock_beyond_the_mark_leaves_no_trace() {
     let bench = default(SECOND);
-    bench.generator.begin(0, 100 << 12, 200 << 12);
+    bench.generator.begin(NodeBits(0), Position(100 << 12), Position(200 << 12));
     bench.take(100, 1).unwrap();
     assert_eq!(bench.take(1_000_000, 1), Err(GeneratorError::Unreserved));
     assert_eq!(bench.take(101, 1), Ok((101, 0, 1)));
@@ -298,27 +301,31 @@ fn a_clock_beyond_the_mark_leaves_no_trace() {
 }
 
 #[test]
-fn a_tenure_ends_exactly_where_its_last_id_was() {
+fn a_term_ends_exactly_where_its_last_id_was() {
     let bench = default(SECOND);
     bench.take(100, 10).unwrap();
-    assert_eq!(bench.generator.close(), (100 << 12) + 10);
+    assert_eq!(bench.generator.close(), Position((100 << 12) + 10));
     assert_eq!(bench.take(100, 1), Err(GeneratorError::Unreserved));
     assert_eq!(bench.take(200, 1), Err(GeneratorError::Unreserved));
-    assert_eq!(bench.generator.close(), (100 << 12) + 10, "closed twice, it still knows");
-    assert_eq!(bench.generator.next(), (100 << 12) + 10);
+    assert_eq!(bench.generator.close(), Position((100 << 12) + 10), "closed twice, it still knows");
+    assert_eq!(bench.generator.next(), Position((100 << 12) + 10));
 }
 
 #[test]
-fn ids_carry_the_bits_of_the_tenure_they_were_taken_in() {
+fn ids_carry_the_bits_of_the_term_they_were_taken_in() {
     let bench = default(SECOND);
     let take = |tick| bench.generator.take(&bench.layout, &bench.rules, &bench.at(tick), NonZeroU32::MIN);
-    let [one, other] = [1_u64, 2].map(|worker| worker << 12);
-    bench.generator.begin(one, 500 << 12, 600 << 12);
+    let [one, other] = [1, 2].map(|worker| NodeBits(worker << 12));
+    bench.generator.begin(one, Position(500 << 12), Position(600 << 12));
     assert_eq!(take(500).unwrap().node_bits, one);
-    bench.generator.begin(other, 400 << 12, 450 << 12);
+    bench.generator.begin(other, Position(400 << 12), Position(450 << 12));
     let taken = take(400).unwrap();
-    assert_eq!((taken.node_bits, taken.stretch.from), (other, 400 << 12), "another node has its own mark");
-    assert_eq!(bench.generator.snapshot().last, Some(400 << 12));
+    assert_eq!(
+        (taken.node_bits, taken.positions.from),
+        (other, Position(400 << 12)),
+        "another node has its own mark"
+    );
+    assert_eq!(bench.generator.snapshot().last, Some(Position(400 << 12)));
 }
 
 #[test]
@@ -334,53 +341,60 @@ fn nothing_is_taken_by_a_refused_call() {
 #[test]
 fn a_term_in_which_nothing_was_issued_came_nowhere() {
     let bench = default(SECOND);
-    bench.generator.begin(0, 500 << 12, 600 << 12);
-    assert_eq!(bench.generator.furthest(), 0);
-    bench.generator.begin(0, 100 << 12, 600 << 12);
-    assert_eq!(bench.generator.furthest(), 0);
+    bench.generator.begin(NodeBits(0), Position(500 << 12), Position(600 << 12));
+    assert_eq!(bench.generator.furthest(), Position(0));
+    bench.generator.begin(NodeBits(0), Position(100 << 12), Position(600 << 12));
+    assert_eq!(bench.generator.furthest(), Position(0));
     bench.take(100, 3).unwrap();
-    assert_eq!(bench.generator.furthest(), (100 << 12) + 3);
-    bench.generator.begin(0, 50 << 12, 60 << 12);
-    assert_eq!(bench.generator.furthest(), (100 << 12) + 3, "sessions may hold some of these");
+    assert_eq!(bench.generator.furthest(), Position((100 << 12) + 3));
+    bench.generator.begin(NodeBits(0), Position(50 << 12), Position(60 << 12));
+    assert_eq!(bench.generator.furthest(), Position((100 << 12) + 3), "sessions may hold some of these");
 }
 
 /// Positions of the node whose bits are 7 in place.
 fn taken(from: u64, to: u64) -> Taken {
-    Taken { stretch: PositionRange { from, to }, node_bits: 7 << 12 }
+    Taken {
+        positions: PositionRange { from: Position(from), to: Position(to) },
+        node_bits: NodeBits(7 << 12),
+    }
 }
 
 #[test]
 fn a_block_is_worth_nothing_in_another_era_and_keeps_its_bits() {
     let block = Block::empty();
     block.fill(taken(10, 20), 0);
-    assert_eq!(block.node_bits(), 7 << 12);
-    assert_eq!(block.pop(0), Some(10));
+    assert_eq!(block.node_bits(), NodeBits(7 << 12));
+    assert_eq!(block.pop(0), Some(Position(10)));
     assert_eq!(block.pop(1), None);
     assert_eq!(block.pop_many(5, 1), None);
     block.fill(taken(30, 40), 1);
-    assert_eq!(block.pop(1), Some(30));
-    assert_eq!(block.pop_many(5, 1), Some(PositionRange { from: 31, to: 36 }));
+    assert_eq!(block.pop(1), Some(Position(30)));
+    assert_eq!(block.pop_many(5, 1), Some(PositionRange { from: Position(31), to: Position(36) }));
 }
 
 #[test]
 fn a_block_looks_at_the_clock_now_and_then() {
     let bench = default(SECOND);
-    let allowed = |tick| bench.generator.allows(&bench.layout, &bench.rules, &bench.at(tick), 20_000 << 12);
+    let allowed =
+        |tick| bench.generator.allows(&bench.layout, &bench.rules, &bench.at(tick), Position(20_000 << 12));
     assert!(allowed(20_000) && allowed(19_000) && !allowed(18_999));
     let before = UnixMicros(bench.layout.epoch().0 - 10_000_000);
-    assert!(!bench.generator.allows(&bench.layout, &bench.rules, &before, 20_000 << 12), "before the epoch");
+    assert!(
+        !bench.generator.allows(&bench.layout, &bench.rules, &before, Position(20_000 << 12)),
+        "before the epoch"
+    );
 
     let block = Block::empty();
     block.fill(taken(0, 2 * Block::SPAN + 5), 0);
-    let popped = |from: u64, to: u64| (from..to).all(|position| block.pop(0) == Some(position));
+    let popped = |from: u64, to: u64| (from..to).all(|position| block.pop(0) == Some(Position(position)));
     assert!(popped(0, Block::SPAN));
     assert_eq!(block.pop(0), None, "due for a look at the clock");
     assert!(!block.renew(0, |_| false), "the clock said no");
     assert_eq!(block.pop(0), None);
     assert!(!block.renew(1, |_| true), "stale");
-    assert!(block.renew(0, |position| position == 2 * Block::SPAN - 1));
+    assert!(block.renew(0, |position| position == Position(2 * Block::SPAN - 1)));
     assert!(popped(Block::SPAN, 2 * Block::SPAN));
-    assert!(block.renew(0, |position| position == 2 * Block::SPAN + 4));
+    assert!(block.renew(0, |position| position == Position(2 * Block::SPAN + 4)));
     assert!(popped(2 * Block::SPAN, 2 * Block::SPAN + 5));
     assert!(!block.renew(0, |_| true), "used up");
     block.fill(taken(500, 600), 0);

@@ -1,7 +1,9 @@
 //! Layouts: text forms, presets against ids that their systems published, and every limit's error.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::{Explain, Field, IdError, Kind, Layout, LayoutError, Node, PRESETS, UnixMicros};
+use snowflake_ids_core::{
+    Explain, Field, IdError, Kind, Layout, LayoutError, Node, PRESETS, Tick, UnixMicros,
+};
 
 fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -70,7 +72,7 @@ fn published_ids_decode_as_published() {
 fn fields_stand_where_the_systems_put_them() {
     let parts = |name: &str, node: Node, sequence: u32, tick: u64| {
         let layout = layout(name);
-        layout.compose(layout.instant(tick), node, sequence).unwrap()
+        layout.compose(layout.instant(Tick(tick)), node, sequence).unwrap()
     };
     let worker = |worker| Node { worker, ..Node::default() };
     assert_eq!(

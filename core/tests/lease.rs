@@ -137,14 +137,16 @@ fn a_search_among_very_many_takes_no_longer_than_reading_them() {
 
 #[test]
 fn a_clock_may_differ_up_to_the_limit() {
+    const FIVE: Duration = Duration::from_micros(5);
+    const SIX: Duration = Duration::from_micros(6);
     let check = |local, latest: Option<i64>| {
-        check_clock(UnixMicros(local), UnixMicros(100), latest.map(UnixMicros), 5)
+        check_clock(UnixMicros(local), UnixMicros(100), latest.map(UnixMicros), FIVE)
     };
     assert_eq!([95, 100, 105].map(|local| check(local, None)), [Ok(()); 3]);
-    assert_eq!(check(94, None), Err(Skew::Registry { by: -6, max: 5 }));
-    assert_eq!(check(106, None), Err(Skew::Registry { by: 6, max: 5 }));
+    assert_eq!(check(94, None), Err(Skew::Registry { by: SIX, is_ahead: false, max: FIVE }));
+    assert_eq!(check(106, None), Err(Skew::Registry { by: SIX, is_ahead: true, max: FIVE }));
     assert_eq!(check(100, Some(105)), Ok(()));
-    assert_eq!(check(100, Some(106)), Err(Skew::Peers { by: 6, max: 5 }));
+    assert_eq!(check(100, Some(106)), Err(Skew::Peers { by: SIX, max: FIVE }));
     assert_eq!(check(100, Some(i64::MIN)), Ok(()), "others may be behind");
 }
 

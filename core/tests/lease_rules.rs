@@ -15,14 +15,14 @@ use snowflake_ids_core::wire::{
     Entry, LeaseRequest, Leased, NoLease, Registry, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::worker_registry::{self, Held, WorkerRows};
-use snowflake_ids_core::{Layout, UnixMicros};
+use snowflake_ids_core::{Layout, Position, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
-const MINUTE: u64 = 60_000_000;
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// Asserts that something holds with all rules, and not without this one.
 fn needs(rule: Guard, holds: impl Fn() -> bool) {
@@ -57,7 +57,7 @@ impl Issuer {
             identity,
             clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1 },
             replayed: None,
-            max_drift: 10_000_000,
+            max_drift: Duration::from_secs(10),
             max_clock_jump: MINUTE,
             disposable: false,
         };
@@ -175,7 +175,7 @@ fn row(worker: u32) -> Row {
 }
 
 /// Where a server begins after such an answer.
-fn start(choice: Choice) -> u64 {
+fn start(choice: Choice) -> Position {
     let state = Issuer::new().state;
     leased(Rc::clone(&state), 1, |_| taken(choice));
     let start = state.borrow().lease.as_ref().unwrap().start;
@@ -225,8 +225,14 @@ fn a_claim_is_kept_until_its_answer_has_come() {
 fn a_worker_id_is_given_back_after_another_one_is_in_the_state() {
     needs(Guard::ReleaseLast, || {
         let (state, releases) = (Issuer::new().state, RefCell::new(Vec::new()));
-        let former =
-            Lease { datacenter: 0, worker: 5, token: 8, start: 0, expiry: NOW.plus(MINUTE), origin: None };
+        let former = Lease {
+            datacenter: 0,
+            worker: 5,
+            token: 8,
+            start: Position(0),
+            expiry: NOW.plus(MINUTE),
+            origin: None,
+        };
         state.borrow_mut().take_up(former);
         leased(Rc::clone(&state), 1, |ask| match ask {
             RequestBody::Release { worker, .. } => {

@@ -7,7 +7,10 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
-use snowflake_ids_core::{Clock, Generator, GeneratorError, Layout, Rules, SequenceStart, Taken, UnixMicros};
+use snowflake_ids_core::{
+    Clock, Generator, GeneratorError, Layout, NodeBits, Position, Rules, SequenceStart, Taken, Tick,
+    UnixMicros,
+};
 use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
@@ -21,13 +24,13 @@ fn rules() -> Rules {
 }
 
 fn at(tick: u64) -> UnixMicros {
-    layout().instant(tick)
+    layout().instant(Tick(tick))
 }
 
 /// A generator in its first term, with everything reserved.
 fn begun() -> Arc<Generator> {
     let generator = Generator::new();
-    generator.begin(0, 0, layout().end_position());
+    generator.begin(NodeBits(0), Position(0), layout().end_position());
     Arc::new(generator)
 }
 
@@ -40,8 +43,8 @@ fn run(schedule: [&'static [u64]; 2], want: u32) -> (Arc<Generator>, Vec<Vec<u64
             let mut got = Vec::new();
             for &tick in ticks {
                 let want = NonZeroU32::new(want).unwrap();
-                let stretch = generator.take(&layout(), &rules(), &at(tick), want).unwrap().stretch;
-                got.extend(stretch.from..stretch.to);
+                let positions = generator.take(&layout(), &rules(), &at(tick), want).unwrap().positions;
+                got.extend(positions.from.0..positions.to.0);
             }
             got
         })
@@ -62,7 +65,7 @@ fn one_tick_is_shared_without_a_duplicate_or_a_gap() {
     loom::model(|| {
         let (generator, got) = run([&[5, 5], &[5]], 1);
         assert_unique_and_growing(&got);
-        assert_eq!(generator.snapshot().last, Some(5 << 2 | 2));
+        assert_eq!(generator.snapshot().last, Some(Position(5 << 2 | 2)));
     });
 }
 
@@ -75,7 +78,7 @@ fn clocks_that_jump_both_ways_give_no_duplicate() {
 }
 
 #[test]
-fn stretches_that_borrow_ticks_give_no_duplicate() {
+fn ranges_that_borrow_ticks_give_no_duplicate() {
     loom::model(|| {
         let (generator, got) = run([&[5, 4], &[5]], 3);
         assert_unique_and_growing(&got);
@@ -170,8 +173,8 @@ fn a_reading_from_before_a_step_back_does_not_hide_it() {
 }
 
 /// The bits of two nodes.
-const A: u64 = 1 << 2;
-const B: u64 = 2 << 2;
+const A: NodeBits = NodeBits(1 << 2);
+const B: NodeBits = NodeBits(2 << 2);
 
 /// One position at tick 2, which is behind every term below; None where nothing is reserved.
 fn try_one(generator: &Generator) -> Option<Taken> {
@@ -203,14 +206,15 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
 
 /// Fails when the term is not read again after the take, and when it is not made odd before it changes.
 #[test]
-fn a_position_is_made_with_the_bits_of_its_own_tenure() {
+fn a_position_is_made_with_the_bits_of_its_own_term() {
     model(|| {
         let generator = Arc::new(Generator::new());
-        generator.begin(A, 20, 24);
-        for Taken { stretch, node_bits } in while_one_takes(&generator, |generator| generator.begin(B, 8, 12))
+        generator.begin(A, Position(20), Position(24));
+        for Taken { positions, node_bits } in
+            while_one_takes(&generator, |generator| generator.begin(B, Position(8), Position(12)))
         {
             let own = if node_bits == A { 20..24 } else { 8..12 };
-            assert!(own.contains(&stretch.from), "{stretch:?} of {node_bits}");
+            assert!(own.contains(&positions.from.0), "{positions:?} of {node_bits:?}");
         }
     });
 }
@@ -218,16 +222,17 @@ fn a_position_is_made_with_the_bits_of_its_own_tenure() {
 /// Fails for the same reasons, and when the end of a term is not read and closed in one step: where the positions
 /// of both overlap, a mix-up is an id twice.
 #[test]
-fn two_tenures_over_the_same_positions_share_no_id() {
+fn two_terms_over_the_same_positions_share_no_id() {
     model(|| {
         let generator = Arc::new(Generator::new());
-        generator.begin(A, 8, 10);
+        generator.begin(A, Position(8), Position(10));
         let first = try_one(&generator);
-        let mut ids: Vec<_> = while_one_takes(&generator, |generator| generator.begin(B, 8, 10))
-            .into_iter()
-            .chain(first)
-            .map(|taken| layout().id(taken.stretch.from, taken.node_bits))
-            .collect();
+        let mut ids: Vec<_> =
+            while_one_takes(&generator, |generator| generator.begin(B, Position(8), Position(10)))
+                .into_iter()
+                .chain(first)
+                .map(|taken| layout().id(taken.positions.from, taken.node_bits))
+                .collect();
         let issued = ids.len();
         ids.sort_unstable();
         ids.dedup();
@@ -240,10 +245,10 @@ fn two_tenures_over_the_same_positions_share_no_id() {
 fn nothing_is_handed_out_at_or_above_what_close_said() {
     model(|| {
         let generator = Arc::new(Generator::new());
-        generator.begin(A, 8, 16);
-        let mut end = 0;
+        generator.begin(A, Position(8), Position(16));
+        let mut end = Position(0);
         let taken = while_one_takes(&generator, |generator| end = generator.close());
-        assert!(taken.iter().all(|taken| taken.stretch.to <= end), "{taken:?} beyond {end}");
+        assert!(taken.iter().all(|taken| taken.positions.to <= end), "{taken:?} beyond {end:?}");
     });
 }
 
@@ -251,19 +256,19 @@ fn nothing_is_handed_out_at_or_above_what_close_said() {
 fn nothing_is_handed_out_at_or_above_the_mark_before_it_is_raised() {
     model(|| {
         let generator = Arc::new(Generator::new());
-        generator.begin(A, 8, 9);
+        generator.begin(A, Position(8), Position(9));
         generator.take(&layout(), &rules(), &at(2), ONE).unwrap();
         let durable = Arc::new(AtomicI64::new(9));
         let raiser = {
             let (generator, durable) = (Arc::clone(&generator), Arc::clone(&durable));
             thread::spawn(move || {
                 durable.store(12, Ordering::SeqCst);
-                generator.raise(12);
+                generator.raise(Position(12));
             })
         };
         if let Some(taken) = try_one(&generator) {
             // A read-modify-write sees the newest value, as a crash would.
-            assert!(taken.stretch.to <= durable.fetch_add(0, Ordering::SeqCst).cast_unsigned());
+            assert!(taken.positions.to.0 <= durable.fetch_add(0, Ordering::SeqCst).cast_unsigned());
         }
         raiser.join().unwrap();
         assert!(try_one(&generator).is_some(), "the new mark is there for everybody");

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::{
-    Block, Field, Format, Generator, Layout, Node, Order, PositionRange, Rules, SequenceStart, Taken,
-    TickError, UnixMicros, Widths,
+    Block, Field, Format, Generator, Layout, Node, NodeBits, Order, Position, PositionRange, Rules,
+    SequenceStart, Taken, Tick, TickError, UnixMicros, Widths,
 };
 use std::num::NonZeroU32;
 
@@ -57,7 +57,7 @@ proptest! {
         let tick = tick % (layout.max(Field::Ticks) + 1);
         let node = node(&layout, who);
         let sequence = part(&layout, Field::Sequence, sequence);
-        let begins = layout.instant(tick);
+        let begins = layout.instant(Tick(tick));
         let at = UnixMicros(begins.0 + (within % layout.unit()).cast_signed());
         let id = layout.compose(at, node, sequence).unwrap();
         prop_assert!(id <= layout.largest_id());
@@ -66,14 +66,14 @@ proptest! {
         prop_assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (node.datacenter, node.worker, node.rollback));
         prop_assert_eq!(decoded.sequence, sequence);
         prop_assert!(layout.min_id(at).unwrap() <= id && id <= layout.max_id(at).unwrap());
-        prop_assert_eq!(layout.id(tick << layout.widths().sequence | u64::from(sequence), layout.place(node).unwrap()), id);
+        prop_assert_eq!(layout.id(Position(tick << layout.widths().sequence | u64::from(sequence)), layout.place(node).unwrap()), id);
     }
 
     #[test]
     fn ids_sort_like_their_ticks(layout in valid_layouts(), a in any::<u64>(), b in any::<u64>(), who in any::<u64>()) {
         let ticks = [a, b].map(|any| any % (layout.max(Field::Ticks) + 1));
         prop_assume!(ticks[0] < ticks[1]);
-        let [earlier, later] = ticks.map(|tick| layout.instant(tick));
+        let [earlier, later] = ticks.map(|tick| layout.instant(Tick(tick)));
         prop_assert!(layout.max_id(earlier).unwrap() < layout.min_id(later).unwrap());
         let last = u32::try_from(layout.max(Field::Sequence)).unwrap();
         let node = node(&layout, who);
@@ -95,7 +95,7 @@ proptest! {
     fn different_nodes_never_share_an_id(layout in valid_layouts(), a in any::<[u64; 3]>(), b in any::<[u64; 3]>()) {
         let made = [a, b].map(|[who, tick, sequence]| {
             let node = node(&layout, who);
-            let at = layout.instant(tick % (layout.max(Field::Ticks) + 1));
+            let at = layout.instant(Tick(tick % (layout.max(Field::Ticks) + 1)));
             (node, layout.compose(at, node, part(&layout, Field::Sequence, sequence)).unwrap())
         });
         prop_assert!(made[0].0 == made[1].0 || made[0].1 != made[1].1);
@@ -126,19 +126,19 @@ proptest! {
         calls in prop::collection::vec((any::<u64>(), 1_u32..100_000), 1..60),
     ) {
         let generator = Generator::new();
-        generator.begin(0, 0, layout.end_position());
+        generator.begin(NodeBits(0), Position(0), layout.end_position());
         let rules = Rules { max_drift, start };
         let span = (layout.last_instant().0 - layout.epoch().0).cast_unsigned();
-        let mut end = 0;
+        let mut end = Position(0);
         for (clock, want) in calls {
             let at = UnixMicros(layout.epoch().0 + (clock % (span + 1)).cast_signed());
-            let Ok(Taken { stretch: PositionRange { from, to }, .. }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
-            prop_assert!(from >= end, "{from} was issued before {end}");
-            prop_assert!(from < to && to - from <= u64::from(want));
+            let Ok(Taken { positions: PositionRange { from, to }, .. }) = generator.take(&layout, &rules, &at, NonZeroU32::new(want).unwrap()) else { continue };
+            prop_assert!(from >= end, "{from:?} was issued before {end:?}");
+            prop_assert!(from < to && to.0 - from.0 <= u64::from(want));
             prop_assert!(to <= layout.end_position());
-            let last = layout.instant((to - 1) >> layout.widths().sequence);
+            let last = layout.instant_of(Position(to.0 - 1));
             prop_assert!(last.0 - at.0 <= max_drift.cast_signed(), "{last} at {at}");
-            prop_assert!(from >> layout.widths().sequence >= layout.tick(at).unwrap(), "behind the clock");
+            prop_assert!(layout.tick_of(from) >= layout.tick(at).unwrap(), "behind the clock");
             end = to;
         }
     }
@@ -148,19 +148,19 @@ proptest! {
     fn a_block_gives_each_position_once(from in 0_u64..1 << 60, count in 1_u64..1000, asks in prop::collection::vec(0_u64..50, 1..100)) {
         let block = Block::empty();
         prop_assert_eq!(block.pop(0), None);
-        block.fill(Taken { stretch: PositionRange { from, to: from + count }, node_bits: 0 }, 0);
-        let mut expected = from;
+        block.fill(Taken { positions: PositionRange { from: Position(from), to: Position(from + count) }, node_bits: NodeBits(0) }, 0);
+        let mut expected = Position(from);
         for ask in asks {
             let pop = || match ask {
-                0 => block.pop(0).map(|at| PositionRange { from: at, to: at + 1 }),
+                0 => block.pop(0).map(|at| PositionRange { from: at, to: Position(at.0 + 1) }),
                 _ => block.pop_many(ask, 0),
             };
             let got = pop().or_else(|| if block.renew(0, |_| true) { pop() } else { None });
-            let Some(got) = got else { prop_assert_eq!(expected, from + count); break };
+            let Some(got) = got else { prop_assert_eq!(expected, Position(from + count)); break };
             prop_assert_eq!(got.from, expected);
             prop_assert!(got.count() <= ask.max(1));
             expected = got.to;
         }
-        prop_assert!(expected <= from + count);
+        prop_assert!(expected <= Position(from + count));
     }
 }

@@ -7,9 +7,10 @@ use snowflake_ids_core::anchor::Reading;
 use snowflake_ids_core::form::{Head, RELEASE};
 use snowflake_ids_core::lease::{Lease, Origin};
 use snowflake_ids_core::state::{Birth, DataDirectory, Here, Identity, Mark, State, StateError};
-use snowflake_ids_core::{Explain, Kind, Layout, Node, UnixMicros};
+use snowflake_ids_core::{Explain, Kind, Layout, Node, Position, UnixMicros};
+use std::time::Duration;
 
-const SECOND: u64 = 1_000_000;
+const SECOND: Duration = Duration::from_secs(1);
 /// Some instant of the layout, on the second.
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
 const FIXED: Identity = Identity::Fixed { datacenter: 0, worker: 3 };
@@ -30,7 +31,7 @@ fn here(identity: Identity) -> Here {
         home: home("a"),
         layout: layout(),
         identity,
-        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000 * SECOND },
+        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000_000_000 },
         replayed: None,
         max_drift: 60 * SECOND,
         max_clock_jump: 3_600 * SECOND,
@@ -44,17 +45,17 @@ fn node(worker: u32, rollback: u32) -> Node {
 
 fn lease(worker: u32) -> Lease {
     let expiry = UnixMicros(NOW.0 + 100_000_000);
-    Lease { datacenter: 0, worker, token: 11, start: 0, expiry, origin: None }
+    Lease { datacenter: 0, worker, token: 11, start: Position(0), expiry, origin: None }
 }
 
-fn after(seconds: i64) -> u64 {
-    layout().position_after(UnixMicros(NOW.0 + seconds * SECOND.cast_signed()))
+fn after(seconds: i64) -> Position {
+    layout().position_after(UnixMicros(NOW.0 + seconds * 1_000_000))
 }
 
 /// A state under a number, with something reserved.
 fn fixed() -> State {
     let mut state = State::fresh(&here(FIXED));
-    state.reserve(&layout(), NOW, 0, 3 * SECOND);
+    state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
     state
 }
 
@@ -62,7 +63,7 @@ fn fixed() -> State {
 fn leased() -> State {
     let mut state = State::fresh(&here(LEASED));
     state.take_up(lease(3));
-    state.reserve(&layout(), NOW, 0, 3 * SECOND);
+    state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
     state
 }
 
@@ -164,7 +165,7 @@ fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_pre
     let origin = Some(Origin { identity: "r".into(), server: "central".into() });
     let shared = State { lease: Some(Lease { origin, ..lease(3) }), ..leased() }.in_file(birth(1, "10.5"));
     let settled = shared.open(&found_in(LEASED, &birth(2, "11.5"))).unwrap();
-    assert_eq!((settled.node, &settled.lease, settled.mark(node(9, 0))), (None, &None, 0));
+    assert_eq!((settled.node, &settled.lease, settled.mark(node(9, 0))), (None, &None, Position(0)));
     assert_eq!(settled.blocked_workers(&layout(), 0, NOW), [3]);
 }
 
@@ -255,12 +256,19 @@ fn a_new_state_begins_every_node_where_it_is_told() {
 fn nothing_is_reserved_beyond_the_expiry_or_the_end() {
     let mut state = leased();
     let expiry = layout().position_at(lease(3).expiry);
-    assert_eq!(state.reserve(&layout(), NOW, 0, 500 * SECOND), Some(expiry));
+    assert_eq!(state.reserve(&layout(), NOW, Position(0), 500 * SECOND), Some(expiry));
     let late = UnixMicros(NOW.0 + 200_000_000);
     assert_eq!(state.reserve(&layout(), late, expiry, SECOND), Some(expiry), "not a position more");
     let mut state = fixed();
-    assert_eq!(state.reserve(&layout(), layout().last_instant(), 0, SECOND), Some(layout().end_position()));
-    assert_eq!(State::fresh(&here(LEASED)).reserve(&layout(), NOW, 0, SECOND), None, "nobody issues");
+    assert_eq!(
+        state.reserve(&layout(), layout().last_instant(), Position(0), SECOND),
+        Some(layout().end_position())
+    );
+    assert_eq!(
+        State::fresh(&here(LEASED)).reserve(&layout(), NOW, Position(0), SECOND),
+        None,
+        "nobody issues"
+    );
 }
 
 #[test]
@@ -298,7 +306,7 @@ fn states() -> impl Strategy<Value = State> {
         let mut state = if is_leased { leased() } else { fixed() };
         let marks =
             marks.into_iter().map(|((worker, rollback), position)| (node(worker, rollback), position));
-        state.marks = marks.map(|(node, position)| Mark { node, position }).collect();
+        state.marks = marks.map(|(node, position)| Mark { node, position: Position(position) }).collect();
         State { claim, ..state }
     })
 }
@@ -354,11 +362,12 @@ fn the_state_of_an_older_release_is_upgraded() {
     let mut state = State::fresh(&here(LEASED));
     let origin = Some(Origin { identity: "a-registry".into(), server: "central".into() });
     state.take_up(Lease { origin, ..lease(3) });
-    state.reserve(&layout(), NOW, 0, 3 * SECOND);
-    state.marks.push(Mark { node: node(4, 2), position: 77 });
+    state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
+    state.marks.push(Mark { node: node(4, 2), position: Position(77) });
     let copy_of = Some(DataDirectory { file: Some(birth(9, "")), ..home("first") });
     let (claim, registry, moving_to) = (Some(-12), Some(5), Some(6));
-    let state = State { copy_of, floor: 5, claim, registry, moving_to, ..state }.in_file(birth(8, "0.5"));
+    let state =
+        State { copy_of, floor: Position(5), claim, registry, moving_to, ..state }.in_file(birth(8, "0.5"));
 
     let samples = [include_str!("state/form_1.json")];
     assert_eq!(samples.len() + 1, present_form() as usize, "a sample of each form of before");
@@ -399,7 +408,7 @@ proptest! {
             prop_assert!(is_own || opened.node.is_none() || opened.node != state.node, "{opened:?}");
             for worker in 0..32 {
                 let node = node(worker, 0);
-                let before = Some(state.mark(node)).filter(|mark| !adopts || *mark < u64::MAX).unwrap_or(0);
+                let before = Some(state.mark(node)).filter(|mark| !adopts || *mark < Position(u64::MAX)).unwrap_or(Position(0));
                 // A lease that is forgotten is not begun below, but by another who takes the row.
                 let before = if opened.lease == state.lease { before } else { before.min(state.floor) };
                 prop_assert!(opened.mark(node) >= before, "{node:?}");
@@ -440,7 +449,7 @@ proptest! {
     fn reserving_lowers_nobodys_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
         let at = UnixMicros(NOW.0 + seconds * 1_000_000);
         let mut raised = state.clone();
-        let limit = raised.reserve(&layout(), at, next, ahead).unwrap();
+        let limit = raised.reserve(&layout(), at, Position(next), Duration::from_micros(ahead)).unwrap();
         for (worker, rollback) in (0..32).flat_map(|worker| (0..4).map(move |rollback| (worker, rollback))) {
             let node = node(worker, rollback);
             prop_assert!(raised.mark(node) >= state.mark(node), "{node:?}");
@@ -455,10 +464,10 @@ fn marks_that_are_dropped_raise_the_floor_of_all_others() {
     let wide: Layout = "41/5/10/6".parse().unwrap();
     let mut state = State::fresh(&Here { layout: wide, ..here(FIXED) });
     for worker in 0..600 {
-        state.settle(node(worker, 0), u64::from(worker) + 1);
+        state.settle(node(worker, 0), Position(u64::from(worker) + 1));
     }
     assert!(state.marks.len() < 600);
     for worker in 0..600 {
-        assert!(state.mark(node(worker, 0)) > u64::from(worker), "worker {worker}");
+        assert!(state.mark(node(worker, 0)) > Position(u64::from(worker)), "worker {worker}");
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;
-use snowflake_ids_core::{Clock, Generator, Layout, Rules, SequenceStart, UnixMicros};
+use snowflake_ids_core::{Clock, Generator, Layout, NodeBits, Position, Rules, SequenceStart, UnixMicros};
 use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -28,7 +28,7 @@ fn threads_never_share_a_position_and_each_sees_growing_ones() {
     let layout = Layout::default();
     let rules = Rules { max_drift: 60_000_000, start: SequenceStart::Rotate };
     let (generator, clock) = (Generator::new(), Jumping(AtomicI64::new(0)));
-    generator.begin(0, 0, layout.end_position());
+    generator.begin(NodeBits(0), Position(0), layout.end_position());
     let all = Mutex::new(HashSet::new());
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -37,13 +37,13 @@ fn threads_never_share_a_position_and_each_sees_growing_ones() {
             scope.spawn(move || {
                 let mut mine = Vec::new();
                 for _ in 0..CALLS {
-                    let stretch = generator.take(layout, rules, clock, want).unwrap().stretch;
-                    mine.extend(stretch.from..stretch.to);
+                    let positions = generator.take(layout, rules, clock, want).unwrap().positions;
+                    mine.extend(positions.from.0..positions.to.0);
                 }
                 assert!(mine.is_sorted());
                 let mut all = all.lock();
                 for position in mine {
-                    assert!(all.insert(position), "{position} was issued twice");
+                    assert!(all.insert(position), "position {position} was issued twice");
                 }
             });
         }

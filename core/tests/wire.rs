@@ -260,7 +260,7 @@ fn bounds() -> LeaseRequest {
         except: vec![],
         capacity: 32,
         preferred: None,
-        max_clock_skew: 5_000_000,
+        max_clock_skew: Duration::from_secs(5),
     }
 }
 
@@ -323,7 +323,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         ("number of worker ids", leases(&|wish| wish.capacity = 33)),
         ("number of worker ids", leases(&|wish| wish.capacity = 0)),
         ("number of worker ids", leases(&|wish| wish.capacity = u32::MAX)),
-        ("max_clock_skew", leases(&|wish| wish.max_clock_skew = u64::MAX)),
+        ("max_clock_skew", leases(&|wish| wish.max_clock_skew = Duration::MAX)),
         ("worker id", renews(32)),
         ("tag", RequestBody::Reserve(vec![want("")])),
         ("tag", RequestBody::Reserve(vec![want(&"x".repeat(129))])),
@@ -449,7 +449,7 @@ prop_compose! {
         entry in entries(),
         policy in policies(),
         (token, except) in any::<(Option<i64>, Vec<u32>)>(),
-        (capacity, max_clock_skew) in any::<(u32, u64)>(),
+        (capacity, max_clock_skew) in any::<(u32, Duration)>(),
         preferred in of(preferences()),
     ) -> LeaseRequest {
         LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew }

@@ -16,16 +16,16 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 
 /* <begin connected objects> */
 
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
-CREATE FUNCTION snowflake_nextval() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+/* The next id of a tag: dense, and growing from call to call of a session. */
+CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 
-/* The next id of a tag: dense, and growing from call to call of a session. */
-CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -321,118 +321,29 @@ AS 'MODULE_PATHNAME', 'worker_id_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_introduce
-CREATE  FUNCTION snowflake_ids_internal."registry_introduce"(
-	"server" text /* Text < '_ > */
-) RETURNS TABLE (
-	"identity" TEXT,  /* String */
-	"timeline" INT  /* i32 */
-)
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_introduce_wrapper';
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_switch
-CREATE  FUNCTION snowflake_ids_internal."registry_switch"(
-	"moves_lease" bool /* bool */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_switch_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_give_up_lease
-CREATE  FUNCTION snowflake_ids_internal."registry_give_up_lease"(
-	"server" text, /* Text < '_ > */
-	"identity" text, /* Text < '_ > */
-	"timeline" INT /* i32 */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_give_up_lease_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_hand_over
-CREATE  FUNCTION snowflake_ids_internal."registry_hand_over"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_hand_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_take_back
-CREATE  FUNCTION snowflake_ids_internal."registry_take_back"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_back_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -458,6 +369,25 @@ AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
 CREATE  FUNCTION snowflake_ids."segment_revoke"(
 	"tag" text, /* Option < TagArg < '_ > > */
@@ -467,6 +397,18 @@ CREATE  FUNCTION snowflake_ids."segment_revoke"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -489,25 +431,6 @@ CREATE  FUNCTION snowflake_ids."segment_raise"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -568,78 +491,6 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   snowflake_ids::segment_alter
 --   snowflake_ids::segment_drop
@@ -671,36 +522,116 @@ COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -730,6 +661,14 @@ AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
 CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
 STRICT VOLATILE PARALLEL SAFE
@@ -749,11 +688,13 @@ AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -765,6 +706,25 @@ CREATE  FUNCTION snowflake_ids_internal."segment_close"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1262,20 +1222,71 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
 ) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1288,35 +1299,6 @@ CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
 VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1398,15 +1380,18 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   registry_serve
 --   registry_take_over
---   snowflake_ids_internal::registry_introduce
---   snowflake_ids_internal::registry_hand_over
+--   snowflake_ids_internal::registry_join
+--   snowflake_ids_internal::registry_leave
 --   snowflake_ids_internal::registry_seed
---   snowflake_ids_internal::registry_take_back
---   snowflake_ids_internal::registry_give_up_lease
---   snowflake_ids_internal::registry_switch
 --   snowflake_ids_internal::registry_is_busy
 --   snowflake_ids_internal::registry_health
 --   snowflake_ids_internal::keep_from_replication
@@ -1536,9 +1521,6 @@ $$;
 
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    former snowflake_ids.registry_server[];
-    introduced jsonb[];
 BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
@@ -1550,33 +1532,7 @@ BEGIN
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
     END IF;
-    PERFORM snowflake_ids_internal.registry_lock();
-    former := ARRAY(SELECT r FROM snowflake_ids.registry_server AS r);
-    -- While it is known what was seen of those in use: a former primary of one of them is none.
-    FOR place IN 1 .. cardinality(servers) LOOP
-        introduced[place] := (SELECT to_jsonb(r) FROM snowflake_ids_internal.registry_introduce(servers[place]) AS r);
-    END LOOP;
-    DELETE FROM snowflake_ids.registry_server;
-    FOR place IN 1 .. cardinality(servers) LOOP
-        INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
-        SELECT place - 1, servers[place], introduced[place] ->> 'identity', (introduced[place] ->> 'timeline')::integer
-        ON CONFLICT (identity) DO NOTHING;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'registry "%" is the same as another one', servers[place] USING
-                ERRCODE = 'invalid_parameter_value',
-                DETAIL = 'Two foreign servers lead to one database.';
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.registry_hand_over();
-    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
-    SELECT s.identity, k.tag, k.period, k.max_id
-    FROM snowflake_ids.registry_server AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
-    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
-    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id);
-    PERFORM snowflake_ids_internal.registry_give_up_lease(f.server::text, f.identity, f.timeline)
-    FROM unnest(former) AS f
-    WHERE f.identity IS DISTINCT FROM (SELECT r.identity FROM snowflake_ids.registry_server AS r WHERE r.position = 0);
-    PERFORM snowflake_ids_internal.registry_switch(moves_lease => true);
+    PERFORM snowflake_ids_internal.registry_join(to_json(servers)::text);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
@@ -1585,16 +1541,10 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.registry_lock();
-    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+    IF NOT snowflake_ids_internal.registry_leave() THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
     END IF;
-    PERFORM snowflake_ids_internal.registry_take_back();
-    PERFORM snowflake_ids_internal.registry_give_up_lease(r.server::text, r.identity, r.timeline)
-    FROM snowflake_ids.registry_server AS r;
-    DELETE FROM snowflake_ids.registry_server;
-    PERFORM snowflake_ids_internal.registry_switch(moves_lease => false);
     RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
         HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
@@ -1612,27 +1562,6 @@ FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
 /* A role that may call functions that ask where ids come from has to be able to look. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */

@@ -5,6 +5,8 @@ use crate::pg::report::bad_argument;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::clock::micros;
+use std::time::Duration;
 
 /// 2000-01-01 UTC in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
@@ -27,9 +29,10 @@ pub fn to_sql(at: UnixMicros) -> Result<TimestampWithTimeZone, ErrorReport> {
 }
 
 /// A length of time as SQL has it: days and what is left of one.
-pub fn interval(micros: u64) -> Result<Interval, ErrorReport> {
+pub fn interval(time: Duration) -> Result<Interval, ErrorReport> {
     const DAY: u64 = 86_400_000_000;
-    let days = i32::try_from(micros / DAY).unwrap_or(i32::MAX);
-    Interval::new(0, days, (micros % DAY).cast_signed())
-        .map_err(|_| bad_argument("interval out of range", format!("It is {micros} microseconds.")))
+    let time = micros(time);
+    let days = i32::try_from(time / DAY).unwrap_or(i32::MAX);
+    Interval::new(0, days, (time % DAY).cast_signed())
+        .map_err(|_| bad_argument("interval out of range", format!("It is {time} microseconds.")))
 }

@@ -23,6 +23,7 @@ use snowflake_ids_core::registry_link::Site;
 use snowflake_ids_core::reservation::Share;
 use snowflake_ids_core::wire::{self, RequestBody, Response};
 use snowflake_ids_core::{Clock, Explain, UnixMicros};
+use std::time::Duration;
 
 type Report = Box<ErrorReport>;
 
@@ -125,7 +126,7 @@ impl NodeTables for Here {
         SystemClock.now()
     }
 
-    fn max_clock_skew(&self) -> u64 {
+    fn max_clock_skew(&self) -> Duration {
         settings::max_clock_skew()
     }
 }

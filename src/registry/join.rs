@@ -14,7 +14,7 @@ use crate::shared::registries;
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
-use snowflake_ids_core::clock::{human, micros};
+use snowflake_ids_core::clock::human;
 use snowflake_ids_core::issuer::IssuerError;
 use snowflake_ids_core::lease::Lease;
 use snowflake_ids_core::lease_worker::ANY;
@@ -92,8 +92,8 @@ pub fn switch(moves_lease: bool) -> Checked<()> {
     if settings::lease_duration() > wire::MAX_LEASE {
         pgrx::notice!(
             "worker ids are leased for {} at most, though snowflake_ids.lease_duration is {}",
-            human(micros(wire::MAX_LEASE)),
-            human(micros(settings::lease_duration()))
+            human(wire::MAX_LEASE),
+            human(settings::lease_duration())
         );
     }
     if named.is_empty() || database::of_name(&named) == Some(server::database()) {

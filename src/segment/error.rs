@@ -4,7 +4,7 @@ use crate::pg::report::{report, sqlstate};
 use crate::pg::server;
 use crate::pg::tag::TagText;
 use crate::shared::registries;
-use crate::shared::slot::{Trouble, micros};
+use crate::shared::slot::Trouble;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::{SpiError, quote_literal};
 use snowflake_ids_core::clock::human;
@@ -74,7 +74,7 @@ pub enum SegmentError {
     #[error("the table snowflake_ids.segment does not exist")]
     NoTable,
     /// No ids came in time, or who may take them did not become known.
-    #[error("no ids for segment tag \"{tag}\" within {}", human(micros(*limit)))]
+    #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
     TooLate {
         /// The tag.
         tag: String,
@@ -166,7 +166,7 @@ impl Explain for SegmentError {
             Self::Within(_) => "A trigger on snowflake_ids.segment asks for them.".to_owned(),
             Self::NoPlace(places) => format!(
                 "All {places} places are taken. A tag gives its place up when it was not used for about {}.",
-                human(micros(IDLE))
+                human(IDLE)
             ),
             Self::NoTrial { most, .. } => format!(
                 "Calls wait for {most} other tags that were not found yet, and no more may be looked for at once."

@@ -185,9 +185,9 @@ pub fn lease_duration() -> Duration {
     Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
 }
 
-/// How far the clock may differ from the registry's, in microseconds.
-pub fn max_clock_skew() -> u64 {
-    u64::from(read(&MAX_CLOCK_SKEW).unsigned_abs()) * 1_000
+/// How far the clock may differ from the registry's.
+pub fn max_clock_skew() -> Duration {
+    Duration::from_millis(read(&MAX_CLOCK_SKEW).unsigned_abs().into())
 }
 
 /// The longest that the answer of a registry is waited for.
@@ -195,14 +195,14 @@ pub fn registry_timeout() -> Duration {
     Duration::from_millis(read(&REGISTRY_TIMEOUT).unsigned_abs().into())
 }
 
-/// The largest step forward of the clock that is followed, in microseconds.
-pub fn max_clock_jump() -> u64 {
-    u64::from(read(&MAX_CLOCK_JUMP).unsigned_abs()) * 1_000
+/// The largest step forward of the clock that is followed.
+pub fn max_clock_jump() -> Duration {
+    Duration::from_millis(read(&MAX_CLOCK_JUMP).unsigned_abs().into())
 }
 
-/// The stretch of time that is reserved ahead, in microseconds.
-pub fn reserve() -> u64 {
-    u64::from(read(&RESERVE).unsigned_abs()) * 1_000
+/// How far beyond the clock the high-water mark is raised.
+pub fn reserve() -> Duration {
+    Duration::from_millis(read(&RESERVE).unsigned_abs().into())
 }
 
 /// The longest a call sleeps for the clock.

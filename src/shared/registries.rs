@@ -109,7 +109,7 @@ impl Entry {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
         if error.is_empty() && since != 0 {
-            let waited = micros(uptime()).saturating_sub(since) / 1_000 * 1_000;
+            let waited = Duration::from_millis(micros(uptime()).saturating_sub(since) / 1_000);
             return Some(format!("it was asked {} ago, and has not answered yet", human(waited)));
         }
         Some(error).filter(|error| !error.is_empty())
@@ -147,7 +147,7 @@ impl Entry {
     pub fn retry_at(&self) -> Option<UnixMicros> {
         let health = self.health();
         let pause = health.retry_at().checked_sub(health.failed_at)?;
-        (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(micros(pause)))
+        (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(pause))
     }
 
     /// One process at a time; what another writes meanwhile is as good.

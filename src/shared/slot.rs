@@ -10,7 +10,6 @@ mod trouble;
 pub use floor::FloorCell;
 pub use shared_text::SharedText;
 pub use supplies::{Supplies, Waits};
-pub use time::micros;
 pub use trouble::{Trouble, TroubleCell};
 
 use crate::pg::condition::Condition;

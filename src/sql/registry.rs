@@ -141,6 +141,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::error::excerpt;
     use snowflake_ids_core::wire;
     use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Duration;
 
     /// Has this database use the registries of these foreign servers: an array of their names, in JSON.
     #[pg_extern(volatile, parallel_unsafe, strict)]
@@ -238,7 +239,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
             entry.failures.load(Relaxed).cast_signed(),
             entry.health().failures.into(),
             instant(entry.last_answer.load(Relaxed))?,
-            took.map(time::interval).transpose()?,
+            took.map(Duration::from_micros).map(time::interval).transpose()?,
             instant(entry.last_failure.load(Relaxed))?,
             Some(legible(&entry.error())).filter(|error| !error.is_empty()),
             entry.retry_at().map(time::to_sql).transpose()?,

@@ -79,7 +79,6 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::Clock;
-    use snowflake_ids_core::clock::micros;
     use snowflake_ids_core::definition::{
         Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, forecast,
     };
@@ -91,6 +90,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::segment::Shelf;
     use snowflake_ids_core::serial::{Format, Reset};
     use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Duration;
 
     type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
 
@@ -356,7 +356,11 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     }
 
     fn interval(micros: i64) -> Result<Option<Interval>, ErrorReport> {
-        Some(micros.unsigned_abs()).filter(|micros| *micros > 0).map(time::interval).transpose()
+        Some(micros.unsigned_abs())
+            .filter(|micros| *micros > 0)
+            .map(Duration::from_micros)
+            .map(time::interval)
+            .transpose()
     }
 
     /// When the tag's ids are used up, at the pace since it was first used. Tags that start over have no end.
@@ -365,7 +369,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         let issued = issued(slot, left).unsigned_abs();
         let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
         let lasts = slot.supplies.age().and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
-        lasts.map(|lasts| time::to_sql(SystemClock.now().plus(micros(lasts)))).transpose()
+        lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
     }
 
     fn shown(trouble: Trouble) -> String {

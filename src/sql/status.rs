@@ -14,12 +14,13 @@ mod snowflake_ids {
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::clock::YEAR_MICROS;
+    use snowflake_ids_core::clock::{YEAR_MICROS, micros};
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::state::Identity;
-    use snowflake_ids_core::{Clock, Layout, Node, Snapshot, UnixMicros};
+    use snowflake_ids_core::{Clock, Layout, Node, Position, Snapshot, UnixMicros};
     use std::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering::Relaxed;
+    use std::time::Duration;
 
     /// One row: the state of this server's generator since the server started.
     #[pg_extern(volatile, parallel_safe)]
@@ -64,8 +65,8 @@ mod snowflake_ids {
         let now = SystemClock.now();
         let origin = lease::origin().filter(|_| matches!(shared.identity, Identity::Leased { .. }));
         let last = snapshot.last.map(|position| layout.id(position, snapshot.node_bits).cast_signed());
-        let made = snapshot.last.map(|position| layout.instant(position >> layout.widths().sequence));
-        let drift = made.map_or(0, |made| made.since(now));
+        let made = snapshot.last.map(|position| layout.instant_of(position));
+        let drift = made.map_or(Duration::ZERO, |made| made.since(now));
         Ok(TableIterator::once((
             node.map(|node| node.datacenter.cast_signed()),
             node.map(|node| node.worker.cast_signed()),
@@ -77,14 +78,16 @@ mod snowflake_ids {
             shared.counted().cast_signed(),
             snapshot.full_ticks.cast_signed(),
             snapshot.steps_back.cast_signed(),
-            time::interval(snapshot.largest_step_back.saturating_mul(layout.unit()))?,
+            time::interval(Duration::from_micros(snapshot.largest_step_back.saturating_mul(layout.unit())))?,
             years_left(layout, now),
             node.map(|node| node.rollback.cast_signed()),
-            (snapshot.limit > 0).then(|| time::to_sql(layout.instant_of(snapshot.limit))).transpose()?,
+            (snapshot.limit > Position::ZERO)
+                .then(|| time::to_sql(layout.instant_of(snapshot.limit)))
+                .transpose()?,
             count(&counts.reservations),
             count(&counts.by_callers),
             count(&counts.steps_forward),
-            time::interval(counts.clock_ahead.load(Relaxed))?,
+            time::interval(Duration::from_micros(counts.clock_ahead.load(Relaxed)))?,
             count(&counts.switches),
             match shared.identity {
                 Identity::Fixed { .. } => "configured",
@@ -100,7 +103,7 @@ mod snowflake_ids {
     /// Who issues, or is to.
     fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
         match shared.identity {
-            _ if snapshot.limit > 0 => shared.layout.node_of(snapshot.node_bits),
+            _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),
             Identity::Fixed { datacenter, worker } => Some(Node { datacenter, worker, rollback: 0 }),
             Identity::Leased { .. } => None,
         }
@@ -114,7 +117,7 @@ mod snowflake_ids {
         let lease = || lease::trouble().map(|none| none.to_string());
         match issuer(shared).obstacle() {
             Some(obstacle) => obstacle,
-            None if snapshot.limit > 0 => "ready".into(),
+            None if snapshot.limit > Position::ZERO => "ready".into(),
             None => lease().unwrap_or_else(|| "idle".into()),
         }
     }
@@ -122,7 +125,7 @@ mod snowflake_ids {
     /// To one digit; 0 when the layout's time is over.
     #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
     fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
-        let left = layout.last_instant().since(now);
+        let left = micros(layout.last_instant().since(now));
         (left as f64 / YEAR_MICROS as f64 * 10.0).floor() / 10.0
     }
 }

@@ -7,6 +7,7 @@ use crate::registry_link::Site;
 use crate::reservation::Floor;
 use crate::wire::{Registry, RequestBody, Response};
 use serde_json::value::RawValue;
+use std::time::Duration;
 
 /// The tables of a database that uses registries, or is to. All calls are of one transaction.
 pub trait NodeTables: RegistryTags {
@@ -67,8 +68,8 @@ pub trait NodeTables: RegistryTags {
     fn identity(&mut self) -> Option<String>;
     /// The clock here.
     fn now(&self) -> UnixMicros;
-    /// How far clocks may differ, in microseconds.
-    fn max_clock_skew(&self) -> u64;
+    /// How far clocks may differ.
+    fn max_clock_skew(&self) -> Duration;
 }
 
 /// How far a transaction came that was rolled back.

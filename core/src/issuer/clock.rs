@@ -3,12 +3,13 @@
 use super::host::Host;
 use super::issuing::Issuer;
 use crate::anchor::{Reading, Verdict};
-use crate::clock::UnixMicros;
+use crate::clock::{UnixMicros, micros};
 use crate::state::State;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-/// The smallest step forward that is counted, in microseconds: less is a clock that is kept right.
-const NOTABLE: u64 = 1_000_000;
+/// The smallest step forward that is counted: less is a clock that is kept right.
+const NOTABLE: Duration = Duration::from_secs(1);
 
 impl<H: Host> Issuer<'_, H> {
     /// The wall clock, or the time by the anchor where it has jumped too far ahead.
@@ -37,7 +38,7 @@ impl<H: Host> Issuer<'_, H> {
         match now.judged_by(&self.shared.anchor(now), self.host.settings().max_clock_jump) {
             Verdict::Believed { step } => {
                 if step >= NOTABLE {
-                    counts.last_step_forward.store(step, Relaxed);
+                    counts.last_step_forward.store(micros(step), Relaxed);
                     counts.steps_forward.fetch_add(1, Relaxed);
                 }
                 counts.clock_ahead.store(0, Relaxed);
@@ -49,7 +50,7 @@ impl<H: Host> Issuer<'_, H> {
                 now.wall
             }
             Verdict::Ahead { by, instead } => {
-                counts.clock_ahead.store(by, Relaxed);
+                counts.clock_ahead.store(micros(by), Relaxed);
                 instead
             }
         }
@@ -58,7 +59,7 @@ impl<H: Host> Issuer<'_, H> {
     /// Goes on from the clock as it was when the state was written: whether it was stepped back since then, and what it
     /// can be compared with.
     pub(super) fn resume(&self, stored: &State, now: &Reading) {
-        let tick = |at| self.shared.layout.tick(at).unwrap_or(0);
+        let tick = |at| self.shared.layout.tick(at).unwrap_or_default();
         self.shared.generator.resume(tick(stored.seen), tick(now.wall));
         if now.step_since(&stored.clock).is_some() {
             self.shared.set_anchor(stored.clock.wall, stored.clock.since_boot);

@@ -8,6 +8,7 @@ use crate::lease::Policy;
 use crate::state::{Birth, Here, Identity, State, StateError};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// A state, and the file that it was found in.
 pub(super) struct Stored {
@@ -108,7 +109,7 @@ impl<H: Host> Issuer<'_, H> {
             identity: self.shared.identity,
             clock: self.host.reading(),
             replayed: cluster.replayed.max(self.shared.checkpoint),
-            max_drift: settings.rules.max_drift,
+            max_drift: Duration::from_micros(settings.rules.max_drift),
             max_clock_jump: settings.max_clock_jump,
             disposable: leased && !issuing.opened && settings.policy == Policy::Disposable,
         })

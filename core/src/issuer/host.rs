@@ -8,6 +8,7 @@ use crate::rules::Rules;
 use crate::state::{Birth, DataDirectory};
 use std::io;
 use std::ops::DerefMut;
+use std::time::Duration;
 
 /// The state's file. It is written whole under another name, synced, and renamed: whenever the machine fails, either the
 /// old content or the new one is there. Beside it stands a *witness*, a file that only tells that there is a state: a
@@ -74,12 +75,12 @@ pub struct Cluster {
 pub struct Settings {
     /// What the generator may do.
     pub rules: Rules,
-    /// How far beyond the clock the mark is raised, in microseconds.
-    pub reserve: u64,
-    /// The largest step forward of the clock to be followed, in microseconds.
-    pub max_clock_jump: u64,
-    /// The largest difference of two servers' clocks, in microseconds.
-    pub max_clock_skew: u64,
+    /// How far beyond the clock the mark is raised.
+    pub reserve: Duration,
+    /// The largest step forward of the clock to be followed.
+    pub max_clock_jump: Duration,
+    /// The largest difference of two servers' clocks.
+    pub max_clock_skew: Duration,
     /// Which worker id to take.
     pub policy: Policy,
 }

@@ -5,6 +5,7 @@ use super::error::{IssuerError, UNWRITABLE};
 use super::host::Host;
 use super::issuing::{Issuer, Issuing};
 use crate::drift::GeneratorError;
+use crate::position::Position;
 use crate::state::State;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,7 +24,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// What of the clock keeps a position from being issued.
-    fn out_of_time(&self, next: u64) -> Option<String> {
+    fn out_of_time(&self, next: Position) -> Option<String> {
         let now = self.believed_now();
         if let Err(error) = self.layout().tick(now) {
             return Some(GeneratorError::from(error).to_string());
@@ -33,13 +34,13 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// The position that would be issued next; 0 where no node issues.
-    fn next_position(&self) -> Result<u64, IssuerError> {
+    fn next_position(&self) -> Result<Position, IssuerError> {
         let here = self.here(&Issuing { opened: true, ..Issuing::default() })?;
         let open = |Stored { state, file }| State::open(state, &here.with_file(file));
         let state = self.read()?.map(open).transpose()?;
-        if self.limit() > 0 {
+        if self.limit() > Position::ZERO {
             return Ok(self.shared.generator.next());
         }
-        Ok(state.and_then(|state| Some(state.mark(state.node?))).unwrap_or(0))
+        Ok(state.and_then(|state| Some(state.mark(state.node?))).unwrap_or_default())
     }
 }

@@ -6,6 +6,7 @@ use super::host::Host;
 use super::issuing::{By, Issuer, Issuing};
 use crate::clock::UnixMicros;
 use crate::lease::{Skew, check_clock};
+use crate::position::Position;
 use crate::state::{State, StateError};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -41,7 +42,7 @@ impl<H: Host> Issuer<'_, H> {
         if issuing.node.take().is_some() {
             shared.generator.close();
         }
-        let known = former.as_ref().map_or(0, |former| former.highest_mark(&here));
+        let known = former.as_ref().map_or(Position::ZERO, |former| former.highest_mark(&here));
         let now = self.believed_now().plus(here.max_drift);
         let position = layout.position_after(above.unwrap_or(now));
         let position = if above.is_some() { position } else { position.max(known) };

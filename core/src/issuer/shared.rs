@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::snowflake::Generator;
 use crate::state::Identity;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// The generator, and what belongs to it.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Shared {
 
     /// The time by the anchor, so many microseconds after the machine's start.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
-        UnixMicros(self.anchor.load(Relaxed)).plus(since_boot)
+        UnixMicros(self.anchor.load(Relaxed)).plus_micros(since_boot)
     }
 
     /// Makes a reading of the clocks the anchor.
@@ -61,7 +62,7 @@ impl Shared {
     }
 
     /// The wall clock, but where it has jumped too far ahead to be followed: then the time by the anchor.
-    pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: u64) -> UnixMicros {
+    pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: Duration) -> UnixMicros {
         let expected = self.expected(since_boot);
         if anchor::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
     }

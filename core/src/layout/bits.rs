@@ -3,6 +3,7 @@
 use super::error::{LayoutError, TickError};
 use super::field::{Field, Order, RANGES, Widths};
 use crate::clock::UnixMicros;
+use crate::position::{Position, Tick};
 use std::fmt;
 use strength_reduce::StrengthReducedU64;
 
@@ -78,30 +79,42 @@ impl Layout {
     }
 
     /// The first position after the layout's last: `ticks` and `sequence` used up.
-    pub const fn end_position(&self) -> u64 {
-        1 << (self.widths.ticks + self.widths.sequence)
+    pub const fn end_position(&self) -> Position {
+        Position(1 << (self.widths.ticks + self.widths.sequence))
     }
 
     /// The first position of an instant's tick; that of the first or after the last tick for instants outside.
-    pub fn position_at(&self, at: UnixMicros) -> u64 {
+    pub fn position_at(&self, at: UnixMicros) -> Position {
         match self.tick(at) {
-            Ok(tick) => tick << self.sequence_bits(),
-            Err(TickError::BeforeEpoch { .. }) => 0,
+            Ok(tick) => self.first_of(tick),
+            Err(TickError::BeforeEpoch { .. }) => Position::ZERO,
             Err(TickError::AfterLast { .. }) => self.end_position(),
         }
     }
 
     /// The first position after an instant's tick.
-    pub fn position_after(&self, at: UnixMicros) -> u64 {
+    pub fn position_after(&self, at: UnixMicros) -> Position {
         match self.tick(at) {
-            Ok(tick) => (tick + 1) << self.sequence_bits(),
+            Ok(tick) => self.first_of(Tick(tick.0 + 1)),
             Err(_) => self.position_at(at),
         }
     }
 
     /// The instant at which a position's tick begins.
-    pub fn instant_of(&self, position: u64) -> UnixMicros {
-        self.instant(position >> self.sequence_bits())
+    pub fn instant_of(&self, position: Position) -> UnixMicros {
+        self.instant(self.tick_of(position))
+    }
+
+    /// The first position of a tick.
+    #[inline]
+    pub const fn first_of(&self, tick: Tick) -> Position {
+        Position(tick.0 << self.sequence_bits())
+    }
+
+    /// The tick of a position.
+    #[inline]
+    pub const fn tick_of(&self, position: Position) -> Tick {
+        Tick(position.0 >> self.sequence_bits())
     }
 
     fn end(&self) -> Option<UnixMicros> {
@@ -115,13 +128,13 @@ impl Layout {
     /// # Errors
     /// [`TickError`] before the epoch and after the last tick.
     #[inline]
-    pub fn tick(&self, at: UnixMicros) -> Result<u64, TickError> {
+    pub fn tick(&self, at: UnixMicros) -> Result<Tick, TickError> {
         // An instant before the epoch wraps round to a tick beyond the last: a layout ends before 2^63
         // microseconds, and what wraps is that much or more.
         let since = at.0.wrapping_sub(self.epoch.0).cast_unsigned();
         // Most layouts tick in milliseconds, and dividing by a constant is cheaper still.
         let tick = if self.unit.get() == 1_000 { since / 1_000 } else { since / self.unit };
-        if tick <= self.max(Field::Ticks) { Ok(tick) } else { Err(self.no_tick(at)) }
+        if tick <= self.max(Field::Ticks) { Ok(Tick(tick)) } else { Err(self.no_tick(at)) }
     }
 
     #[cold]
@@ -134,8 +147,8 @@ impl Layout {
     }
 
     /// The instant at which a tick begins. Ticks beyond the layout's last are taken as the last.
-    pub fn instant(&self, tick: u64) -> UnixMicros {
-        let tick = tick.min(self.max(Field::Ticks));
+    pub fn instant(&self, tick: Tick) -> UnixMicros {
+        let tick = tick.0.min(self.max(Field::Ticks));
         UnixMicros(self.epoch.0.wrapping_add_unsigned(tick.wrapping_mul(self.unit())))
     }
 

@@ -1,11 +1,12 @@
 //! Databases that could not be looked into when the registry was looked for: in time they are.
 
 use super::ranked::Ranked;
+use crate::backoff::Backoff;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How soon they are looked into again, at first and in the end.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_mins(5));
 
 /// What is remembered of them.
 #[derive(Debug, Default)]
@@ -21,7 +22,7 @@ pub struct Missed {
 impl Missed {
     /// These, while a registry was found.
     pub fn beside(found: Ranked, left: Vec<u32>, now: Duration) -> Self {
-        Self { found: Some(found), left: left.into(), again: now + BACKOFF.0, pause: BACKOFF.0 }
+        Self { found: Some(found), left: left.into(), again: now + BACKOFF.first, pause: BACKOFF.first }
     }
 
     /// The time until one is to be looked into; None where there is none.
@@ -38,7 +39,7 @@ impl Missed {
     /// It could not be looked into this time either.
     pub fn not_yet(&mut self, database: u32) {
         self.left.push_back(database);
-        self.pause = (self.pause * 2).min(BACKOFF.1);
+        self.pause = BACKOFF.next(Some(self.pause));
     }
 
     /// Whether a database comes before the one that was found.

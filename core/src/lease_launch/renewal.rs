@@ -1,11 +1,12 @@
 //! When the lease is to be renewed, and when the log is told that it is not.
 
+use crate::backoff::Backoff;
 use std::time::Duration;
 
 /// How soon after the server's start, so that two servers with one lease are noticed.
 const AFTER_START: Duration = Duration::from_secs(10);
 /// How soon it is tried again, at first and in the end.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_mins(1));
 /// How often the log is told while the end of the lease comes nearer.
 const REMIND: Duration = Duration::from_hours(1);
 
@@ -69,7 +70,7 @@ impl Renewal {
     }
 
     fn wants_to_compare(&mut self, has_jumped: bool, now: Duration) -> bool {
-        let wants = has_jumped && self.compared.is_none_or(|compared| now >= compared + BACKOFF.1);
+        let wants = has_jumped && self.compared.is_none_or(|compared| now >= compared + BACKOFF.most);
         if wants || !has_jumped {
             self.compared = has_jumped.then_some(now);
         }
@@ -94,7 +95,7 @@ impl Renewal {
         let waits = before.filter(|(at, pause)| now < *at + *pause);
         let (at, pause) = waits.unwrap_or_else(|| {
             self.after_start = true;
-            (now, before.map_or(BACKOFF.0, |(_, pause)| (pause * 2).min(BACKOFF.1)))
+            (now, BACKOFF.next(before.map(|(_, pause)| pause)))
         });
         self.asked = Some((at, pause));
         (waits.is_none(), (at + pause).saturating_sub(now))
@@ -102,7 +103,7 @@ impl Renewal {
 
     /// Whether the log is told: when half of the lease's time is gone, and again once in a while.
     fn wants_to_remind(&mut self, lease: Lapse, now: Duration) -> bool {
-        let in_vain = self.asked.is_some_and(|(_, pause)| pause > BACKOFF.0);
+        let in_vain = self.asked.is_some_and(|(_, pause)| pause > BACKOFF.first);
         let told = self.told.is_some_and(|told| now < told + REMIND);
         let wants = in_vain && !told && lease.left < lease.length / 2;
         if wants {

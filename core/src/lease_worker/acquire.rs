@@ -8,8 +8,10 @@ use crate::guard::{Guard, holds};
 use crate::issuer::IssuerState;
 use crate::layout::Layout;
 use crate::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
+use crate::position::Position;
 use crate::state::{Here, State};
 use crate::wire::{Entry, LeaseRequest, Leased, MAX_EXCEPT, NoLease, RequestBody, ResponseBody};
+use std::time::Duration;
 
 /// What there is to go by.
 pub struct Plan {
@@ -21,8 +23,8 @@ pub struct Plan {
     pub preferred: Option<Preferred>,
     /// The layout of the ids.
     pub layout: Layout,
-    /// How far ids may run ahead of the clock, in microseconds.
-    pub max_drift: u64,
+    /// How far ids may run ahead of the clock.
+    pub max_drift: Duration,
     /// What to write.
     pub entry: Entry,
 }
@@ -129,7 +131,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 }
 
 impl Plan {
-    fn wish(&self, policy: Policy, max_clock_skew: u64) -> LeaseRequest {
+    fn wish(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {
         LeaseRequest {
             entry: self.entry.clone(),
             policy,
@@ -148,7 +150,7 @@ impl Plan {
             (Choice::Own(_), Some(lease)) => lease.start,
             (Choice::Own(row), None) if holds(Guard::ClaimStart) => self.layout.position_after(row.leased),
             (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => self.layout.position_at(row.expiry),
-            _ => 0,
+            _ => Position::ZERO,
         };
         Lease { datacenter: self.entry.datacenter, worker, token: self.entry.token, start, expiry, origin }
     }

@@ -103,8 +103,8 @@ pub trait LeaseHost {
 pub struct LeaseSettings {
     /// Which worker id to take.
     pub policy: Policy,
-    /// How far clocks may differ, in microseconds.
-    pub max_clock_skew: u64,
+    /// How far clocks may differ.
+    pub max_clock_skew: Duration,
     /// For how long ids are leased from a registry of the server's own.
     pub duration: Duration,
 }

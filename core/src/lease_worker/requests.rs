@@ -48,7 +48,7 @@ impl LeaseRequests {
 
     /// Notes what the registry has just granted.
     pub(super) fn granted(&self, until: UnixMicros, now: UnixMicros, uptime: Duration) {
-        self.granted.store(until.since(now), Relaxed);
+        self.granted.store(micros(until.since(now)), Relaxed);
         self.granted_at.store(micros(uptime), Relaxed);
     }
 
@@ -62,7 +62,7 @@ impl LeaseRequests {
     ) -> Duration {
         let known = |at: &AtomicU64| Some(at.load(Relaxed)).filter(|at| *at != 0).map(Duration::from_micros);
         let renewed = known(&self.granted_at).map(|at| uptime.saturating_sub(at));
-        until_renewal(Duration::from_micros(until.since(now)), asked, known(&self.granted), renewed)
+        until_renewal(until.since(now), asked, known(&self.granted), renewed)
     }
 
     /// For how long the lease is good from one renewal to the next, as far as is known, where leases are asked for that are

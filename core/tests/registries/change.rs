@@ -344,8 +344,8 @@ impl NodeTables for Here<'_> {
         self.tx.env().clock()
     }
 
-    fn max_clock_skew(&self) -> u64 {
+    fn max_clock_skew(&self) -> Duration {
         // The clocks of all servers agree; a response may take long.
-        60_000_000
+        Duration::from_mins(1)
     }
 }

@@ -6,7 +6,7 @@ use super::server::{EXPIRY, MAX_DRIFT, MAX_JUMP, MAX_SKEW, SECOND, Server};
 use super::world::{Event, Scope, World};
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::state::StateError;
-use snowflake_ids_core::{ClockRollback, UnixMicros};
+use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;
 
 const YEAR: i64 = 365 * 86_400 * SECOND;
@@ -325,7 +325,7 @@ impl World {
         let number = self.number();
         self.servers[server].identity.set(number);
         // Under the new number nothing was issued yet.
-        self.servers[server].highest.set(0);
+        self.servers[server].highest.set(Position(0));
         self.crash(server, false);
     }
 
@@ -373,14 +373,14 @@ impl World {
         let Some(live) = this.live() else { return };
         let open = live.issuing.try_borrow().is_ok_and(|issuing| issuing.node.is_some());
         // What a term that has ended came to is in the way no more.
-        let next = if open { live.shared.generator.next() } else { 0 };
+        let next = if open { live.shared.generator.next() } else { Position::ZERO };
         let ahead = this.layout.instant_of(next).0 - this.clocks.wall(now).0;
         let patient = this.rollback.get() != ClockRollback::Switch || this.policy.get() != Policy::Reuse;
         let leased = live.shared.counts.expiry().is_some();
         if patient {
             this.rollback.set(ClockRollback::Switch);
             this.policy.set(Policy::Reuse);
-        } else if this.is_fixed() && this.highest.get() > 0 && ahead > MAX_DRIFT {
+        } else if this.is_fixed() && this.highest.get() > Position::ZERO && ahead > MAX_DRIFT {
             self.renumber(server);
         } else if self.chance.once_in(if ahead > MAX_DRIFT { 2 } else { 12 }) {
             self.begin_anew(server);

@@ -3,7 +3,7 @@
 
 use super::disk::File;
 use super::process::{Pause, Wait};
-use super::server::{Live, MAX_JUMP, MAX_SKEW, RESERVE, SECOND, Server};
+use super::server::{Live, MAX_JUMP, MAX_SKEW, RESERVE, SECOND, Server, time};
 use super::sim::Sim;
 use super::world::Event;
 use snowflake_ids_core::anchor::Reading;
@@ -223,9 +223,9 @@ impl issuer::Host for &Host<'_> {
     fn settings(&self) -> Settings {
         Settings {
             rules: self.server.rules(),
-            reserve: RESERVE.cast_unsigned(),
-            max_clock_jump: MAX_JUMP.cast_unsigned(),
-            max_clock_skew: MAX_SKEW.cast_unsigned(),
+            reserve: time(RESERVE),
+            max_clock_jump: time(MAX_JUMP),
+            max_clock_skew: time(MAX_SKEW),
             policy: self.server.policy.get(),
         }
     }

@@ -4,10 +4,9 @@
 use super::host::Host;
 use super::process::{Pause, Wait};
 use super::registry::{Locked, Registry};
-use super::server::{EXPIRY, MAX_SKEW, SECOND};
+use super::server::{EXPIRY, MAX_SKEW, SECOND, time};
 use super::sim::Sim;
 use super::world::{Event, Scope};
-use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::issuer::Issuer;
 use snowflake_ids_core::lease_launch::{Lapse, Renewal};
 use snowflake_ids_core::lease_worker::{
@@ -18,6 +17,7 @@ use snowflake_ids_core::wire::{
     self, NoLease, Registry as Name, Request, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::worker_registry::bounded;
+use snowflake_ids_core::{Position, UnixMicros};
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
@@ -45,12 +45,13 @@ pub fn lease_worker(host: &Host<'_>) {
 /// Asks for a renewal where one is due, as the launcher does.
 pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Renewal) {
     let (live, uptime) = (&host.live, host.uptime());
-    let Some(expiry) = live.shared.counts.expiry().filter(|_| live.shared.generator.limit() > 0) else {
+    let Some(expiry) = live.shared.counts.expiry().filter(|_| live.shared.generator.limit() > Position::ZERO)
+    else {
         return;
     };
     let (now, duration) = (issuer.believed_now(), host.settings().duration);
     let lapse = Lapse {
-        left: Duration::from_micros(expiry.since(now)),
+        left: expiry.since(now),
         until_renewal: live.requests.until_renewal(expiry, now, duration, uptime),
         length: live.requests.length(duration),
         setting: duration,
@@ -75,7 +76,7 @@ impl LeaseHost for &Host<'_> {
     fn settings(&self) -> LeaseSettings {
         LeaseSettings {
             policy: self.server.policy.get(),
-            max_clock_skew: MAX_SKEW.cast_unsigned(),
+            max_clock_skew: time(MAX_SKEW),
             duration: Duration::from_micros(EXPIRY.cast_unsigned()),
         }
     }

@@ -8,9 +8,10 @@ use snowflake_ids_core::issuer::{Issuing, Shared};
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::lease_worker::LeaseRequests;
 use snowflake_ids_core::state::{Identity, StateError};
-use snowflake_ids_core::{ClockRollback, Layout, Rules, SequenceStart, UnixMicros};
+use snowflake_ids_core::{ClockRollback, Layout, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 pub const SECOND: i64 = 1_000_000;
 pub const MAX_DRIFT: i64 = 10 * SECOND;
@@ -18,6 +19,11 @@ pub const RESERVE: i64 = 3 * SECOND;
 pub const MAX_JUMP: i64 = 60 * SECOND;
 pub const MAX_SKEW: i64 = 5 * SECOND;
 pub const EXPIRY: i64 = 120 * SECOND;
+
+/// So many microseconds.
+pub const fn time(micros: i64) -> Duration {
+    Duration::from_micros(micros.cast_unsigned())
+}
 
 /// The clocks of the machine.
 pub struct Clocks {
@@ -95,8 +101,8 @@ pub struct Server {
     /// Gone for good.
     pub retired: Cell<bool>,
     /// When it last issued, and which tick.
-    pub last: Cell<Option<(i64, u64)>>,
-    pub highest: Cell<u64>,
+    pub last: Cell<Option<(i64, Tick)>>,
+    pub highest: Cell<Position>,
     pub last_commit: Cell<Option<UnixMicros>>,
     pub backups: RefCell<Vec<Backup>>,
     pub succeeded: Cell<bool>,
@@ -158,9 +164,8 @@ impl Server {
     /// The time to go by: the wall clock's, or the anchor's where that jumped ahead.
     pub fn believed(&self, now: i64) -> UnixMicros {
         let wall = self.clocks.wall(now);
-        self.live().map_or(wall, |live| {
-            live.shared.believed(wall, self.clocks.since_boot(now), MAX_JUMP.cast_unsigned())
-        })
+        self.live()
+            .map_or(wall, |live| live.shared.believed(wall, self.clocks.since_boot(now), time(MAX_JUMP)))
     }
 
     /// Whether the clock is ahead and not followed.

@@ -4,9 +4,9 @@ use super::host::Host;
 use super::lease_worker::renew;
 use super::server::SECOND;
 use super::world::Event;
-use snowflake_ids_core::Taken;
 use snowflake_ids_core::lease_launch::Renewal;
 use snowflake_ids_core::session::Session;
+use snowflake_ids_core::{Position, Taken};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -39,11 +39,11 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     let want = NonZeroU32::new(u32::try_from(want).unwrap()).unwrap();
     host.begin_call();
     if chance.once_in(4)
-        && let Some(Taken { stretch: range, node_bits }) =
+        && let Some(Taken { positions: range, node_bits }) =
             session.held(shared, &host, &rules, want.get().into())
     {
-        return (range.from..range.to)
-            .map(|position| session.hand_out(shared, position, node_bits))
+        return (range.from.0..range.to.0)
+            .map(|position| session.hand_out(shared, Position(position), node_bits))
             .collect();
     }
     let next = session.pop(shared).or_else(|| session.refill(shared, &host, &rules, want, |_| {}).ok());

@@ -4,8 +4,8 @@ use super::chance::Chance;
 use super::ledger::Ledger;
 use super::server::{SECOND, Server};
 use super::world::{BEGIN, Cost, Event, Scope};
-use snowflake_ids_core::Layout;
 use snowflake_ids_core::state::StateError;
+use snowflake_ids_core::{Layout, Position};
 use std::cell::{Cell, RefCell};
 
 /// An instant of a run, for people.
@@ -93,7 +93,7 @@ impl Sim {
         let now = self.now();
         let decoded = self.layout.decode(id).expect("an id");
         let tick = self.layout.tick(decoded.timestamp).expect("within the layout");
-        let position = tick << self.layout.widths().sequence | u64::from(decoded.sequence);
+        let position = Position(self.layout.first_of(tick).0 | u64::from(decoded.sequence));
         let id = id.cast_unsigned();
         server.last.set(Some((now, tick)));
         server.highest.set(server.highest.get().max(position));

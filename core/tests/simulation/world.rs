@@ -194,7 +194,7 @@ impl World {
             cut_off: Cell::new(0),
             retired: Cell::new(false),
             last: Cell::new(None),
-            highest: Cell::new(0),
+            highest: Cell::default(),
             last_commit: Cell::new(None),
             backups: RefCell::default(),
             succeeded: Cell::new(false),
@@ -469,7 +469,7 @@ impl World {
         let this = &self.servers[server];
         let live = this.live().map(|live| {
             let generator = &live.shared.generator;
-            let (next, limit) = (generator.next() >> 6, generator.limit() >> 6);
+            let (next, limit) = (generator.next().0 >> 6, generator.limit().0 >> 6);
             let (trouble, expiry) = (live.trouble.borrow().clone(), live.shared.counts.expiry());
             let wanted = live.requests.request.pending();
             format!(

@@ -11,14 +11,14 @@ use crate::{issuer, settings};
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
-use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::clock::{human, micros};
+use snowflake_ids_core::clock::human;
 use snowflake_ids_core::lease_launch::{
     Action, BACKOFF, Databases, End, Ended, Errand, Lapse, Launch, Move, Named, Nowhere, Renewal,
 };
 use snowflake_ids_core::lease_worker::ANY;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::wire::NoLease;
+use snowflake_ids_core::{Position, UnixMicros};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ impl Leases {
         ) {
             Action::Start(errand, database) => {
                 self.start(board, errand, database);
-                Some(BACKOFF.0)
+                Some(BACKOFF.first)
             }
             Action::Refuse(nowhere) => {
                 refuse(board, explained(nowhere));
@@ -149,13 +149,13 @@ impl Leases {
 
     /// Asks for a renewal where one is due; gives the time until it should look again, None where there is no lease.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
-        let expiry = shared.counts.expiry().filter(|_| shared.generator.limit() > 0)?;
+        let expiry = shared.counts.expiry().filter(|_| shared.generator.limit() > Position::ZERO)?;
         let (believed, now) = (issuer::believed_now(shared), uptime());
         let is_remote = lease::origin().is_some();
         let settings = lease::settings();
         let asked = settings.duration_of(is_remote);
         let lapse = Lapse {
-            left: Duration::from_micros(expiry.since(believed)),
+            left: expiry.since(believed),
             until_renewal: board.requests.until_renewal(expiry, believed, asked, now),
             length: board.requests.length(asked),
             setting: settings.duration,
@@ -178,7 +178,7 @@ impl Leases {
 /// Tells the log that the lease is not renewed.
 fn remind(expiry: UnixMicros, left: Duration) {
     let why = lease::trouble().map(|none| format!(" {}", none.detail)).unwrap_or_default();
-    let left = human(micros(left));
+    let left = human(left);
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_WARNING,
         format!("the registry has not renewed the lease of this server's worker id, which ends in {left}"),

@@ -5,6 +5,7 @@ use crate::pg::clock::uptime;
 use crate::pg::report::for_log;
 use crate::shared::generator::{Shared, shared};
 use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::Position;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::issuer::IssuerError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,7 +23,7 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub struct Marks {
     /// The generator's next position and its mark when it last looked, and since when none of them has moved.
-    seen: (u64, u64),
+    seen: (Position, Position),
     moved: Duration,
     /// What of the clock's steps the log has.
     steps_back: u64,
@@ -111,13 +112,16 @@ impl Marks {
         let steps_forward = counts.steps_forward.load(Relaxed);
         if steps_forward > self.steps_forward {
             self.steps_forward = steps_forward;
-            let by = human(counts.last_step_forward.load(Relaxed));
+            let by = human(Duration::from_micros(counts.last_step_forward.load(Relaxed)));
             pgrx::log!("the clock was stepped forward by {by}, and snowflake ids follow");
         }
         let ahead = counts.clock_ahead.load(Relaxed);
         if ahead > 0 && !self.ahead {
             warn(
-                format!("the clock jumped ahead by {} and is not followed", human(ahead)),
+                format!(
+                    "the clock jumped ahead by {} and is not followed",
+                    human(Duration::from_micros(ahead))
+                ),
                 format!(
                     "That is more than snowflake_ids.max_clock_jump, which is {}. Ids go on with the time that has really \
                      passed, until the clock is set back. If it is right, SELECT snowflake_ids.clock_accept().",

@@ -8,7 +8,6 @@
 
 use crate::carry_over::{self, InUse, Name, Note, Notes, Unreadable};
 use crate::directory::Tag;
-use crate::guard::{Guard, holds};
 use crate::refill_worker;
 use crate::reservation::{CarryOver, Floor, Reserved};
 use rustc_hash::FxHashMap;
@@ -138,30 +137,15 @@ impl<F: CarryOverFile> CarryOvers<F> {
         self.left.borrow().get(&(source, *tag)).cloned()
     }
 
-    /// Hands out what was reserved, each with the table of tags and the tag that it is of. What of it was left over is not
-    /// left over any more, whatever becomes of the rows: that is durable before `hand_out` is called.
+    /// Takes up what was reserved, each with the table of tags and the tag that it is of. What of it was left over is not
+    /// left over any more, whatever becomes of the rows: that is durable when this returns.
     ///
     /// # Errors
-    /// That could not be written: nothing is handed out, and all of it is a gap.
-    pub fn take_up<'a, T>(
+    /// That could not be written: nothing may be handed out, and all of it is a gap.
+    pub fn take_up<'a>(
         &self,
         reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>,
-        hand_out: impl FnOnce() -> T,
-    ) -> Result<T, F::Error> {
-        let text = self.taken(reserved)?;
-        if !holds(Guard::NotedFirst) {
-            let handed_out = hand_out();
-            return self.note(&text).map(|()| handed_out);
-        }
-        self.note(&text)?;
-        Ok(hand_out())
-    }
-
-    /// What is to be noted where these are taken up.
-    fn taken<'a>(
-        &self,
-        reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>,
-    ) -> Result<Vec<u8>, F::Error> {
+    ) -> Result<(), F::Error> {
         let mut all = self.left.borrow_mut();
         let mut text = Vec::new();
         for (source, tag, reserved) in reserved {
@@ -172,11 +156,7 @@ impl<F: CarryOverFile> CarryOvers<F> {
                 text.extend(carry_over::taken(of, left.version)?);
             }
         }
-        Ok(text)
-    }
-
-    fn note(&self, text: &[u8]) -> Result<(), F::Error> {
-        if text.is_empty() || !holds(Guard::NotedAsTaken) { Ok(()) } else { self.file.append(text) }
+        if text.is_empty() { Ok(()) } else { self.file.append(&text) }
     }
 }
 
@@ -185,8 +165,7 @@ impl<F: CarryOverFile> refill_worker::CarryOvers for CarryOvers<F> {
         self.of(source, tag)
     }
 
-    /// The worker hands them out when this has returned.
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool {
-        self.take_up(reserved, || ()).inspect_err(|error| self.file.say_lost(error)).is_ok()
+        self.take_up(reserved).inspect_err(|error| self.file.say_lost(error)).is_ok()
     }
 }

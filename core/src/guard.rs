@@ -62,9 +62,7 @@ pub enum Guard {
     // The carry-over file.
     /// Each reservation gives the row a version that it never had.
     NewVersion,
-    /// What is taken up of the file is noted as such,
-    NotedAsTaken,
-    /// before any of it is handed out.
+    /// What is taken up of the file is noted as such before any of it is handed out.
     NotedFirst,
     /// What rolled back transactions handed out is noted at a stop.
     FloorNoted,
@@ -90,6 +88,8 @@ pub enum Guard {
     SharesRaised,
     /// A database that attaches a column that has ids empties its buffers when the registry is raised above them.
     AttachDiscards,
+    /// The registries in use stay the same from when they are raised for a column until it is attached.
+    AttachKeepsSites,
     /// A database that leaves its registries goes on above all that it received.
     LeaveRaises,
 

@@ -92,6 +92,7 @@ pub fn leave<H: NodeTables, R: Registries>(
 }
 
 /// Has every registry in use make a tag, or raise it, so that its ids are above one: for a column that has ids already.
+/// False where there is none in use.
 ///
 /// # Errors
 /// [`HandoverError`].
@@ -100,12 +101,17 @@ pub fn seed<H: NodeTables, R: Registries>(
     there: &mut R,
     tag: &str,
     highest: i64,
-) -> Handed<(), H, R> {
+) -> Handed<bool, H, R> {
+    // Others that come into use meanwhile would not be raised; nor would the row here.
+    if holds(Guard::AttachKeepsSites) {
+        here.keep_sites().map_err(HandoverError::Here)?;
+    }
     let sites = here.sites().map_err(HandoverError::Here)?;
     // One that starts over would give the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
-    give::<H, R>(there, &sites, &rows)
+    give::<H, R>(there, &sites, &rows)?;
+    Ok(!sites.is_empty())
 }
 
 /// Asks a foreign server which registry it is, and whether this server can use it.

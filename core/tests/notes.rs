@@ -45,8 +45,6 @@ macro_rules! without {
 
 without! {
     versions_that_are_counted_repeat_ids: NewVersion;
-    what_is_not_noted_as_taken_up_comes_again: NotedAsTaken;
-    what_is_handed_out_before_it_is_noted_as_taken_up_comes_again: NotedFirst;
     what_was_rolled_back_and_not_noted_comes_again: FloorNoted;
     a_floor_of_another_life_keeps_a_tag_from_going_back: FloorOfLife;
     what_is_rolled_back_and_noted_nowhere_comes_again: OwnFloor;

@@ -50,8 +50,8 @@ pub fn leave() -> Result<bool, Report> {
     handover::leave(&mut Here, &mut There(Caller::default()), unheard).map_err(report)
 }
 
-/// Has every registry in use make a tag, or raise it, so that its ids are above one.
-pub fn seed(tag: &str, highest: i64) -> Result<(), Report> {
+/// Has every registry in use make a tag, or raise it, so that its ids are above one. False where there is none in use.
+pub fn seed(tag: &str, highest: i64) -> Result<bool, Report> {
     handover::seed(&mut Here, &mut There(Caller::default()), tag, highest).map_err(report)
 }
 
@@ -74,6 +74,10 @@ impl RegistryTags for Here {
 impl NodeTables for Here {
     fn lock(&mut self) -> Result<(), Report> {
         here(store::lock)
+    }
+
+    fn keep_sites(&mut self) -> Result<(), Report> {
+        here(store::keep_sites)
     }
 
     fn sites(&mut self) -> Result<Vec<Site>, Report> {

@@ -161,7 +161,7 @@ mod snowflake_ids_internal {
 
     /// Has the registries in use make a tag whose ids are above one, and takes away what is in the buffers here.
     #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<(), ErrorReport> {
+    fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
         let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
         let source = Source::find().ok_or(SegmentError::NoTable)?;
         let unknown = || {
@@ -170,9 +170,12 @@ mod snowflake_ids_internal {
                 "Registries on other servers know it by no other letters.",
             )
         };
-        handover::seed(&to_utf8(tag.as_bytes()).ok_or_else(unknown)?, highest).map_err(|report| *report)?;
-        seeded::note(source, &tag, highest);
-        Ok(())
+        let text = to_utf8(tag.as_bytes()).ok_or_else(unknown)?;
+        let in_use = handover::seed(&text, highest).map_err(|report| *report)?;
+        if in_use {
+            seeded::note(source, &tag, highest);
+        }
+        Ok(in_use)
     }
 
     /// Whether the transaction has changed tags.

@@ -110,13 +110,13 @@ FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
 /* Notes how far a tag had come when it was handed over, as use_registry does of all: a registry that is set back to before must
-   be noticed, too. */
-CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, period date, max_id bigint) RETURNS void
+   be noticed, too. What was left over of the tag at a stop may be below that, and is not taken up any more. */
+CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_ids.received AS r (identity, tag, period, max_id)
-    SELECT s.identity, registry_note.tag, registry_note.period, registry_note.max_id FROM snowflake_ids.registry_server AS s
-    ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
-    WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)
+    INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)
+    SELECT s.identity, registry_note.tag, registry_note.max_id FROM snowflake_ids.registry_server AS s
+    ON CONFLICT (identity, tag) DO UPDATE
+    SET max_id = CASE WHEN r.period IS NULL THEN greatest(r.max_id, EXCLUDED.max_id) ELSE r.max_id END, version = NULL
 $$;
 
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void

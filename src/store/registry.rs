@@ -25,6 +25,10 @@ static SITES: Statement = Statement::new(
 
 static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
 
+/// Against [`LOCK`].
+static KEEP_SITES: Statement =
+    Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE", &[]);
+
 static NO_SITES: Statement = Statement::new("DELETE FROM snowflake_ids.registry_server", &[]);
 
 static ADD_SITE: Statement = Statement::new(
@@ -99,7 +103,7 @@ static HAND_OVER: Statement = Statement::of_many(
 );
 
 static NOTE_REACHED: Statement =
-    Statement::new("SELECT snowflake_ids_internal.registry_note($1, NULL, $2)", &[TEXTOID, INT8OID]);
+    Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)", &[TEXTOID, INT8OID]);
 
 /// What of a row says which ids come, as another one has it. How far those came that start over at other times says nothing
 /// here; how far the others came is [`HAND_OVER`]'s.
@@ -173,6 +177,11 @@ pub fn sites() -> Result<Vec<Site>, SpiError> {
 /// Sees to it that nothing can be reserved, nor noted as received, until the transaction ends.
 pub fn lock() -> Result<(), SpiError> {
     LOCK.run(&[])
+}
+
+/// Has the registries in use stay the same until the transaction ends.
+pub fn keep_sites() -> Result<(), SpiError> {
+    KEEP_SITES.run(&[])
 }
 
 /// Has these be the registries in use.
@@ -268,7 +277,8 @@ pub fn take_terms(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Notes, for all registries in use, that ids of a tag up to this one are in use here.
+/// Notes, for all registries in use, that ids of a tag up to this one are in use here. What was left over of it at a stop is
+/// not taken up any more.
 pub fn note_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     NOTE_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }

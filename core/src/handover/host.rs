@@ -17,6 +17,11 @@ pub trait NodeTables: RegistryTags {
     /// # Errors
     /// The transaction must not do so; or the statement failed.
     fn lock(&mut self) -> Result<(), Self::Error>;
+    /// Has the registries in use stay the same until the transaction ends: of others that do this, none has to wait.
+    ///
+    /// # Errors
+    /// As of [`Self::lock`].
+    fn keep_sites(&mut self) -> Result<(), Self::Error>;
     /// The registries in use, in their order; none where this database is its own.
     ///
     /// # Errors

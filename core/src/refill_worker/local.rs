@@ -62,7 +62,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             Some(Outcome::Reserved(reserved)) => Some((job.source, &job.tag, reserved)),
             _ => None,
         });
-        if !self.carry_over.take_up(reserved) {
+        if holds(Guard::NotedFirst) && !self.carry_over.take_up(reserved) {
             // What was reserved is a gap.
             return Ok(Served::Here(Some(RETRY_AFTER_FAILURE)));
         }

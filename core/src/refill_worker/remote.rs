@@ -213,7 +213,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
             Outcome::Reserved(reserved) => Some((errand.job.source, &errand.job.tag, reserved)),
             _ => None,
         });
-        let good = self.carry_over.take_up(reserved);
+        let good = !holds(Guard::NotedFirst) || self.carry_over.take_up(reserved);
         if good { Ok(outcomes) } else { Ok(outcomes.iter().map(|_| Outcome::Locked).collect()) }
     }
 

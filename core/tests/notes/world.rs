@@ -368,9 +368,8 @@ fn refill(world: &Shared, pause: &Pause) {
         let (reserved, stamp) = world.borrow_mut().reserve(carry_over.clone());
         let of_note = carry_over.filter(|left| left.range == reserved.supply.range).map(|left| left.version);
         pause.suspend(Wait::Turn);
-        let hand_out = || world.borrow_mut().publish(&reserved, stamp, of_note);
-        let handed_out = left.take_up([(SOURCE, &tag(), &reserved)].into_iter(), hand_out);
-        handed_out.unwrap();
+        left.take_up([(SOURCE, &tag(), &reserved)].into_iter()).unwrap();
+        world.borrow_mut().publish(&reserved, stamp, of_note);
     }
 }
 

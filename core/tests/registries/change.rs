@@ -8,7 +8,9 @@ use super::world::{Env, SECOND, TAGS, Tag, World, server_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::definition::Definition;
 use snowflake_ids_core::handover::{self, NodeTables, NotedFloor, RegistryTags, Seeded, Standing, There};
+use snowflake_ids_core::places;
 use snowflake_ids_core::refill_worker::Received;
 use snowflake_ids_core::registry_link::Site;
 use snowflake_ids_core::reservation::Share;
@@ -54,8 +56,10 @@ impl World {
     /// Attaches a column to a tag, which then goes on above its ids: some of them below what is in the buffers, some above.
     pub fn attach(&mut self, node: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
-        let above = self.chance.between(0, ATTACHED);
-        self.operate_at(node, move |env, live| attach(env, node, &live, tag, above))
+        let above = self.chance.between(-ATTACHED, ATTACHED);
+        let Some(live) = self.nodes[node].live.clone() else { return false };
+        self.spawn(self.nodes[node].server, move |env| attach(env, node, &live, tag, above));
+        true
     }
 
     /// Goes on by itself, above all that it received.
@@ -99,7 +103,10 @@ fn join(env: &Env<'_>, node: usize, live: &Rc<Live>, registries: &[usize]) {
         // It was replaced meanwhile, and is not raised yet.
         return;
     }
-    env.with(|world| world.note(|| format!("node {node} comes to {registries:?}")));
+    env.with(|world| {
+        world.note(|| format!("node {node} comes to {registries:?}"));
+        registries.iter().for_each(|registry| world.registries[*registry].raised |= registries.len() > 1);
+    });
     here.commit();
 }
 
@@ -113,24 +120,30 @@ fn leave(env: &Env<'_>, live: &Rc<Live>) {
 fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
     let mut here = Here::begin(env, live);
     let clear = |tag: &Tag| env.with(|world| world.clear(live, *tag));
-    let sites = here.tx.look(|store| store.sites.clone());
-    // Its own row is locked as by any change of it.
-    if sites.is_empty() && here.lock().is_err() {
-        return;
-    }
-    let highest = here.tx.look(|store| store.highest(tag)) + above;
+    let highest = (here.tx.look(|store| store.highest(tag)) + above).max(1);
     let mut seeded = Seeded::NONE;
-    if sites.is_empty() {
-        here.tx.raise(tag, highest, Share { index: 0, of: 1 });
-        clear(&tag);
-    } else {
-        if handover::seed(&mut here, &mut there(env, live), TAGS[tag], highest).is_err() {
-            return;
+    match handover::seed(&mut here, &mut there(env, live), TAGS[tag], highest) {
+        Ok(true) => seeded.add(tag, highest, clear),
+        Ok(false) => {
+            // Its own row is locked to the end, and what was reserved before is taken away under that lock.
+            if here.tx.lock(Lock::Row(tag), true).is_err() {
+                return;
+            }
+            let reserved = here.tx.look(|store| store.rows.get(&tag).map(|line| line.definition.max_id));
+            let shelves = live.slots[tag].segment.shelves();
+            let back = reserved.filter(|reserved| highest <= *reserved);
+            let max_id =
+                back.map_or(highest, |reserved| highest.max(places::highest(&shelves, None, reserved, 1)));
+            let new = Line { definition: Definition { max_id, ..DEFINITION }, ..here.tx.new_line() };
+            here.tx.change(move |store| {
+                let line = store.rows.entry(tag).or_insert(new);
+                (line.definition.max_id, line.version) = (max_id, new.version);
+            });
+            clear(&tag);
         }
-        seeded.add(tag, highest, clear);
+        Err(_) => return,
     }
-    // Registries must not change meanwhile.
-    if here.tx.lock(Lock::Received, true).is_err() || here.tx.look(|store| store.sites != sites) {
+    if !seeded.is_empty() && here.tx.lock(Lock::Received, false).is_err() {
         return;
     }
     let noted = seeded.settle(|tag, highest| {
@@ -138,15 +151,18 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
         here.tx.change(move |store| {
             for site in store.sites.clone() {
                 let what = Received { reached: (0, highest), version: 0 };
-                note_received(store, &site.seen.identity, tag, what);
+                // What was left over at a stop is the column's, too.
+                note_received(store, &site.seen.identity, tag, what).version = 0;
             }
         });
         Ok::<(), Locked>(())
     });
     noted.unwrap();
-    env.with(|world| world.ledger.attach(node, tag, highest - ATTACHED + 1..=highest));
-    here.tx.commit();
-    seeded.committed(clear);
+    here.tx.commit_and(|world| {
+        world.note(|| format!("node {node} attached {} up to {highest}", TAGS[tag]));
+        world.ledger.attach(node, tag, highest - ATTACHED + 1..=highest);
+        seeded.committed(|tag| world.clear(live, *tag));
+    });
 }
 
 impl Tx<'_> {
@@ -265,6 +281,11 @@ impl NodeTables for Here<'_> {
         self.tx.env().turn();
         self.tx.lock(Lock::Received, true)?;
         (0..TAGS.len()).try_for_each(|tag| self.tx.lock(Lock::Row(tag), true))
+    }
+
+    fn keep_sites(&mut self) -> Result<(), Locked> {
+        self.tx.env().turn();
+        self.tx.lock(Lock::Received, false)
     }
 
     fn sites(&mut self) -> Result<Vec<Site>, Locked> {

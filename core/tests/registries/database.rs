@@ -1,7 +1,7 @@
 //! The tables of a server, and transactions on them: each call of the core's traits is a statement, before which other
 //! processes run, and after any of which this one may be gone.
 
-use super::world::{Env, TAGS, Tag};
+use super::world::{Env, TAGS, Tag, World};
 use snowflake_ids_core::definition::Definition;
 use snowflake_ids_core::directory;
 use snowflake_ids_core::refill_worker::{self, Received, TransactionError};
@@ -93,6 +93,7 @@ impl Store {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lock {
     Row(Tag),
+    /// What says which registries are in use and what was received.
     Received,
 }
 
@@ -200,7 +201,12 @@ impl<'e> Tx<'e> {
     }
 
     /// Makes it durable: all at once, and known to this process some time after.
-    pub fn commit(mut self) {
+    pub fn commit(self) {
+        self.commit_and(|_| ());
+    }
+
+    /// Does something, too, before others get what it has locked.
+    pub fn commit_and(mut self, and: impl FnOnce(&mut World)) {
         self.env.turn();
         let slow = self.env.with(|world| !world.calm && world.chance.once_in(20));
         let written = std::mem::take(&mut self.written);
@@ -210,7 +216,10 @@ impl<'e> Tx<'e> {
                 change(&mut store);
             }
         }
-        self.env.with(|world| world.committed(self.env.server));
+        self.env.with(|world| {
+            world.committed(self.env.server);
+            and(world);
+        });
         self.db.let_go(self.number);
         if slow {
             // Standbys, and whoever waits for them.
@@ -352,7 +361,9 @@ impl refill_worker::Tables for Tx<'_> {
         self.lock(Lock::Received, false)?;
         let (identity, tag) = (identity.to_owned(), tag_of(tag));
         let what = Received { reached: (0, reserved.reached().1), version: reserved.version };
-        self.change(move |store| note_received(store, &identity, tag, what));
+        self.change(move |store| {
+            note_received(store, &identity, tag, what);
+        });
         Ok(())
     }
 
@@ -362,11 +373,12 @@ impl refill_worker::Tables for Tx<'_> {
 }
 
 /// Notes what was received, unless more was.
-pub fn note_received(store: &mut Store, identity: &str, tag: Tag, what: Received) {
+pub fn note_received<'s>(store: &'s mut Store, identity: &str, tag: Tag, what: Received) -> &'s mut Received {
     let received = store.received.entry((identity.to_owned(), tag)).or_insert(what);
     if what.reached >= received.reached {
         *received = what;
     }
+    received
 }
 
 impl TagRegistry for Tx<'_> {

@@ -1,6 +1,6 @@
 //! What goes wrong.
 
-use super::registry::Trouble;
+use super::registry::{Origin, Trouble};
 use super::world::{Event, SECOND, TAGS, World};
 
 /// A kind of fault.
@@ -8,6 +8,7 @@ use super::world::{Event, SECOND, TAGS, World};
 pub enum Fault {
     Crash,
     Stop,
+    Copy,
     Leave,
     Attach,
     Hang,
@@ -15,13 +16,15 @@ pub enum Fault {
     Failover,
     Former,
     Restore,
+    Recovery,
     Dump,
     Alter,
 }
 
-pub const FAULTS: [Fault; 11] = [
+pub const FAULTS: [Fault; 13] = [
     Fault::Crash,
     Fault::Stop,
+    Fault::Copy,
     Fault::Leave,
     Fault::Attach,
     Fault::Hang,
@@ -29,6 +32,7 @@ pub const FAULTS: [Fault; 11] = [
     Fault::Failover,
     Fault::Former,
     Fault::Restore,
+    Fault::Recovery,
     Fault::Dump,
     Fault::Alter,
 ];
@@ -57,6 +61,7 @@ impl World {
         match fault {
             Fault::Crash => self.crash_somewhere(node),
             Fault::Stop => self.stop(node),
+            Fault::Copy => self.chance.once_in(4) && self.copy(node),
             Fault::Leave => {
                 self.nodes[node].alone_until = until;
                 self.leave(node)
@@ -78,7 +83,9 @@ impl World {
                 let former = self.registries[registry].former.as_mut();
                 former.map(|(_, reachable)| *reachable = until).is_some()
             }
-            Fault::Restore | Fault::Dump => self.restore(registry, fault == Fault::Dump),
+            Fault::Restore => self.restore(registry, Origin::Copy),
+            Fault::Recovery => self.restore(registry, Origin::Archive),
+            Fault::Dump => self.restore(registry, Origin::Dump),
             Fault::Alter => self.alter(registry),
         }
     }

@@ -1,17 +1,21 @@
 //! Every id that was ever issued, and whether it was issued before.
 
+use super::world::TAGS;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowflake_ids_core::definition::Range;
+
+/// Who issued an id, and when.
+type Taker = (usize, u64);
 
 /// All ids of a run.
 #[derive(Default)]
 pub struct Ledger {
     /// What each node issued: nothing twice, wherever it came from.
-    own: FxHashSet<(usize, usize, i64)>,
+    own: FxHashMap<(usize, usize, i64), u64>,
     /// Ids of columns that a node attached: it has to give none of them from then on.
     attached: FxHashSet<(usize, usize, i64)>,
-    /// How often ids of registries were issued,
-    shared: FxHashMap<(usize, i64), u32>,
+    /// How often ids of registries were issued, and to whom last,
+    shared: FxHashMap<(usize, i64), (u32, Taker)>,
     /// and how often they were reserved by one that had been set back.
     doubtful: FxHashMap<(usize, i64), u32>,
     pub issued: u64,
@@ -31,22 +35,41 @@ impl Ledger {
 
     /// A column of a node has these ids, up to the highest of them. What was issued there before is another column's.
     pub fn attach(&mut self, node: usize, tag: usize, ids: std::ops::RangeInclusive<i64>) {
-        let ids = ids.map(|id| (node, tag, id)).filter(|id| !self.own.contains(id));
+        let ids = ids.map(|id| (node, tag, id)).filter(|id| !self.own.contains_key(id));
         self.attached.extend(ids);
     }
 
-    /// Notes an id; `what` describes it if it was issued before. Ids of a node's own rows are compared with its own only.
-    pub fn issue(&mut self, node: usize, tag: usize, id: i64, shared: bool, what: impl FnOnce() -> String) {
+    /// A node is a copy of another one.
+    pub fn copy(&mut self, of: usize, node: usize) {
+        let own = self.own.iter().filter(|((owner, ..), _)| *owner == of);
+        let own: Vec<_> = own.map(|((_, tag, id), then)| ((node, *tag, *id), *then)).collect();
+        self.own.extend(own);
+        let attached = self.attached.iter().filter(|(owner, ..)| *owner == of);
+        let attached: Vec<_> = attached.map(|(_, tag, id)| (node, *tag, *id)).collect();
+        self.attached.extend(attached);
+    }
+
+    /// Notes an id. Ids of a node's own rows are compared with its own only.
+    pub fn issue(&mut self, (node, now): Taker, tag: usize, id: i64, shared: bool) {
         self.issued += 1;
-        let mut good = self.own.insert((node, tag, id)) && !self.attached.contains(&(node, tag, id));
-        if shared {
-            let count = self.shared.entry((tag, id)).or_default();
-            *count += 1;
-            good &= *count <= 1 + self.doubtful.get(&(tag, id)).copied().unwrap_or(0);
-            self.again += u64::from(good && *count > 1);
+        let before = self.own.insert((node, tag, id), now).map(|then| (node, then));
+        let mut twice = before.map(|taker| format!("{taker:?}"));
+        if twice.is_none() && self.attached.contains(&(node, tag, id)) {
+            twice = Some("an attached column".to_owned());
         }
-        if !good {
+        if shared {
+            let (count, taker) = self.shared.entry((tag, id)).or_insert((0, (node, now)));
+            *count += 1;
+            if *count > 1 + self.doubtful.get(&(tag, id)).copied().unwrap_or(0) {
+                twice.get_or_insert_with(|| format!("{taker:?}"));
+            }
+            self.again += u64::from(twice.is_none() && *count > 1);
+            *taker = (node, now);
+        }
+        if let Some(before) = twice {
             self.twice += 1;
+            let what =
+                || format!("{id} of {} by {:?}, before by {before} (node, time)", TAGS[tag], (node, now));
             self.first_twice.get_or_insert_with(what);
         }
     }

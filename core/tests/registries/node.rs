@@ -1,8 +1,8 @@
-//! A node: its buffers, its sessions, and its refill worker, which is the one that ships.
+//! A node, which is a database of a cluster: its buffers, its sessions, and its refill worker, which is the one that ships.
 
 use super::database::{Connected, SOURCE, Store, tag_of};
 use super::network::Net;
-use super::world::{Env, Pid, SECOND, TAGS, Tag, World};
+use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
 use snowflake_ids_core::carry_over::{InUse, Name, rest};
 use snowflake_ids_core::carry_over_file::{self, CarryOverFile, CarryOvers};
 use snowflake_ids_core::directory;
@@ -24,16 +24,18 @@ use std::time::Duration;
 
 /// How long a worker stays without work.
 const STAY: u64 = 2 * SECOND;
-/// The database of each node.
-const DATABASE: u32 = 5;
 /// How many sessions a node has.
 const SESSIONS: usize = 2;
 
 pub struct Node {
     pub server: usize,
+    /// The first node of its cluster: all of them run and end together.
+    cluster: usize,
+    /// The database that it is there.
+    database: u32,
     /// What a crash takes.
     pub live: Option<Rc<Live>>,
-    /// What the last stop left over, in a file on its disk; and as a backup of it has it.
+    /// What the last stop left over, in the file of its cluster; and as a backup of it has it.
     pub carry_over: Rc<RefCell<Option<Vec<u8>>>>,
     pub former_carry_over: Option<Vec<u8>>,
     /// When it issued the last id of each tag.
@@ -74,10 +76,27 @@ pub struct Slot {
     pub version: Cell<i64>,
 }
 
+impl Slot {
+    fn in_use(&self, database: u32, tag: &str) -> InUse {
+        InUse {
+            name: Name { database, source: SOURCE, tag: tag.as_bytes().to_vec() },
+            had_ids: self.reserved_at.get().is_some(),
+            left: rest(&self.segment.shelves()).map(|(range, period)| CarryOver {
+                version: self.version.get(),
+                day: period.dated(),
+                range,
+            }),
+            floor: None,
+        }
+    }
+}
+
 impl Node {
-    pub fn new(server: usize) -> Self {
+    fn new(server: usize, cluster: usize, database: u32) -> Self {
         Self {
             server,
+            cluster,
+            database,
             live: None,
             carry_over: Rc::default(),
             former_carry_over: None,
@@ -103,31 +122,69 @@ impl World {
     /// Takes all processes and all memory of a node; it starts again after a while.
     pub fn crash(&mut self, node: usize) -> bool {
         let delay = self.between(1, 8 * SECOND);
-        let Node { server, live, operator, .. } = &mut self.nodes[node];
-        *operator = None;
-        let (server, lived) = (*server, live.take().is_some());
-        if lived {
-            self.kill(server);
-            self.after(delay, super::world::Event::Start { node });
+        let mut any = false;
+        for node in self.cluster_of(node) {
+            let Node { server, live, operator, .. } = &mut self.nodes[node];
+            *operator = None;
+            let (server, lived) = (*server, live.take().is_some());
+            if lived {
+                self.kill(server);
+                self.after(delay, Event::Start { node });
+            }
+            any |= lived;
         }
-        lived
+        any
+    }
+
+    /// The nodes of a node's cluster.
+    pub fn cluster_of(&self, node: usize) -> Vec<usize> {
+        let cluster = self.nodes[node].cluster;
+        (0..self.nodes.len()).filter(|other| self.nodes[*other].cluster == cluster).collect()
+    }
+
+    /// A node that starts later: a cluster of its own, or another database of one.
+    pub fn add_node(&mut self, start: u64, cluster: Option<usize>) -> usize {
+        let (node, server) = (self.nodes.len(), self.add_server());
+        let cluster = cluster.unwrap_or(node);
+        let mut new = Node::new(server, cluster, u32::try_from(node - cluster).unwrap());
+        if let Some(first) = self.nodes.get(cluster) {
+            new.carry_over = first.carry_over.clone();
+        }
+        self.nodes.push(new);
+        self.after(start, Event::Start { node });
+        node
+    }
+
+    /// A copy of a cluster's directory runs beside it.
+    pub fn copy(&mut self, node: usize) -> bool {
+        const MOST: usize = 10;
+        let (of, start) = (self.cluster_of(node), self.between(1, 20 * SECOND));
+        if self.nodes.len() + of.len() > MOST {
+            return false;
+        }
+        let mut cluster = None;
+        for node in of {
+            let new = self.add_node(start, cluster);
+            let first = *cluster.get_or_insert(new);
+            let left = self.nodes[node].carry_over.borrow().clone();
+            *self.nodes[first].carry_over.borrow_mut() = left;
+            self.nodes[new].database = self.nodes[node].database;
+            self.nodes[new].wants_all = self.nodes[node].wants_all;
+            let store = self.store_of(node, Store::clone);
+            *self.servers[self.nodes[new].server].db.store.borrow_mut() = store;
+            self.ledger.copy(node, new);
+        }
+        true
     }
 
     /// What is in the buffers is noted: whoever reserves next goes on with it, if nobody else has reserved since.
     pub fn stop(&mut self, node: usize) -> bool {
+        let mut in_use = Vec::new();
+        for node in self.cluster_of(node).into_iter().map(|node| &self.nodes[node]) {
+            let Some(live) = &node.live else { return false };
+            in_use.extend(live.slots.iter().zip(TAGS).map(|(slot, tag)| slot.in_use(node.database, tag)));
+        }
         let this = &mut self.nodes[node];
-        let Some(live) = &this.live else { return false };
-        let in_use = |(slot, tag): (&Slot, &str)| InUse {
-            name: Name { database: DATABASE, source: SOURCE, tag: tag.as_bytes().to_vec() },
-            had_ids: slot.reserved_at.get().is_some(),
-            left: rest(&slot.segment.shelves()).map(|(range, period)| CarryOver {
-                version: slot.version.get(),
-                day: period.dated(),
-                range,
-            }),
-            floor: None,
-        };
-        let in_use = live.slots.iter().zip(TAGS).map(in_use).collect();
         let file = File { env: None, text: this.carry_over.clone() };
         carry_over_file::save(&file, in_use, |_| true).unwrap();
         this.former_carry_over = this.carry_over.borrow().clone();
@@ -197,8 +254,7 @@ fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32)
                 world.longest_wait = world.longest_wait.max(now - since);
                 world.nodes[node].last[tag] = now;
                 for id in (0..taken.range.count).map(|offset| taken.range.at(offset)) {
-                    let what = || format!("{id} of {} at {now} by node {node}", TAGS[tag]);
-                    world.ledger.issue(node, tag, id, version & 1 == 1, what);
+                    world.ledger.issue((node, now), tag, id, version & 1 == 1);
                 }
             });
             return;
@@ -218,8 +274,11 @@ fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32)
 fn refill(env: &Env<'_>, node: usize, live: Rc<Live>) {
     let host = Host { env, node, database: Connected(env), live: live.clone() };
     let link = RegistryClient::new(Net { env, live });
-    let text = env.with(|world| world.nodes[node].carry_over.clone());
-    let (carry_over, error) = CarryOvers::of_database(File { env: Some(env), text }, DATABASE);
+    let (text, database) = env.with(|world| {
+        let node = &world.nodes[node];
+        (node.carry_over.clone(), node.database)
+    });
+    let (carry_over, error) = CarryOvers::of_database(File { env: Some(env), text }, database);
     assert!(error.is_none(), "{}", error.unwrap());
     RefillWorker::new(&host, link, carry_over).run();
 }

@@ -4,6 +4,7 @@ use super::database::{DEFINITION, Line};
 use super::registry::Trouble;
 use super::world::{Event, SECOND, TAGS, World, registry_of};
 use snowflake_ids_core::reservation::Share;
+use snowflake_ids_core::wire::Stranger;
 
 /// How long it takes them to notice. Longer than an answer is waited for: what is on its way would not be known.
 const NOTICE: u64 = 14 * SECOND;
@@ -64,7 +65,7 @@ impl World {
                 line.raise(in_use);
             });
         }
-        self.registries[registry].trouble = None;
+        (self.registries[registry].trouble, self.registries[registry].raised) = (None, true);
         self.settle(registry);
     }
 
@@ -77,13 +78,12 @@ impl World {
     fn make_shares(&mut self) {
         self.note(|| "rows become shares".into());
         self.shared = true;
-        for tag in 0..TAGS.len() {
-            for registry in 0..self.registries.len() {
-                let share = self.share(registry).expect("there are several");
-                self.change_row(registry, tag, |line| line.share(share));
-            }
+        for registry in 0..self.registries.len() {
+            let share = self.share(registry).expect("there are several");
+            (0..TAGS.len()).for_each(|tag| self.change_row(registry, tag, |line| line.share(share)));
+            self.registries[registry].raised = false;
+            self.settle(registry);
         }
-        (0..self.registries.len()).for_each(|registry| self.settle(registry));
     }
 
     /// Has a node use the registries that it should.
@@ -96,17 +96,33 @@ impl World {
             // Some are gone for good. One that is left will do.
             wanted.retain(|registry| self.works(*registry));
             wanted.truncate(1);
+            // No node may have come to several yet, by which this one would have been raised.
+            if let Some(alone) = wanted.first().copied().filter(|alone| !self.registries[*alone].raised) {
+                if self.is_free(alone) {
+                    self.repair(alone);
+                }
+                return;
+            }
         }
         let sites = self.store_of(node, |store| store.sites.clone());
-        let is_stranger = sites.iter().any(|site| {
-            let this = &self.registries[registry_of(&site.server)];
-            this.trouble.is_none() && self.servers[this.primary].who.check(&site.seen).is_err()
-        });
+        let strangers: Vec<Stranger> = sites
+            .iter()
+            .map(|site| (&self.registries[registry_of(&site.server)], site))
+            .filter(|(registry, _)| registry.trouble.is_none())
+            .filter_map(|(registry, site)| self.servers[registry.primary].who.check(&site.seen).err())
+            .collect();
         let used = sites.iter().map(|site| registry_of(&site.server));
-        let right = used.eq(wanted.iter().copied()) && !is_stranger;
+        let right = used.eq(wanted.iter().copied()) && strangers.is_empty();
         // Nobody is introduced to one restored from a dump before it is raised.
         let known = wanted.iter().all(|registry| !self.registries[*registry].is(Trouble::Dump));
-        if !right && known && !wanted.is_empty() && self.now >= alone_until {
+        if right || !known || wanted.is_empty() || self.now < alone_until {
+            return;
+        }
+        // Whose files were put back as they were before a failover cannot be told from a former primary, as long as it is
+        // known what was seen since.
+        if strangers.iter().any(|stranger| *stranger != Stranger::Another) {
+            self.leave(node);
+        } else {
             self.join(node, wanted);
         }
     }

@@ -16,6 +16,17 @@ pub enum Trouble {
     Altered,
 }
 
+/// What a registry is restored from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A copy of its files: the same registry, on the timeline of then.
+    Copy,
+    /// A copy and an archive: recovered to a point in time, it is on a timeline of its own.
+    Archive,
+    /// A dump: it is another registry.
+    Dump,
+}
+
 /// A state of a server that it may be restored to.
 #[derive(Clone)]
 pub struct Backup {
@@ -26,6 +37,8 @@ pub struct Backup {
 /// A registry, over all servers that ever were it.
 pub struct Registry {
     pub primary: usize,
+    /// The latest timeline of any server that was it.
+    pub timeline: u32,
     /// The server that was the primary before, until when it can be reached.
     pub former: Option<(usize, u64)>,
     /// Earlier states of the primary that a standby may be in,
@@ -34,6 +47,8 @@ pub struct Registry {
     pub backups: Vec<Backup>,
     /// The highest id of each tag that any of these servers knew of.
     pub highest: BTreeMap<usize, i64>,
+    /// Whether its rows, as shares, are above all ids that were given before they were.
+    pub raised: bool,
     /// And since when.
     pub trouble: Option<(Trouble, u64)>,
 }
@@ -42,10 +57,12 @@ impl Registry {
     pub fn new(primary: usize) -> Self {
         Self {
             primary,
+            timeline: 1,
             former: None,
             past: Vec::new(),
             backups: Vec::new(),
             highest: BTreeMap::new(),
+            raised: false,
             trouble: None,
         }
     }
@@ -139,24 +156,29 @@ impl World {
         *server.db.store.borrow_mut() = store;
         self.kill(former);
         let this = &mut self.registries[registry];
+        this.timeline = this.timeline.max(self.servers[primary].who.timeline);
         (this.former, this.primary) = (Some((former, 0)), primary);
         self.settle(registry);
         true
     }
 
-    /// The registry is in an earlier state again, as it was or as a new one.
-    pub fn restore(&mut self, registry: usize, dump: bool) -> bool {
-        let this = &self.registries[registry];
+    /// The registry is in an earlier state again.
+    pub fn restore(&mut self, registry: usize, origin: Origin) -> bool {
+        let this = &mut self.registries[registry];
         if this.trouble.is_some() || this.backups.is_empty() {
             return false;
         }
-        let Backup { who, store } = this.backups[self.chance.below(this.backups.len())].clone();
+        let Backup { mut who, store } = this.backups[self.chance.below(this.backups.len())].clone();
         let before = this.primary;
+        if origin == Origin::Archive {
+            this.timeline += 1;
+            who.timeline = this.timeline;
+        }
         self.kill(before);
         let primary = self.add_server();
         let cluster = self.servers[before].cluster;
         let server = &mut self.servers[primary];
-        if !dump {
+        if origin != Origin::Dump {
             (server.who, server.cluster) = (who, cluster);
         }
         *server.db.store.borrow_mut() = store;
@@ -164,10 +186,10 @@ impl World {
         let now = self.now;
         let this = &mut self.registries[registry];
         (this.former, this.primary) = (None, primary);
-        if dump {
+        if origin == Origin::Dump {
             this.backups.clear();
         }
-        this.trouble = Some((if dump { Trouble::Dump } else { Trouble::SetBack }, now));
+        this.trouble = Some((if origin == Origin::Dump { Trouble::Dump } else { Trouble::SetBack }, now));
         self.settle(registry);
         true
     }

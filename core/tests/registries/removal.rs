@@ -1,6 +1,8 @@
 //! Every rule is needed: without it some run issues an id twice, or leaves a node without ids.
 
+use super::database::Store;
 use super::guards::Guards;
+use super::registry::Origin;
 use super::run::Run;
 use super::world::{SECOND, World, run_until};
 use snowflake_ids_core::guard::{self, Guard};
@@ -41,52 +43,77 @@ without! {
     a_registry_set_back_to_before_it_was_raised_repeats_ids: HandOverNoted issues_twice;
     a_node_that_goes_on_while_it_hands_over_repeats_ids: HandOverLocks issues_twice;
     a_node_that_attaches_gives_ids_that_the_column_has: AttachDiscards issues_twice;
+    a_node_that_attaches_while_it_leaves_gives_ids_that_the_column_has: AttachKeepsSites issues_twice;
     a_node_that_leaves_repeats_what_it_received: LeaveRaises issues_twice;
     shares_that_were_not_raised_repeat_ids: SharesRaised issues_twice;
 }
 
-/// A registry that is set back to when a node stopped has what was left over then for it, though it was taken up since. Its
-/// note of that is set back, too, as by a backup that has it.
+/// What is set back to when a node stopped, beside the registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SetBack {
+    /// Its carry-over file, as by a backup that has it,
+    File,
+    /// or its tables, and not the file.
+    Tables,
+}
+
+/// How many ids come twice where a node takes up what was left over when it stopped, and all but one note of that is set back.
+/// `alone`: it uses no registry.
+fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
+    guards.impose();
+    let world = World::of_several(1, 1, 1);
+    if alone {
+        world.borrow_mut().nodes[0].alone_until = u64::MAX;
+    }
+    run_until(&world, 60 * SECOND);
+    world.borrow_mut().stop(0);
+    world.borrow_mut().back_up(0);
+    let before = world.borrow().store_of(0, Store::clone);
+    let step_while = |unchanged: &dyn Fn(&World) -> bool| {
+        while unchanged(&world.borrow()) {
+            let next = world.borrow().now + 1;
+            run_until(&world, next);
+        }
+    };
+    let versions = |store: &Store| {
+        let received = store.received.values().map(|last| last.version);
+        received.chain(store.rows.values().map(|line| line.version)).collect::<Vec<_>>()
+    };
+    let then = versions(&before);
+    step_while(&|world| world.store_of(0, versions) == then);
+    // Sessions get some of them, and no more is reserved.
+    let issued = world.borrow().ledger.issued;
+    step_while(&|world| world.ledger.issued == issued);
+    {
+        let mut world = world.borrow_mut();
+        world.crash(0);
+        let this = &world.nodes[0];
+        match what {
+            SetBack::File => this.carry_over.borrow_mut().clone_from(&this.former_carry_over),
+            SetBack::Tables => *world.servers[this.server].db.store.borrow_mut() = before,
+        }
+        // What it has asked is over when the registry is set back.
+        let backup = world.registries[0].backups.last().cloned().unwrap();
+        world.registries[0].backups = vec![backup];
+        world.restore(0, Origin::Copy);
+    }
+    let next = world.borrow().now + 30 * SECOND;
+    run_until(&world, next);
+    guard::leave_out(None);
+    world.borrow().ledger.twice
+}
+
 #[test]
 fn what_was_taken_up_is_not_left_over_any_more() {
-    let issued_twice = |guards: Guards| {
-        guards.impose();
-        let world = World::of_several(1, 1, 1);
-        run_until(&world, 60 * SECOND);
-        world.borrow_mut().stop(0);
-        world.borrow_mut().back_up(0);
-        let taken_up = || {
-            world.borrow().store_of(0, |store| store.received.values().map(|last| last.version).sum::<i64>())
-        };
-        let before = taken_up();
-        while taken_up() == before {
-            let next = world.borrow().now + 1;
-            run_until(&world, next);
-        }
-        // Sessions get some of them, and no more is received.
-        let issued = || world.borrow().ledger.issued;
-        let before = issued();
-        while issued() == before {
-            let next = world.borrow().now + 1;
-            run_until(&world, next);
-        }
-        {
-            let mut world = world.borrow_mut();
-            world.crash(0);
-            let this = &mut world.nodes[0];
-            *this.carry_over.borrow_mut() = this.former_carry_over.clone();
-            // What it has asked is over when the registry is set back.
-            let backup = world.registries[0].backups.last().cloned().unwrap();
-            world.registries[0].backups = vec![backup];
-            world.restore(0, false);
-        }
-        let next = world.borrow().now + 30 * SECOND;
-        run_until(&world, next);
-        guard::leave_out(None);
-        world.borrow().ledger.twice
-    };
-    assert_eq!(issued_twice(Guards::default()), 0);
-    assert!(issued_twice(Guards::without(Guard::CarryOverIsLast)) > 0);
+    for (alone, what, guard) in [
+        (false, SetBack::File, Guard::CarryOverIsLast),
+        (false, SetBack::Tables, Guard::NotedFirst),
+        (true, SetBack::Tables, Guard::NotedFirst),
+    ] {
+        let case = format!("alone: {alone}, {what:?}, {guard:?}");
+        assert_eq!(taken_up_twice(alone, what, Guards::default()), 0, "{case}");
+        assert!(taken_up_twice(alone, what, Guards::without(guard)) > 0, "{case}");
+    }
 }
 
 /// A tag that is dropped at a registry is not made anew for a node that has ids of it: others would get them again.

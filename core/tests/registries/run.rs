@@ -34,7 +34,7 @@ impl Run {
         run_until(&world, faulty);
         // One registry works from now on. Who uses it must have ids again.
         let one = {
-            let mut world = world.borrow_mut();
+            let world = world.borrow_mut();
             let registries = world.registries.len();
             world.chance.below(registries)
         };
@@ -103,9 +103,12 @@ fn set_up(seed: u64, guards: Guards) -> Shared {
     let shared = World::new(seed, registries);
     let mut world = shared.borrow_mut();
     world.shared_from = world.between(0, 80 * SECOND);
-    for node in 0..2 + world.chance.below(4) {
+    let mut cluster = None;
+    for _ in 0..2 + world.chance.below(4) {
         let start = world.between(1, 30 * SECOND);
-        world.add_node(start);
+        let node = world.add_node(start, cluster);
+        // The next one may be another database of the same cluster.
+        cluster = cluster.or(Some(node)).filter(|_| world.chance.once_in(3));
         // Some have rows of their own before.
         let alone = world.chance.one_of(&[0, 0, 10 * SECOND, 40 * SECOND]);
         world.nodes[node].alone_until = start + alone;
@@ -125,8 +128,7 @@ pub struct Total {
     pub twice: u64,
     pub again: u64,
     pub silent: u64,
-    pub bad: u64,
-    pub first_bad: Option<u64>,
+    pub bad: Vec<u64>,
     faults: [u64; FAULTS.len()],
 }
 
@@ -145,8 +147,7 @@ impl Total {
             twice: ledger.twice,
             again: ledger.again,
             silent: run.silent.len() as u64,
-            bad: u64::from(!run.is_good()),
-            first_bad: Some(seed).filter(|_| !run.is_good()),
+            bad: Some(seed).filter(|_| !run.is_good()).into_iter().collect(),
             faults: world.faults,
         }
     }
@@ -157,8 +158,7 @@ impl Total {
         self.twice += other.twice;
         self.again += other.again;
         self.silent += other.silent;
-        self.bad += other.bad;
-        self.first_bad = self.first_bad.into_iter().chain(other.first_bad).min();
+        self.bad.extend(&other.bad);
         self.faults.iter_mut().zip(other.faults).for_each(|(sum, count)| *sum += count);
         self
     }

@@ -153,8 +153,8 @@ impl World {
         let mut world = shared.borrow_mut();
         world.calm = true;
         for _ in 0..nodes {
-            world.add_node(1);
-            world.nodes.last_mut().unwrap().wants_all = true;
+            let node = world.add_node(1, None);
+            world.nodes[node].wants_all = true;
         }
         world.after(1, Event::Operator);
         drop(world);
@@ -168,12 +168,6 @@ impl World {
         self.identities += 1;
         self.servers.push(Server { who, cluster, db: Rc::default(), hung_until: 0, down_until: 0 });
         self.servers.len() - 1
-    }
-
-    pub fn add_node(&mut self, start: u64) {
-        let (node, server) = (self.nodes.len(), self.add_server());
-        self.nodes.push(Node::new(server));
-        self.after(start, Event::Start { node });
     }
 
     /// A number from `from` up to but not including `to`.

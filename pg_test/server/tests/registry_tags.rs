@@ -1,12 +1,13 @@
 //! What changes a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
 //! server.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, received, row, wait_at_most};
 use snowflake_ids_server_tests::segments::{create, next, take, take_until_refused};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use std::thread;
 use std::time::Duration;
 
 /// A server whose database `postgres` is the registry, with a session there.
@@ -176,5 +177,64 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has() -> Result<()> {
     registry.batch_execute("select snowflake_ids.segment_alter('t', increment => 20)")?;
     client.batch_execute(LEAVE)?;
     assert_eq!(row::<String>(&mut client, "t", DEFINITION)?, definition);
+    Ok(())
+}
+
+/// What is left over at a stop lies below what was received, which a column may have that is attached before it is taken up.
+#[test]
+fn what_was_left_over_is_not_given_to_a_column_that_has_it() -> Result<()> {
+    let (mut server, mut registry) = registry()?;
+    create(&mut registry, "orders", "step => 1000")?;
+    let mut client = node(&server, "node")?;
+    let last = next(&mut client, "orders")?;
+    drop((client, registry));
+    server.restart()?;
+    let mut client = server.connect("node")?;
+    let imported = last + 100;
+    assert!(received(&mut client, "orders")? > imported);
+    client
+        .batch_execute(&format!("create table a (id bigint, note int); insert into a values ({imported})"))?;
+    attach(&mut client, "a")?;
+    let given = next(&mut client, "orders")?;
+    assert!(given > imported, "{given} after {imported}");
+    Ok(())
+}
+
+/// A statement of a session that waits for a lock until another session commits.
+fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Option<SqlState>> {
+    let pid: i32 = sql::one(client, "select pg_backend_pid()")?;
+    thread::scope(|scope| {
+        let waiter = scope.spawn(move || client.batch_execute(statement));
+        let waiting = format!("select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}");
+        let found = wait::until_true(&format!("a lock to hold up {statement}"), || {
+            Ok(waiter.is_finished() || sql::one::<Option<bool>>(by, &waiting)? == Some(true))
+        });
+        by.batch_execute("commit")?;
+        found?;
+        let done = waiter.join().map_err(|_| anyhow!("{statement} panicked"))?;
+        Ok(done.err().and_then(|error| error.code().cloned()))
+    })
+}
+
+/// Where registries come into use or are given up while a column is attached, neither they nor the row here would be raised.
+#[test]
+fn the_registry_does_not_change_while_a_column_is_attached() -> Result<()> {
+    let (server, mut registry) = registry()?;
+    create(&mut registry, "orders", "")?;
+    let [mut client, mut other] = [node(&server, "node")?, server.connect("node")?];
+    client.batch_execute("create table a (id bigint, note int); insert into a values (5000)")?;
+    client.batch_execute("begin")?;
+    attach(&mut client, "a")?;
+    assert_eq!(held_up(&mut other, &mut client, LEAVE)?, None);
+    assert!(next(&mut client, "orders")? > 5000);
+
+    // The other way round.
+    client.batch_execute("insert into a values (9000)")?;
+    client.batch_execute(&format!("begin; {JOIN}"))?;
+    let attached = "select snowflake_ids.attach('a', 'id', 'segment', 'orders')";
+    let refused = held_up(&mut other, &mut client, attached)?;
+    assert_eq!(refused, Some(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE));
+    attach(&mut other, "a")?;
+    assert!(next(&mut client, "orders")? > 9000);
     Ok(())
 }

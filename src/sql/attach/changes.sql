@@ -5,10 +5,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
 BEGIN
+    -- Asked twice: they may be given up until it is seen to that they stay.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        PERFORM snowflake_ids_internal.registry_seed(tag, highest);
-        PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
-        RETURN;
+        IF snowflake_ids_internal.registry_seed(tag, highest) THEN
+            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            RETURN;
+        END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
     IF NOT FOUND THEN

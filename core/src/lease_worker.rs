@@ -230,7 +230,7 @@ fn entry(
     host: &mut impl LeaseHost,
 ) -> Entry {
     // Ids far ahead of the clock are no reason for others to doubt theirs.
-    let latest = if holds(Guard::PeersBounded) { now.plus(here.max_drift) } else { UnixMicros(i64::MAX) };
+    let latest = if holds(Guard::LastBounded) { now.plus(here.max_drift) } else { UnixMicros(i64::MAX) };
     Entry {
         datacenter,
         token: claim(state, host),

@@ -19,6 +19,17 @@ impl File {
         State::from_text(self.text.as_bytes())
     }
 
+    /// The worker ids that it tells of.
+    pub fn workers(&self) -> Vec<u32> {
+        self.state().map_or_else(
+            |_| Vec::new(),
+            |state| {
+                let marked = state.marks.iter().map(|mark| mark.node.worker);
+                marked.chain(state.lease.iter().map(|lease| lease.worker)).collect()
+            },
+        )
+    }
+
     pub fn birth(&self) -> Birth {
         Birth { inode: self.inode, at: None }
     }

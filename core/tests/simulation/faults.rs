@@ -1,12 +1,12 @@
 //! What goes wrong, and what operators do about it.
 
 use super::disk::{Disk, File};
+use super::event::{Event, Scope};
 use super::registry::Dump;
-use super::server::{EXPIRY, MAX_DRIFT, MAX_JUMP, MAX_SKEW, SECOND, Server};
-use super::world::{Event, Scope, World};
-use snowflake_ids_core::lease::Policy;
-use snowflake_ids_core::state::StateError;
-use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
+use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
+use super::world::World;
+use snowflake_ids_core::lease_launch::Named;
+use snowflake_ids_core::{ClockRollback, Layout, Position, UnixMicros};
 use std::rc::Rc;
 
 const YEAR: i64 = 365 * 86_400 * SECOND;
@@ -29,9 +29,10 @@ pub enum Fault {
     Release,
     RegistryClock,
     Settings,
+    Databases,
 }
 
-pub const FAULTS: [Fault; 15] = [
+pub const FAULTS: [Fault; 16] = [
     Fault::Kill,
     Fault::Stop,
     Fault::Reboot,
@@ -47,6 +48,7 @@ pub const FAULTS: [Fault; 15] = [
     Fault::Release,
     Fault::RegistryClock,
     Fault::Settings,
+    Fault::Databases,
 ];
 
 /// How often each kind has happened.
@@ -70,8 +72,18 @@ impl Faults {
 pub struct Backup {
     pub at: i64,
     pub disk: Disk,
-    pub registry: Dump,
+    pub registries: Vec<Dump>,
     pub last_commit: Option<UnixMicros>,
+    /// The highest position that was issued.
+    pub highest: Position,
+}
+
+impl Backup {
+    /// Whether all ids that a standby has were issued soon after its last commit. One whose primary's clock was stepped back
+    /// before that cannot know how far they came; the docs say so.
+    fn tells_how_far_ids_came(&self, layout: &Layout) -> bool {
+        self.last_commit.is_none_or(|at| self.highest < layout.position_after(UnixMicros(at.0 + MAX_DRIFT)))
+    }
 }
 
 impl World {
@@ -139,7 +151,7 @@ impl World {
             Fault::Release => self.release(server),
             Fault::RegistryClock => {
                 let most = self.chance.one_of(&[MAX_SKEW / 2, 10 * SECOND]);
-                this.registry.offset.set(self.chance.between(-most, most));
+                self.shared.offset.set(self.chance.between(-most, most));
                 true
             }
             Fault::Settings => {
@@ -148,24 +160,29 @@ impl World {
                 this.rollback.set(self.chance.one_of(&rollbacks));
                 true
             }
+            Fault::Databases => self.move_registry(server),
         }
     }
 
-    /// The wall clock is stepped. Where a standby may succeed under the same number, back by less than ids may be ahead of
-    /// it, and not again before it is right: what the standby can't know of is said in the docs.
-    fn step(&mut self, back: bool, server: usize) -> bool {
-        let succession = self.scope == Scope::Succession;
-        let clocks = &self.servers[server].clocks;
-        if succession && clocks.offset.get().abs() > SECOND {
-            return false;
+    /// The extension is dropped in a database or created there, or a setting names the registry.
+    fn move_registry(&self, server: usize) -> bool {
+        let this = &self.servers[server];
+        let database = self.chance.below(this.databases.len());
+        let oid = u32::try_from(database).unwrap() + 1;
+        match self.chance.below(3) {
+            _ if !this.alone => return false,
+            0 => this.databases[database].set_rank(None),
+            1 => this.databases[database].set_rank(Some(self.rank())),
+            _ => this.named.set(self.chance.one_of(&[Named::None, Named::Missing, Named::Database(oid)])),
         }
-        let most = if succession {
-            MAX_DRIFT / 4
-        } else {
-            self.chance.one_of(&[5 * SECOND, MAX_DRIFT + 5 * SECOND, 50 * SECOND, 3_600 * SECOND, 10 * YEAR])
-        };
-        let step = self.chance.between(1, most);
-        clocks.step(if back { -step.min(2 * YEAR) } else { step });
+        true
+    }
+
+    /// The wall clock is stepped.
+    fn step(&mut self, back: bool, server: usize) -> bool {
+        let most = [5 * SECOND, MAX_DRIFT + 5 * SECOND, 50 * SECOND, 3_600 * SECOND, 10 * YEAR];
+        let step = self.chance.between(1, self.chance.one_of(&most));
+        self.servers[server].clocks.step(if back { -step.min(2 * YEAR) } else { step });
         if !self.chance.once_in(3) {
             let delay = self.chance.between(SECOND, 90 * SECOND);
             self.after(delay, Event::ClockRight { server });
@@ -173,13 +190,14 @@ impl World {
         true
     }
 
-    fn back_up(&mut self, server: usize) {
+    pub fn back_up(&mut self, server: usize) {
         let this = &self.servers[server];
         let backup = Backup {
             at: self.now(),
             disk: this.disk.borrow().clone(),
-            registry: this.registry.dump(),
+            registries: this.dump(),
             last_commit: this.last_commit.get(),
+            highest: this.highest.get(),
         };
         let mut backups = this.backups.borrow_mut();
         backups.push(backup);
@@ -209,9 +227,11 @@ impl World {
     }
 
     /// A standby is promoted: its file is of an earlier moment than what it has replayed, and its primary goes on.
-    fn fail_over(&mut self, server: usize) -> bool {
+    pub fn fail_over(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
-        let refuses = matches!(self.scope, Scope::Numbers | Scope::Tight) || !this.has_issued();
+        // A copy beside a registry of its own, and its standby, have no shares of worker ids.
+        let of_copy = !this.of_original.borrow().is_empty();
+        let refuses = matches!(self.scope, Scope::Numbers | Scope::Tight) || !this.has_issued() || of_copy;
         let count = this.backups.borrow().len();
         if this.succeeded.get() || refuses || count == 0 || this.timeline.get() > 6 {
             return false;
@@ -219,7 +239,10 @@ impl World {
         let base = self.chance.below(count);
         let replayed = base + self.chance.below(count - base);
         let (base, replayed) = (this.backups.borrow()[base].clone(), this.backups.borrow()[replayed].clone());
-        let successor = self.offspring(server, base.disk, replayed.registry);
+        if self.scope == Scope::Succession && !replayed.tells_how_far_ids_came(&self.layout) {
+            return false;
+        }
+        let successor = self.offspring(server, base.disk, replayed.registries);
         successor.timeline.set(this.timeline.get() + 1);
         successor.replayed.set(replayed.last_commit);
         successor.clocks.step(-self.chance.between(0, MAX_DRIFT - SECOND));
@@ -237,7 +260,7 @@ impl World {
     /// The data directory is copied, and the copy started; the original goes on, or is gone for good.
     fn copy(&mut self, server: usize, takeover: bool) -> bool {
         let this = Rc::clone(&self.servers[server]);
-        let refuses = matches!(self.scope, Scope::Alone | Scope::Tight) || !this.has_issued();
+        let refuses = self.scope == Scope::Tight || !this.has_issued();
         if refuses || this.succeeded.get() || (takeover && !self.is_near_its_clock(server)) {
             return false;
         }
@@ -245,22 +268,27 @@ impl World {
             this.retired.set(true);
             self.kill(server, false);
         }
-        let (disk, registry) = (this.disk.borrow().clone(), this.registry.dump());
-        let copy = self.offspring(server, disk, registry);
+        let (disk, registries) = (this.disk.borrow().clone(), this.dump());
+        let copy = self.offspring(server, disk, registries);
         copy.last_commit.set(this.last_commit.get());
         copy.highest.set(this.highest.get());
+        if self.scope == Scope::Alone {
+            // Two registries that are copies may lease the same worker id; but not one that was known before.
+            copy.scope.set(2_000 + u32::try_from(copy.number).unwrap());
+            copy.of_original.replace(this.disk.borrow().file.as_ref().map(File::workers).unwrap_or_default());
+        }
         self.start(copy.number);
         true
     }
 
-    fn is_near_its_clock(&self, server: usize) -> bool {
+    pub fn is_near_its_clock(&self, server: usize) -> bool {
         let this = &self.servers[server];
         let tick = this.layout.position_at(UnixMicros(self.now() + MAX_DRIFT));
         this.clocks.offset.get().abs() <= MAX_SKEW && this.highest.get() <= tick
     }
 
     /// Another server out of one's data directory, on another machine.
-    fn offspring(&mut self, server: usize, disk: Disk, registry: Dump) -> Rc<Server> {
+    fn offspring(&mut self, server: usize, disk: Disk, registries: Vec<Dump>) -> Rc<Server> {
         let new = self.add_server();
         let (parent, child) = (&self.servers[server], Rc::clone(&self.servers[new]));
         child.system_identifier.set(parent.system_identifier.get());
@@ -272,7 +300,10 @@ impl World {
         let file = disk.file.map(synced);
         *child.disk.borrow_mut() = Disk { named: file.clone(), file, new: None, ..disk };
         if child.alone {
-            child.registry.restore(registry);
+            for ((new, old), dump) in child.databases.iter().zip(&parent.databases).zip(registries) {
+                new.rank.set(old.rank.get());
+                new.registry.restore(dump);
+            }
         }
         child
     }
@@ -287,153 +318,7 @@ impl World {
         if !matches!(self.scope, Scope::Shared | Scope::Tight) {
             return false;
         }
-        this.registry.forbid(lease.worker);
+        self.shared.forbid(lease.worker);
         true
     }
-
-    /// What operators do where a server says that it needs them, and when all faults are over.
-    pub fn operate(&mut self) {
-        let delay = if self.is_healed() { 5 * SECOND } else { 40 * SECOND };
-        self.after(delay, Event::Operator);
-        for server in 0..self.servers.len() {
-            let trouble = self.servers[server].live().and_then(|live| live.trouble.borrow().clone());
-            match trouble {
-                Some(StateError::Copy { .. }) => self.part(server),
-                Some(_) => self.reset(server),
-                None if self.is_healed() => self.help(server),
-                None => {}
-            }
-        }
-    }
-
-    /// Which of two with one number goes on with it.
-    fn part(&mut self, server: usize) {
-        let system_identifier = self.servers[server].system_identifier.get();
-        let gone = |other: &Rc<Server>| {
-            other.number == server
-                || other.retired.get()
-                || other.system_identifier.get() != system_identifier
-        };
-        if self.servers.iter().all(gone) && self.is_near_its_clock(server) {
-            self.operate_on(server, |host| _ = host.note(host.issuer().adopt()));
-        } else {
-            self.renumber(server);
-        }
-    }
-
-    fn renumber(&mut self, server: usize) {
-        let number = self.number();
-        self.servers[server].identity.set(number);
-        // Under the new number nothing was issued yet.
-        self.servers[server].highest.set(Position(0));
-        self.crash(server, false);
-    }
-
-    /// A new file. Where ids were ahead of the clock an operator has to say how far.
-    fn reset(&mut self, server: usize) {
-        let this = &self.servers[server];
-        let (layout, highest) = (this.layout, this.highest.get());
-        let default = layout.position_after(UnixMicros(this.clocks.wall(self.now()).0 + MAX_DRIFT));
-        let above = (this.is_fixed() && highest >= default).then(|| layout.instant_of(highest));
-        self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
-    }
-
-    /// A new file, by the word of an operator that no id of a later time was kept; or one that is so much later that it
-    /// does not matter here. Sessions must be gone that may have some.
-    fn begin_anew(&mut self, server: usize) {
-        let this = Rc::clone(&self.servers[server]);
-        let (layout, now) = (this.layout, self.now());
-        let [soon, end] =
-            [MAX_DRIFT + MAX_SKEW, 20 * EXPIRY].map(|time| layout.position_at(UnixMicros(now + time)));
-        let highest = this.highest.get();
-        let above = if (soon..end).contains(&highest) { highest } else { soon };
-        if this.live().is_some_and(|live| live.shared.generator.furthest() > above) {
-            return self.crash(server, false);
-        }
-        let above = Some(layout.instant_of(above));
-        self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
-    }
-
-    /// The clocks are right: what is not in service by itself is helped as the docs say.
-    fn help(&mut self, server: usize) {
-        let (now, this) = (self.now(), &self.servers[server]);
-        let Some(live) = this.live() else { return };
-        let opened = live.issuing.try_borrow().is_ok_and(|issuing| issuing.opened);
-        if this.is_ahead(now) {
-            self.operate_on(server, |host| _ = host.note(host.issuer().accept_clock()));
-        } else if opened && this.last.get().is_none_or(|(at, _)| now - at > 30 * SECOND) {
-            self.unstick(server);
-        }
-    }
-
-    /// A server that does not come back by itself now that its clock is right: its ids were far ahead, or what it was
-    /// made to begin above, or the expiries of the worker ids it had.
-    fn unstick(&mut self, server: usize) {
-        let (now, this) = (self.now(), Rc::clone(&self.servers[server]));
-        let Some(live) = this.live() else { return };
-        let open = live.issuing.try_borrow().is_ok_and(|issuing| issuing.node.is_some());
-        // What a term that has ended came to is in the way no more.
-        let next = if open { live.shared.generator.next() } else { Position::ZERO };
-        let ahead = this.layout.instant_of(next).0 - this.clocks.wall(now).0;
-        let patient = this.rollback.get() != ClockRollback::Switch || this.policy.get() != Policy::Reuse;
-        let leased = live.shared.counts.expiry().is_some();
-        if patient {
-            this.rollback.set(ClockRollback::Switch);
-            this.policy.set(Policy::Reuse);
-        } else if this.is_fixed() && this.highest.get() > Position::ZERO && ahead > MAX_DRIFT {
-            self.renumber(server);
-        } else if self.chance.once_in(if ahead > MAX_DRIFT { 2 } else { 12 }) {
-            self.begin_anew(server);
-        } else if this.alone && !leased && self.chance.once_in(2) {
-            let expiry = UnixMicros(this.believed(now).0 + MAX_DRIFT + MAX_SKEW);
-            // Who says that a holder is down also says that its ids are not ahead of the clock; or by so much that it
-            // does not matter here.
-            let ahead =
-                this.layout.position_at(expiry)..this.layout.position_at(UnixMicros(now + 12 * EXPIRY));
-            if !ahead.contains(&this.highest.get()) {
-                this.registry.free_all(expiry);
-            }
-        }
-    }
-
-    /// Ends all faults: clocks are right, everybody is up and connected.
-    pub fn heal(&mut self) {
-        self.healed.set(true);
-        for server in 0..self.servers.len() {
-            let this = Rc::clone(&self.servers[server]);
-            this.paused.set(0);
-            this.cut_off.set(0);
-            this.clocks.offset.set(self.small_offset());
-            this.clocks.gain.set(0);
-            this.registry.offset.set(0);
-            if this.succeeded.get() && self.scope == Scope::Succession {
-                this.retired.set(true);
-                self.kill(server, false);
-            }
-            for paused in this.live().iter().flat_map(|live| &live.paused) {
-                paused.set(0);
-            }
-            self.start(server);
-        }
-        self.after(SECOND, Event::Operator);
-    }
-
-    /// The servers that do not issue ids, or none near their clock.
-    pub fn silent(&self) -> Vec<usize> {
-        let serves = |server: &&Rc<Server>| {
-            server.last.get().is_some_and(|(at, tick)| {
-                let ahead = self.layout.instant(tick).0 - at;
-                // Behind by as long as a session needs for what it took at once.
-                let near = -100 * self.pace..MAX_DRIFT + 5 * SECOND;
-                self.now() - at <= 4 * self.pace.max(5 * SECOND) && near.contains(&ahead)
-            })
-        };
-        self.servers
-            .iter()
-            .filter(|server| !server.retired.get() && !serves(server))
-            .map(|server| server.number)
-            .collect()
-    }
 }
-
-const _: () = assert!(MAX_JUMP > MAX_DRIFT);

@@ -2,10 +2,10 @@
 //! while other processes go on; and the server may end there.
 
 use super::disk::File;
+use super::event::Event;
 use super::process::{Pause, Wait};
 use super::server::{Live, MAX_JUMP, MAX_SKEW, RESERVE, SECOND, Server, time};
 use super::sim::Sim;
-use super::world::Event;
 use snowflake_ids_core::anchor::Reading;
 use snowflake_ids_core::issuer::{self, Cluster, Issuer, IssuerError, Issuing, Settings};
 use snowflake_ids_core::request::Answer;

@@ -1,16 +1,17 @@
 //! The lease worker of a server, as it ships, and its way to the registry: a table of its own server's, or requests to
 //! another server, any of which may be lost, or its answer.
 
+use super::databases::{self, Database};
+use super::event::{Event, Scope};
 use super::host::Host;
 use super::process::{Pause, Wait};
 use super::registry::{Locked, Registry};
 use super::server::{EXPIRY, MAX_SKEW, SECOND, time};
 use super::sim::Sim;
-use super::world::{Event, Scope};
 use snowflake_ids_core::issuer::Issuer;
-use snowflake_ids_core::lease_launch::{Lapse, Renewal};
+use snowflake_ids_core::lease_launch::{Errand, Lapse, Named, Renewal};
 use snowflake_ids_core::lease_worker::{
-    Doubt, LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, LinkError, Other, Place, RegistryLink,
+    Doubt, LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, LinkError, Other, Place, RegistryLink, Round,
 };
 use snowflake_ids_core::request;
 use snowflake_ids_core::wire::{
@@ -24,20 +25,28 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// The process that asks.
-pub const LEASE_WORKER: usize = 1;
-
-/// The server's only database.
-const DATABASE: u32 = 1;
+/// How many rounds without work it stays.
+const IDLE: u32 = 10;
 /// How long an answer is waited for.
 const LIMIT: i64 = 5 * SECOND;
 
-/// Looks after the lease whenever a session asks, or it is to be renewed.
-pub fn lease_worker(host: &Host<'_>) {
-    let link = Link { host, failed: Cell::new(None) };
+/// A lease worker in a database.
+pub fn lease_worker(host: &Host<'_>, errand: Errand, database: u32) {
+    databases::run(host, errand, database, || look_after(host, database));
+}
+
+/// Looks after the lease whenever a session asks, or it is to be renewed, until there is nothing to do.
+fn look_after(host: &Host<'_>, database: u32) {
+    let link = Link { host, database: host.database(database), failed: Cell::new(None) };
     let mut worker = LeaseWorker::new(host.issuer(), link, host, &host.live.requests);
-    loop {
-        worker.round();
+    let mut idle = 0;
+    while idle < IDLE {
+        match worker.round() {
+            Round::Served => idle = 0,
+            Round::Idle => idle += 1,
+            Round::Elsewhere => return,
+            Round::Nowhere => return host.live.slot.report(None),
+        }
         host.rest(host.sim.pace.min(200_000));
     }
 }
@@ -86,7 +95,7 @@ impl LeaseHost for &Host<'_> {
     }
 
     fn database(&self) -> u32 {
-        DATABASE
+        self.live.slot.database.get()
     }
 
     fn note(&mut self, event: LeaseEvent<'_>) {
@@ -94,10 +103,6 @@ impl LeaseHost for &Host<'_> {
     }
 
     fn answer(&mut self, ticket: u64, outcome: Result<(), NoLease>) {
-        let behind = |none: &NoLease| none.detail.starts_with("The clock of this server is behind the ids");
-        if outcome.as_ref().is_err_and(behind) {
-            self.sim.spend(|cost| cost.refusals += 1);
-        }
         self.sim.note(|| format!("server {}: lease {:?}", self.server.number, outcome));
         let answer = if outcome.is_ok() { request::Answer::Supplied } else { request::Answer::Exhausted };
         self.live.requests.request.answer(ticket, answer);
@@ -107,6 +112,7 @@ impl LeaseHost for &Host<'_> {
 /// The way to the registry.
 struct Link<'a> {
     host: &'a Host<'a>,
+    database: &'a Database,
     /// When the registry gave no answer last.
     failed: Cell<Option<i64>>,
 }
@@ -150,7 +156,14 @@ impl RegistryLink for Link<'_> {
 
     fn find(&mut self) -> Result<Place, NoAnswerError> {
         self.host.call();
-        if self.host.server.alone {
+        let this = LeaseHost::database(&self.host);
+        if let Named::Database(named) = self.host.server.named.get()
+            && named != this
+        {
+            return Ok(Place::Elsewhere);
+        } else if self.database.rank.get().is_none() {
+            return Ok(Place::Nowhere);
+        } else if self.host.server.alone {
             return Ok(Place::Here);
         }
         Ok(Place::On(Other { server: "shared".into(), seen: name() }))
@@ -159,7 +172,7 @@ impl RegistryLink for Link<'_> {
     fn ask_own(&mut self, ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, NoAnswerError> {
         let host = self.host;
         host.call();
-        let said = host.server.registry.serve(host.server.timeline.get(), &ask, now, &|| host.call())?;
+        let said = self.database.registry.serve(host.server.timeline.get(), &ask, now, &|| host.call())?;
         host.call();
         Ok(said)
     }
@@ -167,7 +180,7 @@ impl RegistryLink for Link<'_> {
     fn ask_other(&mut self, _: &Other, ask: RequestBody) -> Result<Response, NoAnswerError> {
         let (host, sim, live) = (self.host, &self.host.sim, &self.host.live);
         let timeout = Duration::from_secs(1);
-        let request = Request { version: wire::VERSION, registry: Some(name()), timeout: timeout, ask };
+        let request = Request { version: wire::VERSION, registry: Some(name()), timeout, ask };
         let number = live.sent.get() + 1;
         live.sent.set(number);
         live.answer.replace(None);

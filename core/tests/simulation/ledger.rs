@@ -18,9 +18,14 @@ impl Ledger {
     pub fn issue(&mut self, scope: u32, id: u64, what: impl FnOnce() -> String) {
         self.issued += 1;
         if !self.ids.insert((scope, id)) {
-            self.twice += 1;
-            self.first_twice.get_or_insert_with(what);
+            self.repeat(what);
         }
+    }
+
+    /// Notes that an id was, or will be, issued by another server, too.
+    pub fn repeat(&mut self, what: impl FnOnce() -> String) {
+        self.twice += 1;
+        self.first_twice.get_or_insert_with(what);
     }
 
     /// Notes that an id may be lost with its server.

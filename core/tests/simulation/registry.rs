@@ -43,6 +43,16 @@ impl Registry {
         self.rows.replace(rows);
     }
 
+    /// Whether its holder has given a worker id back.
+    pub fn is_given_back(&self, worker: u32) -> bool {
+        self.rows.borrow().get(&worker).is_some_and(|stored| stored.given_back)
+    }
+
+    /// The latest time that a holder told of.
+    pub fn latest(&self) -> Option<UnixMicros> {
+        self.rows.borrow().values().filter_map(|stored| stored.entry.last).max()
+    }
+
     /// An operator keeps the holder of a worker id from renewing it.
     pub fn forbid(&self, worker: u32) {
         if !self.locks.borrow().contains_key(&worker)
@@ -50,6 +60,10 @@ impl Registry {
         {
             stored.row.token = None;
         }
+    }
+
+    pub fn clear(&self) {
+        self.rows.borrow_mut().clear();
     }
 
     /// An operator gives all worker ids back: their holders are down for good.

@@ -1,11 +1,13 @@
 //! One server: its machine, which survives it, and what its processes share while it runs.
 
+use super::databases::{Database, LeaseSlot};
 use super::disk::{Disk, File};
 use super::faults::Backup;
-use super::registry::Registry;
+use super::registry::Dump;
 use snowflake_ids_core::anchor::Reading;
 use snowflake_ids_core::issuer::{Issuing, Shared};
 use snowflake_ids_core::lease::Policy;
+use snowflake_ids_core::lease_launch::Named;
 use snowflake_ids_core::lease_worker::LeaseRequests;
 use snowflake_ids_core::state::{Identity, StateError};
 use snowflake_ids_core::{ClockRollback, Layout, Position, Rules, SequenceStart, Tick, UnixMicros};
@@ -37,7 +39,7 @@ pub struct Clocks {
 
 impl Clocks {
     pub fn wall(&self, now: i64) -> UnixMicros {
-        let gained = (now - super::world::BEGIN) / SECOND * self.gain.get();
+        let gained = (now - super::event::BEGIN) / SECOND * self.gain.get();
         UnixMicros(now + self.offset.get() + gained)
     }
 
@@ -64,6 +66,7 @@ pub struct Live {
     pub paused: Vec<Cell<i64>>,
     /// What is asked of the lease worker.
     pub requests: LeaseRequests,
+    pub slot: LeaseSlot,
     /// What the lease worker awaits an answer to, and the answer.
     pub sent: Cell<u64>,
     pub answer: RefCell<Option<String>>,
@@ -80,7 +83,9 @@ pub struct Server {
     pub number: usize,
     pub layout: Layout,
     pub scope: Cell<u32>,
-    pub registry: Rc<Registry>,
+    pub databases: Vec<Database>,
+    /// The database that a setting names as the registry.
+    pub named: Cell<Named>,
     /// Whether the registry is its own.
     pub alone: bool,
     pub system_identifier: Cell<u64>,
@@ -106,6 +111,8 @@ pub struct Server {
     pub last_commit: Cell<Option<UnixMicros>>,
     pub backups: RefCell<Vec<Backup>>,
     pub succeeded: Cell<bool>,
+    /// Of a copy beside a registry of its own: worker ids that are its original's.
+    pub of_original: RefCell<Vec<u32>>,
 }
 
 impl Server {
@@ -115,6 +122,10 @@ impl Server {
 
     pub fn is_running(&self) -> bool {
         self.live.borrow().is_some()
+    }
+
+    pub fn dump(&self) -> Vec<Dump> {
+        self.databases.iter().map(|database| database.registry.dump()).collect()
     }
 
     pub fn is_fixed(&self) -> bool {
@@ -135,6 +146,7 @@ impl Server {
             issuing: RefCell::default(),
             paused: (0..sessions).map(|_| Cell::new(0)).collect(),
             requests: LeaseRequests::default(),
+            slot: LeaseSlot::default(),
             sent: Cell::new(0),
             answer: RefCell::new(None),
             stopping: Cell::new(false),

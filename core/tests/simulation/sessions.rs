@@ -1,10 +1,9 @@
 //! Sessions: what a client does, and the launcher, which keeps the mark ahead for them.
 
+use super::databases::Leases;
+use super::event::Event;
 use super::host::Host;
-use super::lease_worker::renew;
 use super::server::SECOND;
-use super::world::Event;
-use snowflake_ids_core::lease_launch::Renewal;
 use snowflake_ids_core::session::Session;
 use snowflake_ids_core::{Position, Taken};
 use std::num::NonZeroU32;
@@ -60,13 +59,13 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
 pub fn launcher(host: &Host<'_>) {
     let (sim, live, issuer) = (&host.sim, &host.live, host.issuer());
     host.note(issuer.begin());
-    let mut renewal = Renewal::default();
+    let mut leases = Leases::default();
     let mut checkpoint = sim.now();
     while !live.stopping.get() {
         issuer.watch();
         let due = host.note(issuer.keep_ahead()).flatten().unwrap_or(Duration::from_secs(1));
         if !host.server.is_fixed() {
-            renew(host, &issuer, &mut renewal);
+            leases.round(host, &issuer);
         }
         let due = i64::try_from(due.as_micros()).unwrap().min(sim.pace.min(400_000));
         host.rest(due.max(20_000));

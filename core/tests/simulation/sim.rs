@@ -1,9 +1,9 @@
 //! What the processes of all servers reach of a run.
 
 use super::chance::Chance;
+use super::event::{BEGIN, Event, Scope};
 use super::ledger::Ledger;
 use super::server::{SECOND, Server};
-use super::world::{BEGIN, Cost, Event, Scope};
 use snowflake_ids_core::state::StateError;
 use snowflake_ids_core::{Layout, Position};
 use std::cell::{Cell, RefCell};
@@ -20,13 +20,15 @@ pub struct Sim {
     pub layout: Layout,
     pub ledger: RefCell<Ledger>,
     pub healed: Cell<bool>,
+    pub healed_at: Cell<i64>,
     /// Clocks are stepped back again and again, servers switch, and end in the middle of what they do.
     pub storm: bool,
-    /// What removing a rule may cost where it repeats no id.
-    pub cost: Cell<Cost>,
+    /// How often a state's file could not be read.
+    pub damaged: Cell<u64>,
     /// How long a session sleeps between two calls, at most.
     pub pace: i64,
-    pub trace: RefCell<Option<Vec<String>>>,
+    /// Whether what happens is told at once.
+    pub told: Cell<bool>,
     /// What processes have sent, and after how long it arrives.
     sent: RefCell<Vec<(i64, Event)>>,
 }
@@ -40,10 +42,11 @@ impl Sim {
             layout,
             ledger: RefCell::default(),
             healed: Cell::new(false),
+            healed_at: Cell::new(BEGIN),
             storm: seed.is_multiple_of(7) && scope != Scope::Succession,
-            cost: Cell::default(),
+            damaged: Cell::default(),
             pace,
-            trace: RefCell::new(None),
+            told: Cell::new(false),
             sent: RefCell::default(),
         }
     }
@@ -62,8 +65,8 @@ impl Sim {
     }
 
     pub fn note(&self, what: impl FnOnce() -> String) {
-        if let Some(trace) = self.trace.borrow_mut().as_mut() {
-            trace.push(format!("{:>10} {}", seconds(self.now()), what()));
+        if self.told.get() {
+            println!("{:>10} {}", seconds(self.now()), what());
         }
     }
 
@@ -75,16 +78,10 @@ impl Sim {
         self.sent.take()
     }
 
-    pub fn spend(&self, spend: impl FnOnce(&mut Cost)) {
-        let mut cost = self.cost.get();
-        spend(&mut cost);
-        self.cost.set(cost);
-    }
-
     /// No fault here writes into a file: one that can't be read was not written as it has to be.
     pub fn note_damage(&self, error: &StateError) {
         if matches!(error, StateError::Damaged { .. }) {
-            self.spend(|cost| cost.damaged += 1);
+            self.damaged.set(self.damaged.get() + 1);
         }
     }
 
@@ -102,6 +99,11 @@ impl Sim {
         self.ledger.borrow_mut().issue(server.scope.get(), id, || {
             format!("{}: server {number} issued {id} again: {decoded:?}", seconds(now))
         });
+        if server.of_original.borrow().contains(&decoded.worker_id) {
+            self.ledger
+                .borrow_mut()
+                .repeat(|| format!("{}: server {number} issues as its original", seconds(now)));
+        }
         if self.scope == Scope::Succession {
             self.ledger.borrow_mut().not_yet_replicated(number, now, id);
         }

@@ -1,117 +1,23 @@
 //! Servers, registries and what travels between them, one event after the other.
 
+use super::databases::Database;
+use super::event::{At, Event, Scope};
 use super::faults::{Fault, Faults};
 use super::host::Host;
-use super::lease_worker::{LEASE_WORKER, Sent, lease_worker, serve};
+use super::lease_worker::{Sent, lease_worker, serve};
 use super::process::{Process, Wait};
 use super::registry::Registry;
 use super::server::{Clocks, EXPIRY, MAX_SKEW, SECOND, Server};
 use super::sessions::{launcher, session};
 use super::sim::Sim;
 use snowflake_ids_core::lease::Policy;
+use snowflake_ids_core::lease_launch::Named;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::{ClockRollback, Layout, SequenceStart};
 use std::cell::{Cell, RefCell};
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::Deref;
 use std::rc::Rc;
-
-/// When every run begins: some instant of 2026.
-pub const BEGIN: i64 = 1_770_000_000_000_000;
-
-/// Where worker ids come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// One registry for all.
-    Shared,
-    /// The same, with hardly more worker ids than servers.
-    Tight,
-    /// Each server's own.
-    Alone,
-    /// Numbers that an operator chose.
-    Numbers,
-    /// The same, with standbys that succeed under their number; their clocks are not stepped.
-    Succession,
-}
-
-#[derive(Clone, Debug)]
-pub enum Event {
-    /// A process goes on, if it still waits for this turn.
-    Run {
-        server: usize,
-        incarnation: u64,
-        process: usize,
-        turn: u64,
-    },
-    /// A request reaches the registry that servers share,
-    Request {
-        server: usize,
-        incarnation: u64,
-        number: u64,
-        text: String,
-    },
-    /// which goes on serving it,
-    Serve {
-        process: usize,
-    },
-    /// and its answer reaches the server.
-    Answer {
-        server: usize,
-        incarnation: u64,
-        number: u64,
-        answer: String,
-    },
-    Start {
-        server: usize,
-    },
-    /// The server is to stop,
-    Stop {
-        server: usize,
-        incarnation: u64,
-    },
-    /// and its launcher has ended.
-    Stopped {
-        server: usize,
-        incarnation: u64,
-    },
-    ClockRight {
-        server: usize,
-    },
-    Fault,
-    Operator,
-}
-
-struct At(i64, u64, Event);
-
-impl PartialEq for At {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for At {}
-impl PartialOrd for At {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for At {
-    /// The earliest is the largest: a heap gives that first.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.0, other.1).cmp(&(self.0, self.1))
-    }
-}
-
-/// What went on beside ids.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Cost {
-    /// How many worker ids were taken that were not held before.
-    pub leases: u64,
-    /// How often a clock was found to be behind what others had issued.
-    pub refusals: u64,
-    /// How often a state's file could not be read.
-    pub damaged: u64,
-}
 
 /// A process, and which of its turns is next.
 struct Slot {
@@ -160,7 +66,12 @@ impl World {
     pub fn add_server(&mut self) -> usize {
         let number = self.servers.len();
         let alone = self.scope == Scope::Alone;
-        let registry = if alone { Rc::default() } else { Rc::clone(&self.shared) };
+        let database = |registry, rank| Database { registry, rank: Cell::new(rank) };
+        let databases = if alone {
+            (0..3).map(|_| database(Rc::default(), Some(self.rank()))).collect()
+        } else {
+            vec![database(Rc::default(), None), database(Rc::clone(&self.shared), Some(1))]
+        };
         let identity = match self.scope {
             Scope::Shared | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: 0 },
             Scope::Numbers | Scope::Succession => self.number(),
@@ -172,7 +83,8 @@ impl World {
             number,
             layout: self.layout,
             scope: Cell::new(scope),
-            registry,
+            databases,
+            named: Cell::new(Named::None),
             alone,
             system_identifier: Cell::new(self.chance.next()),
             timeline: Cell::new(1),
@@ -198,10 +110,16 @@ impl World {
             last_commit: Cell::new(None),
             backups: RefCell::default(),
             succeeded: Cell::new(false),
+            of_original: RefCell::default(),
         };
         self.servers.push(Rc::new(server));
         self.processes.push(Vec::new());
         number
+    }
+
+    /// How a database ranks in which the extension is created.
+    pub fn rank(&self) -> u32 {
+        2 + u32::try_from(self.chance.below(1_000)).unwrap()
     }
 
     /// Some policy. One by which servers of one origin, each its own registry, may lease the same worker id after a failover is
@@ -247,8 +165,6 @@ impl World {
         this.start(sessions, self.now());
         self.note(|| format!("server {server} starts"));
         self.spawn(server, 0, launcher);
-        let leases: fn(&Host<'_>) = if this.is_fixed() { |_| {} } else { lease_worker };
-        self.spawn(server, self.chance.between(0, 400_000), leases);
         let pace = if self.storm { self.pace / 8 } else { self.pace };
         for number in 0..sessions {
             let delay = self.chance.between(0, pace);
@@ -260,7 +176,7 @@ impl World {
         }
     }
 
-    /// Starts a process of a running server. The first is the launcher, the second the lease worker.
+    /// Starts a process of a running server.
     pub fn spawn(&mut self, server: usize, delay: i64, body: impl FnOnce(&Host<'_>) + 'static) {
         let this = Rc::clone(&self.servers[server]);
         let Some(live) = this.live() else { return };
@@ -316,7 +232,7 @@ impl World {
         let slowly = self.happens_once_in(2);
         let delay = self.chance.between(SECOND / 20, if slowly { 30 * SECOND } else { SECOND });
         self.after(delay, Event::Start { server });
-        if self.scope != Scope::Succession && self.happens_once_in(10) {
+        if self.happens_once_in(10) {
             self.servers[server].clocks.step(-self.chance.between(1, 30 * SECOND));
             let delay = self.chance.between(SECOND, 60 * SECOND);
             self.after(delay, Event::ClockRight { server });
@@ -364,7 +280,15 @@ impl World {
                     && let Some(live) = self.servers[server].live().filter(|live| live.sent.get() == number)
                 {
                     live.answer.replace(Some(answer.clone()));
-                    self.wake(server, LEASE_WORKER);
+                    self.wake(server, live.slot.process.get());
+                }
+            }
+            Event::LeaseWorker { server, incarnation, errand, database } => {
+                if self.is_up(server, incarnation, &event)
+                    && let Some(live) = self.servers[server].live()
+                {
+                    live.slot.process.set(self.processes[server].len());
+                    self.spawn(server, 0, move |host| lease_worker(host, errand, database));
                 }
             }
             Event::Start { server } => self.start(server),
@@ -417,7 +341,7 @@ impl World {
                 return;
             }
             Some(Wait::Until(at)) => (at - self.now()).max(1),
-            Some(Wait::Turn) if self.ends_here(server) => return,
+            Some(Wait::Turn) if self.ends_here(server) || self.lease_worker_ends(server, process) => return,
             Some(Wait::Turn) => {
                 self.chance.between(1, if self.happens_once_in(80) { 6 * SECOND } else { 6_000 })
             }
@@ -440,6 +364,19 @@ impl World {
             self.servers[server].cut_off.set(self.now() + EXPIRY);
         }
         self.crash(server, machine);
+        true
+    }
+
+    /// Whether a process is a lease worker that ends in the middle of something; not while it holds the state lock.
+    fn lease_worker_ends(&mut self, server: usize, process: usize) -> bool {
+        let live = self.servers[server].live().filter(|live| {
+            live.slot.database.get() > 0
+                && live.slot.process.get() == process
+                && live.issuing.try_borrow_mut().is_ok()
+        });
+        let Some(live) = live.filter(|_| self.happens_once_in(40)) else { return false };
+        self.processes[server][process] = None;
+        live.slot.end();
         true
     }
 

@@ -1,0 +1,180 @@
+//! Rules that take another process in the middle of a call to show: each is kept by the code that ships, and broken
+//! where it is left out.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use snowflake_ids_core::guard::{Guard, leave_out};
+use snowflake_ids_core::issuer::Shared;
+use snowflake_ids_core::lease::{Holder, Policy, Row};
+use snowflake_ids_core::session::Session;
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::wire::{Entry, LeaseRequest, Leased};
+use snowflake_ids_core::worker_registry::{self, Held, WorkerRows};
+use snowflake_ids_core::{
+    Clock, Generator, Layout, NodeBits, Position, Rules, SequenceStart, Taken, UnixMicros,
+};
+use std::collections::HashSet;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
+const MINUTE: u64 = 60_000_000;
+
+/// Asserts that something holds with all rules, and not without this one.
+fn needs(rule: Guard, holds: impl Fn() -> bool) {
+    assert!(holds(), "it does not hold with {rule:?}");
+    leave_out(Some(rule));
+    let still = holds();
+    leave_out(None);
+    assert!(!still, "it holds without {rule:?}, too");
+}
+
+fn layout() -> Layout {
+    "34/0/10/6 unit=1s epoch=2020-01-01".parse().unwrap()
+}
+
+fn row(worker: u32) -> Row {
+    Row { worker, token: Some(99), expiry: UnixMicros(NOW.0 - 1), leased: UnixMicros(NOW.0 - 5) }
+}
+
+fn entry() -> Entry {
+    Entry {
+        datacenter: 0,
+        token: 1,
+        duration: Duration::from_mins(1),
+        now: NOW,
+        last: Some(NOW.plus(Duration::from_micros(60 * MINUTE))),
+        holder: Holder {
+            system_identifier: 7,
+            timeline: 1,
+            host: "h".into(),
+            port: None,
+            directory: "d".into(),
+            layout: layout().to_string(),
+        },
+    }
+}
+
+fn wish() -> LeaseRequest {
+    LeaseRequest {
+        entry: entry(),
+        policy: Policy::Reuse,
+        token: None,
+        except: Vec::new(),
+        capacity: 1_024,
+        preferred: None,
+        max_clock_skew: Duration::from_micros(MINUTE),
+    }
+}
+
+/// Rows as they were read first, one of which another server takes before it is locked.
+struct Rows {
+    seen: Row,
+    now: Row,
+    written: Option<Row>,
+}
+
+impl WorkerRows for Rows {
+    type Error = ();
+
+    fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
+        Ok((Some(0), None))
+    }
+    fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
+        Ok(0)
+    }
+    fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<Row>, ()> {
+        Ok(vec![std::mem::replace(&mut self.seen, self.now)])
+    }
+    fn lock(&mut self, _: u32, _: u32) -> Result<Option<Row>, ()> {
+        Ok(Some(self.now))
+    }
+    fn insert(&mut self, _: &Row, _: &Entry) -> Result<bool, ()> {
+        Ok(false)
+    }
+    fn update(&mut self, row: &Row, _: &Entry) -> Result<(), ()> {
+        self.written = Some(*row);
+        Ok(())
+    }
+    fn give_back(&mut self, _: u32, _: &Row) -> Result<(), ()> {
+        Ok(())
+    }
+    fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<Held>, ()> {
+        Ok(Vec::new())
+    }
+    fn timeline(&self) -> u32 {
+        1
+    }
+    fn check_for_interrupts(&self) {}
+}
+
+#[test]
+fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
+    needs(Guard::CompareAndSwap, || {
+        let now = Row { token: Some(55), expiry: NOW.plus(Duration::from_micros(MINUTE)), ..row(0) };
+        let mut rows = Rows { seen: row(0), now, written: None };
+        let only_one = LeaseRequest { capacity: 1, ..wish() };
+        let leased = worker_registry::lease(&mut rows, &only_one, NOW).unwrap();
+        matches!(leased, Leased::None(_)) && rows.written.is_none()
+    });
+}
+
+const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };
+
+/// A clock during the reading of which another node begins to issue.
+struct Succession<'a> {
+    generator: &'a Generator,
+    node_bits: NodeBits,
+}
+
+impl Clock for Succession<'_> {
+    fn now(&self) -> UnixMicros {
+        if self.generator.snapshot().node_bits != self.node_bits {
+            self.generator.begin(self.node_bits, layout().position_at(NOW), Position(u64::MAX >> 1));
+        }
+        NOW
+    }
+}
+
+fn many(count: u32) -> NonZeroU32 {
+    NonZeroU32::new(count).unwrap()
+}
+
+/// The ids that a generator gives next.
+fn take(generator: &Generator, clock: &impl Clock, count: u32) -> impl Iterator<Item = i64> {
+    let Taken { positions, node_bits } = generator.take(&layout(), &RULES, clock, many(count)).unwrap();
+    (positions.from.0..positions.to.0)
+        .map(move |position| layout().id(Position(position), node_bits).cast_signed())
+}
+
+fn are_all_different(ids: &[i64]) -> bool {
+    ids.iter().collect::<HashSet<_>>().len() == ids.len()
+}
+
+const NODES: [NodeBits; 2] = [NodeBits(1 << 6), NodeBits(2 << 6)];
+
+#[test]
+fn an_id_is_made_with_the_bits_that_were_read_with_its_position() {
+    needs(Guard::TermRead, || {
+        let generator = Generator::new();
+        generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
+        let mut ids: Vec<i64> = take(&generator, &NOW, 5).collect();
+        ids.extend(take(&generator, &Succession { generator: &generator, node_bits: NODES[1] }, 5));
+        are_all_different(&ids)
+    });
+}
+
+#[test]
+fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
+    needs(Guard::BlockKeepsBits, || {
+        let shared = Shared::new(layout(), Identity::Leased { datacenter: 0 }, NOW, 1, None);
+        let session = Session::new();
+        shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
+        let mut ids = vec![session.refill(&shared, &NOW, &RULES, many(100), |_| {}).unwrap()];
+        ids.extend(std::iter::from_fn(|| session.pop(&shared)));
+        let clock = Succession { generator: &shared.generator, node_bits: NODES[1] };
+        ids.push(session.refill(&shared, &clock, &RULES, many(100), |_| {}).unwrap());
+        ids.extend(take(&shared.generator, &NOW, 100));
+        are_all_different(&ids)
+    });
+}

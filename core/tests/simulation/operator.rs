@@ -1,0 +1,173 @@
+//! What operators do: where a server says that it needs them, and when all faults are over.
+
+use super::event::{Event, Scope};
+use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
+use super::world::World;
+use snowflake_ids_core::lease::Policy;
+use snowflake_ids_core::lease_launch::Named;
+use snowflake_ids_core::state::StateError;
+use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
+use std::rc::Rc;
+
+/// For how long a run goes on after all faults: who waits for somebody else's expiry to pass needs that, and a renewal, and an
+/// operator; or for the clock to pass ids that were issued while it was ahead.
+pub const MAX_RECOVERY: i64 = 18 * EXPIRY;
+
+impl World {
+    /// What operators do where a server says that it needs them, and when all faults are over.
+    pub fn operate(&mut self) {
+        let delay = if self.is_healed() { 5 * SECOND } else { 40 * SECOND };
+        self.after(delay, Event::Operator);
+        for server in 0..self.servers.len() {
+            let trouble = self.servers[server].live().and_then(|live| live.trouble.borrow().clone());
+            match trouble {
+                Some(StateError::Copy { .. }) => self.part(server),
+                Some(_) => self.reset(server),
+                None if self.is_healed() => self.help(server),
+                None => {}
+            }
+        }
+    }
+
+    /// Which of two with one number goes on with it.
+    fn part(&mut self, server: usize) {
+        let system_identifier = self.servers[server].system_identifier.get();
+        let gone = |other: &Rc<Server>| {
+            other.number == server
+                || other.retired.get()
+                || other.system_identifier.get() != system_identifier
+        };
+        if self.servers.iter().all(gone) && self.is_near_its_clock(server) {
+            self.operate_on(server, |host| _ = host.note(host.issuer().adopt()));
+        } else {
+            self.renumber(server);
+        }
+    }
+
+    fn renumber(&mut self, server: usize) {
+        let number = self.number();
+        self.servers[server].identity.set(number);
+        // Under the new number nothing was issued yet.
+        self.servers[server].highest.set(Position(0));
+        self.crash(server, false);
+    }
+
+    /// A new file. Where ids were ahead of the clock an operator has to say how far.
+    fn reset(&mut self, server: usize) {
+        let this = &self.servers[server];
+        let (layout, highest) = (this.layout, this.highest.get());
+        let default = layout.position_after(UnixMicros(this.clocks.wall(self.now()).0 + MAX_DRIFT));
+        let above = (this.is_fixed() && highest >= default).then(|| layout.instant_of(highest));
+        this.of_original.take();
+        self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
+    }
+
+    /// A new file, by the word of an operator that no id of a later time was kept; or one that is so much later that it
+    /// does not matter here. Sessions must be gone that may have some. A server whose ids are too far ahead for the clock to
+    /// pass them before the run ends is given up.
+    fn begin_anew(&mut self, server: usize) {
+        let this = Rc::clone(&self.servers[server]);
+        let ends = self.healed_at.get() + MAX_RECOVERY;
+        let [soon, late, end] =
+            [self.now() + MAX_DRIFT + MAX_SKEW, ends - 4 * EXPIRY, ends + MAX_DRIFT + MAX_SKEW]
+                .map(|at| self.layout.position_at(UnixMicros(at)));
+        let (layout, highest) = (this.layout, this.highest.get());
+        if (late.max(soon)..end).contains(&highest) {
+            this.retired.set(true);
+            return self.kill(server, false);
+        }
+        let above = if (soon..end).contains(&highest) { highest } else { soon };
+        if this.live().is_some_and(|live| live.shared.generator.furthest() > above) {
+            return self.crash(server, false);
+        }
+        let above = Some(layout.instant_of(above));
+        this.of_original.take();
+        self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
+    }
+
+    /// The clocks are right: what is not in service by itself is helped as the docs say.
+    fn help(&mut self, server: usize) {
+        let (now, this) = (self.now(), &self.servers[server]);
+        let Some(live) = this.live() else { return };
+        let opened = live.issuing.try_borrow().is_ok_and(|issuing| issuing.opened);
+        if this.is_ahead(now) {
+            self.operate_on(server, |host| _ = host.note(host.issuer().accept_clock()));
+        } else if opened && this.last.get().is_none_or(|(at, _)| now - at > 30 * SECOND) {
+            self.unstick(server);
+        }
+    }
+
+    /// A server that does not come back by itself now that its clock is right: its ids were far ahead, or what it was
+    /// made to begin above, or the expiries of the worker ids it had.
+    fn unstick(&mut self, server: usize) {
+        let (now, this) = (self.now(), Rc::clone(&self.servers[server]));
+        let Some(live) = this.live() else { return };
+        let open = live.issuing.try_borrow().is_ok_and(|issuing| issuing.node.is_some());
+        // What a term that has ended came to is in the way no more.
+        let next = if open { live.shared.generator.next() } else { Position(0) };
+        let ahead = this.layout.instant_of(next).0 - this.clocks.wall(now).0;
+        let patient = this.rollback.get() != ClockRollback::Switch || this.policy.get() != Policy::Reuse;
+        let leased = live.shared.counts.expiry().is_some();
+        if patient {
+            this.rollback.set(ClockRollback::Switch);
+            this.policy.set(Policy::Reuse);
+        } else if this.is_fixed() && this.highest.get() > Position(0) && ahead > MAX_DRIFT {
+            self.renumber(server);
+        } else if self.chance.once_in(if ahead > MAX_DRIFT { 2 } else { 12 }) {
+            self.begin_anew(server);
+        } else if this.alone && !leased && self.chance.once_in(2) {
+            let expiry = UnixMicros(this.believed(now).0 + MAX_DRIFT + MAX_SKEW);
+            // Who says that a holder is down also says that its ids are not ahead of the clock; or by so much that it
+            // does not matter here.
+            let ahead =
+                this.layout.position_at(expiry)..this.layout.position_at(UnixMicros(now + 12 * EXPIRY));
+            if !ahead.contains(&this.highest.get()) {
+                this.databases.iter().for_each(|database| database.registry.free_all(expiry));
+            }
+        }
+    }
+
+    /// Ends all faults: clocks are right, everybody is up and connected.
+    pub fn heal(&mut self) {
+        self.healed.set(true);
+        self.healed_at.set(self.now());
+        self.shared.offset.set(0);
+        for server in 0..self.servers.len() {
+            let this = Rc::clone(&self.servers[server]);
+            this.paused.set(0);
+            this.cut_off.set(0);
+            this.clocks.offset.set(self.small_offset());
+            this.clocks.gain.set(0);
+            this.named.set(Named::None);
+            if this.databases.iter().all(|database| database.rank.get().is_none()) {
+                this.databases[0].set_rank(Some(self.rank()));
+            }
+            if this.succeeded.get() && self.scope == Scope::Succession {
+                this.retired.set(true);
+                self.kill(server, false);
+            }
+            for paused in this.live().iter().flat_map(|live| &live.paused) {
+                paused.set(0);
+            }
+            self.start(server);
+        }
+        self.after(SECOND, Event::Operator);
+    }
+
+    /// The servers that do not issue ids, or none near their clock.
+    pub fn silent(&self) -> Vec<usize> {
+        let serves = |server: &&Rc<Server>| {
+            server.last.get().is_some_and(|(at, tick)| {
+                let ahead = self.layout.instant(tick).0 - at;
+                // Behind by as long as a session needs for what it took at once.
+                let near = -100 * self.pace..MAX_DRIFT + 5 * SECOND;
+                self.now() - at <= 4 * self.pace.max(5 * SECOND) && near.contains(&ahead)
+            })
+        };
+        self.servers
+            .iter()
+            .filter(|server| !server.retired.get() && !serves(server))
+            .map(|server| server.number)
+            .collect()
+    }
+}

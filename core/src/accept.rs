@@ -75,9 +75,6 @@ fn time(time: Duration, field: &'static str) -> Result<(), RequestError> {
 
 impl Request {
     /// A question, understood and within bounds; None where it is of another version.
-    ///
-    /// # Errors
-    /// [`RequestError`].
     pub fn accept(text: &str) -> Result<Option<Self>, RequestError> {
         let request = Self::from_text(text).map_err(|error| RequestError::Garbled(error.to_string()))?;
         request.map(|request| request.check().map(|()| request)).transpose()

@@ -238,9 +238,6 @@ fn checked(text: &[u8]) -> Result<&[u8], String> {
 
 /// What a file holds. Its end may be broken off: that was not durable, and nobody relies on it. Any other damage may hide what
 /// was taken up, so that nothing is left over; floors count as far as they can be read.
-///
-/// # Errors
-/// [`Unreadable`].
 pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     let mut notes = Notes::default();
     let mut taken = FxHashSet::default();
@@ -269,9 +266,6 @@ pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
 }
 
 /// What a file says of transactions that were rolled back, which comes first: the rest of it is not read.
-///
-/// # Errors
-/// [`Unreadable`].
 pub fn floors_of(text: &[u8]) -> Result<Vec<Note<Floor>>, Unreadable> {
     let (form, lines) = lines_of(text)?;
     let lines = lines.map(|line| Line::read(line, form));

@@ -20,9 +20,6 @@ pub trait CarryOverFile {
     type Error: fmt::Display + From<serde_json::Error>;
 
     /// All that it holds; None where there is none.
-    ///
-    /// # Errors
-    /// The system's.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
 
     /// Writes a text behind all that it holds, in one piece, and durably. Nothing where there is no file. After a crash some

@@ -41,9 +41,6 @@ pub struct Definition {
 
 impl Definition {
     /// Whether a tag can live with these terms.
-    ///
-    /// # Errors
-    /// [`DefinitionError`], which names the argument at fault.
     pub fn check(&self) -> Result<(), DefinitionError> {
         let Self { max_id, start, step, max_step, increment, remainder, max_value } = *self;
         if !(1..=MAX_STEP).contains(&max_step) {
@@ -77,9 +74,6 @@ impl Definition {
 
     /// The next ids after the highest reserved: `want`, or as many as there are; one where `want` is 0. They
     /// are the caller's once a row with their last id as `max_id` is durable.
-    ///
-    /// # Errors
-    /// [`Exhausted`] when none is left.
     pub fn reserve(&self, want: u32) -> Result<Range, Exhausted> {
         let first = self.first_after(self.max_id).ok_or(Exhausted { max_value: self.max_value })?;
         let count = u32::try_from(self.count_from(first)).unwrap_or(u32::MAX).min(want.max(1));

@@ -110,9 +110,6 @@ impl Format {
     }
 
     /// Reads an id, of fixed width or not.
-    ///
-    /// # Errors
-    /// [`TextError`] where the text is empty, holds another character, or says more than 63 bits.
     pub fn decode(self, text: &str) -> Result<i64, TextError> {
         let format = self.name();
         let radix = self.alphabet().len() as u64;

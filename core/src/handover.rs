@@ -31,9 +31,6 @@ use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
 /// Has this database use the registries of these foreign servers, which then know of its tags.
-///
-/// # Errors
-/// [`HandoverError`].
 pub fn join<H: NodeTables, R: Registries>(
     here: &mut H,
     there: &mut R,
@@ -69,9 +66,6 @@ pub fn join<H: NodeTables, R: Registries>(
 
 /// Has this database be its own registry again; false where it is that already. `unheard` is told of registries that give no
 /// answer: tags that are known only there have the definitions here that they had before.
-///
-/// # Errors
-/// [`HandoverError`].
 pub fn leave<H: NodeTables, R: Registries>(
     here: &mut H,
     there: &mut R,
@@ -93,9 +87,6 @@ pub fn leave<H: NodeTables, R: Registries>(
 
 /// Has every registry in use make a tag, or raise it, so that its ids are above one: for a column that has ids already.
 /// False where there is none in use.
-///
-/// # Errors
-/// [`HandoverError`].
 pub fn seed<H: NodeTables, R: Registries>(
     here: &mut H,
     there: &mut R,

@@ -83,9 +83,6 @@ impl Layout {
     }
 
     /// The bits of a node in place, to be merged into every id it issues.
-    ///
-    /// # Errors
-    /// [`IdError::Field`] where a part of the node is beyond its width.
     pub fn place(&self, node: Node) -> Result<NodeBits, IdError> {
         let Node { datacenter, worker, rollback } = node;
         self.check(Field::Datacenter, datacenter.into())?;
@@ -106,9 +103,6 @@ impl Layout {
     }
 
     /// The tick, node and sequence that an id was made of.
-    ///
-    /// # Errors
-    /// [`IdError`] for a negative id and for one that is larger than the layout's largest.
     pub fn decode(&self, id: i64) -> Result<Decoded, IdError> {
         let bits = u64::try_from(id).map_err(|_| IdError::Negative { id })?;
         if bits > self.largest_id() {
@@ -127,9 +121,6 @@ impl Layout {
     }
 
     /// Makes an id of its parts: the exact reverse of [`Layout::decode`].
-    ///
-    /// # Errors
-    /// [`IdError`] for an instant outside the layout and for a part beyond its width.
     pub fn compose(&self, at: UnixMicros, node: Node, sequence: u32) -> Result<u64, IdError> {
         let node_bits = self.place(node)?;
         self.check(Field::Sequence, sequence.into())?;
@@ -138,25 +129,16 @@ impl Layout {
     }
 
     /// The smallest id of the tick that an instant lies in: the lower bound of a search by time.
-    ///
-    /// # Errors
-    /// [`TickError`] for an instant outside the layout.
     pub fn min_id(&self, at: UnixMicros) -> Result<u64, TickError> {
         Ok(self.tick(at)?.0 << self.tick_shift())
     }
 
     /// The largest id of the tick that an instant lies in: the inclusive upper bound of a search by time.
-    ///
-    /// # Errors
-    /// [`TickError`] for an instant outside the layout.
     pub fn max_id(&self, at: UnixMicros) -> Result<u64, TickError> {
         Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
     }
 
     /// Checks that a value fits a field.
-    ///
-    /// # Errors
-    /// [`IdError::Field`] where it doesn't.
     pub fn check(&self, field: Field, value: i64) -> Result<(), IdError> {
         match u64::try_from(value) {
             Ok(value) if value <= self.max(field) => Ok(()),

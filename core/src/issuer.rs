@@ -78,9 +78,6 @@ impl<H: Host> IssuerState for Issuer<'_, H> {
 impl<H: Host> Issuer<'_, H> {
     /// Sees to it that the next call finds something to take: raises the mark, or begins a term. For a session that
     /// found nothing.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn provide(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let at = self.believed_now();
@@ -94,9 +91,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Raises the mark before it is met, where ids flow: for the launcher. Gives the time until that is due again.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
         let mut issuing = self.host.lock();
         if issuing.node.is_none() || self.limit() >= self.layout().end_position() {
@@ -120,9 +114,6 @@ impl<H: Host> Issuer<'_, H> {
 
     /// Takes up a stored state as soon as the server runs: what it says of a promotion is known best now, and errors are
     /// in the log before a session needs an id.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if self.read()?.is_some() {
@@ -150,9 +141,6 @@ impl<H: Host> Issuer<'_, H> {
     /// Has another rollback value issue, because the clock was stepped back behind the present one's ids; whether there
     /// was one whose mark the clock has passed. `era` is the generator's as it was before the clock was found behind:
     /// where it has changed, another process was faster.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn switch_rollback(&self, era: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
         if self.shared.generator.era() != era {

@@ -18,9 +18,6 @@ pub struct TooLong {
 }
 
 /// Whether a text of this name may be so long.
-///
-/// # Errors
-/// [`TooLong`].
 pub fn check(name: &'static str, bytes: usize, limit: usize) -> Result<(), TooLong> {
     if bytes > limit { Err(TooLong { name, bytes, limit }) } else { Ok(()) }
 }

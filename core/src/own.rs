@@ -38,14 +38,8 @@ pub trait OwnHost<T> {
     /// Whether the table that holds the tag's row is there still.
     fn is_there(&self, tag: &T) -> bool;
     /// Reads and locks a tag's row; None where there is none.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn read(&self, tag: &T) -> Result<Option<Row>, Self::Error>;
     /// Notes in the row that ids up to this one are handed out or reserved.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
     /// How far transactions came that were rolled back, or may be.
     fn floor(&self, tag: &T) -> Option<Floor>;
@@ -159,9 +153,6 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
     }
 
     /// The next id of a tag that it has changed, with the row that it comes from; None for all other tags.
-    ///
-    /// # Errors
-    /// [`OwnError`].
     pub fn next<H: OwnHost<T>>(
         &mut self,
         tag: &T,
@@ -185,9 +176,6 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
     }
 
     /// Makes the changes known to everybody, just before they are committed.
-    ///
-    /// # Errors
-    /// A statement failed.
     pub fn settle<H: OwnHost<T>>(&self, host: &H) -> Result<(), H::Error> {
         self.all.iter().filter(|(tag, _)| host.is_there(tag)).try_for_each(|(tag, own)| own.settle(tag, host))
     }

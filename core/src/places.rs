@@ -69,9 +69,6 @@ pub struct Occupancy {
 
 /// Which place a tag gets: one that is nobody's (None), or that of another tag, which loses it. `uses` are all places
 /// that are somebody's; they are only looked at where none is free.
-///
-/// # Errors
-/// [`PlaceError`].
 pub fn admit(
     claim: Claim,
     occupancy: Occupancy,

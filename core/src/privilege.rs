@@ -78,9 +78,6 @@ impl Privileges {
 
     /// Reads a list of what can be granted, in any case, as `has_table_privilege` does. ALL and ALL PRIVILEGES stand for
     /// all of it.
-    ///
-    /// # Errors
-    /// [`PrivilegeError`]: an empty list, or a word that is none of them.
     pub fn parse(list: &str) -> Result<Self, PrivilegeError> {
         let of_word = |word: &str| {
             let all = ["ALL", "ALL PRIVILEGES"].iter().any(|all| word.eq_ignore_ascii_case(all));

@@ -45,16 +45,10 @@ pub trait Network: Clone {
     /// [`RegistryError::NoServer`].
     fn options(&self, server: &str) -> Result<Options, RegistryError>;
     /// Connects to a host, within this time.
-    ///
-    /// # Errors
-    /// [`ConnectionError`].
     fn open(&self, host: &Options, limit: Duration) -> Result<Self::Connection, ConnectionError>;
     /// Whether nothing is known against a connection.
     fn is_good(&self, connection: &mut Self::Connection) -> bool;
     /// Runs a statement with one argument, and gives its result.
-    ///
-    /// # Errors
-    /// [`ConnectionError`].
     fn run(
         &self,
         connection: &mut Self::Connection,
@@ -138,9 +132,6 @@ impl<N: Network> RegistryClient<N> {
     }
 
     /// Sends a request to the registry with these options; `seen` says which one is meant.
-    ///
-    /// # Errors
-    /// [`RegistryError`].
     pub fn ask_at(
         &mut self,
         server: &str,
@@ -164,9 +155,6 @@ impl<N: Network> RegistryClient<N> {
     }
 
     /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
-    ///
-    /// # Errors
-    /// [`RegistryError`].
     pub fn begin(
         &mut self,
         site: &Site,

@@ -299,9 +299,6 @@ impl Reserved {
 
     /// Whether this can be what was wished for, at the registry's clock and at ours: what another server says is not
     /// believed blindly.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn check(&self, wish: &Wish, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
@@ -451,9 +448,6 @@ impl Row {
     }
 
     /// The next id after one, in this row's period.
-    ///
-    /// # Errors
-    /// [`Exhausted`].
     pub fn one_after(&self, issued: Option<Reached>) -> Result<Range, Exhausted> {
         self.above(issued).reserve(1)
     }

@@ -28,9 +28,6 @@ pub trait Caller: Host {
     /// Counts ids that were taken.
     fn count(&self, ids: u64);
     /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
-    ///
-    /// # Errors
-    /// [`NoLease`].
     fn lease(&self, other: bool) -> Result<(), NoLease>;
     /// Has the launcher keep the mark ahead from now on.
     fn call_launcher(&self);
@@ -176,9 +173,6 @@ impl Session {
     }
 
     /// The next id, however long that takes: for a call that [`Session::refill`] refused.
-    ///
-    /// # Errors
-    /// [`SessionError`].
     #[cold]
     pub fn wait_and_refill<H: Caller>(
         &self,
@@ -232,9 +226,6 @@ impl<H: Host> Clock for Believed<'_, H> {
 
 /// Takes ids by the clock that can be believed, until there are some: has the mark raised, a worker id leased, or waits
 /// for the clock. Gives the era, too, that was before they were taken.
-///
-/// # Errors
-/// [`SessionError`].
 #[cold]
 pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,

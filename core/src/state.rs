@@ -134,9 +134,6 @@ impl State {
     }
 
     /// What a file holds, whether this release wrote it or an older one.
-    ///
-    /// # Errors
-    /// [`StateError::Newer`] or [`StateError::Damaged`].
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         file::from_text(text)
     }

@@ -18,9 +18,6 @@ pub trait TagRegistry: TagRows {
 
 /// In the order of the tags, so that two servers that want the same ones never wait for each other. One that is alone waits
 /// for its row, as many servers may want the same tag at once; of several, none has to wait for another's.
-///
-/// # Errors
-/// A statement failed.
 pub fn reserve_all<R: TagRegistry>(
     rows: &mut R,
     wants: Vec<ReserveRequest>,

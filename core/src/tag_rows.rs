@@ -61,29 +61,14 @@ pub trait TagRows {
 
     /// Reads a row and locks it to the end of the transaction; None where there is none, and where another transaction has it
     /// locked that is not waited for.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
     /// Whether there is such a tag.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn exists(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
     /// Makes a tag whose ids are of this share, unless there is one by now.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
     /// Notes that ids up to this one are handed out or reserved, in this period, by this cluster on its timeline.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), Self::Error>;
     /// Sets a row back to `before`, if it is at `last` and has this version still, and never starts over.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), Self::Error>;
     /// A random number that no row ever had.
     fn new_version(&mut self) -> i64;
@@ -91,9 +76,6 @@ pub trait TagRows {
 
 /// Reserves the next ids of a tag. What to wish for is asked when the row is locked: what others do under that
 /// lock is then known.
-///
-/// # Errors
-/// A statement failed.
 pub fn reserve<R: TagRows>(
     rows: &mut R,
     tag: &Tag,
@@ -132,9 +114,6 @@ fn read_or_create<R: TagRows>(
 }
 
 /// Takes a reservation back of which no id was published, unless the row was changed since.
-///
-/// # Errors
-/// A statement failed.
 pub fn give_back<R: TagRows>(rows: &mut R, tag: &Tag, reserved: &Reserved) -> Result<(), R::Error> {
     let range = reserved.supply.range;
     rows.set_back(tag, range.first.saturating_sub(1), range.last(), reserved.version)

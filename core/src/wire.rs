@@ -40,9 +40,6 @@ pub struct Registry {
 
 impl Registry {
     /// Whether this is the registry that was seen before, as it was or after a promotion.
-    ///
-    /// # Errors
-    /// [`Stranger`].
     pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
         if self.identity != seen.identity && holds(Guard::Identity) {
             Err(Stranger::Another)
@@ -287,17 +284,11 @@ impl RequestBody {
 
 impl Request {
     /// As text.
-    ///
-    /// # Errors
-    /// Those of the serialiser.
     pub fn to_text(&self) -> serde_json::Result<String> {
         serde_json::to_string(self).map(|json| ascii(&json))
     }
 
     /// From text; None where it is of another version.
-    ///
-    /// # Errors
-    /// It is no question.
     pub fn from_text(text: &str) -> serde_json::Result<Option<Self>> {
         #[derive(Deserialize)]
         struct Form {
@@ -310,17 +301,11 @@ impl Request {
 
 impl Response {
     /// As text.
-    ///
-    /// # Errors
-    /// Those of the serialiser.
     pub fn to_text(&self) -> serde_json::Result<String> {
         serde_json::to_string(self).map(|json| ascii(&json))
     }
 
     /// From text.
-    ///
-    /// # Errors
-    /// It is no answer.
     pub fn from_text(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }

@@ -24,9 +24,6 @@ pub trait WorkerRows {
     type Error;
 
     /// The highest worker id of the datacenter, and the latest time that another server told of whose lease has not ended.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn overview(
         &mut self,
         entry: &Entry,
@@ -34,15 +31,9 @@ pub trait WorkerRows {
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
 
     /// How many worker ids of its datacenter this server has that are not free yet, but for those with these tokens.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
 
     /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn rows(&mut self, datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<Row>, Self::Error>;
 
     /// Locks the row of a worker id, and gives it as it was committed last; None where there is none.
@@ -58,21 +49,12 @@ pub trait WorkerRows {
     fn insert(&mut self, row: &Row, entry: &Entry) -> Result<bool, Self::Error>;
 
     /// Writes over a locked row.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn update(&mut self, row: &Row, entry: &Entry) -> Result<(), Self::Error>;
 
     /// Notes in a locked row that its worker id was given back.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn give_back(&mut self, datacenter: u32, row: &Row) -> Result<(), Self::Error>;
 
     /// The first `limit` holders of worker ids from 0 to `last`.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn holders(
         &mut self,
         datacenter: u32,

@@ -34,17 +34,11 @@ impl Text<'_> {
     }
 
     /// The same, with a limit of its own.
-    ///
-    /// # Errors
-    /// It has more bytes than that.
     pub fn read_up_to(&self, limit: usize, name: &'static str) -> Result<Cow<'_, str>, Unread> {
         self.bytes(limit, name).map(String::from_utf8_lossy)
     }
 
     /// The same, in whatever encoding the database has.
-    ///
-    /// # Errors
-    /// It has more bytes than that.
     pub fn bytes(&self, limit: usize, name: &'static str) -> Result<&[u8], Unread> {
         // SAFETY: the argument is declared as text, and lives as long as the call.
         let length = unsafe { length_of(self.datum) };
@@ -54,9 +48,6 @@ impl Text<'_> {
     }
 
     /// The text to be handed on.
-    ///
-    /// # Errors
-    /// It has more bytes than that.
     pub fn as_is(&self, limit: usize, name: &'static str) -> Result<TextAsIs, Unread> {
         // SAFETY: the argument is declared as text, and lives as long as the call.
         length::check(name, unsafe { length_of(self.datum) }, limit).map_err(Unread)?;

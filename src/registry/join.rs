@@ -26,9 +26,6 @@ use std::sync::atomic::Ordering::Release;
 
 /// Gives the worker id back that this server leased from a registry, as this database has it. Should that fail, it is free
 /// when its expiry has passed. Should the transaction be rolled back, one is leased again.
-///
-/// # Errors
-/// The state can't be written.
 pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
     // Another database may be the one that leases it.
     let Some(shared) = shared().filter(|shared| shared.counts.registry() == Some(server::database())) else {
@@ -66,9 +63,6 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
 /// Takes away what is in the buffers of this database, and has the worker id looked after when this is committed; from
 /// here, if `moves_lease`.
 /// What was reserved before can't be published any more: refills are held up by the locks that the caller has.
-///
-/// # Errors
-/// The state can't be written.
 pub fn switch(moves_lease: bool) -> Checked<()> {
     static HOOKS: Hooks = Hooks {
         watched: Once::new(),

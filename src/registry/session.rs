@@ -75,9 +75,6 @@ pub fn unfit_row(server: &str, tag: &str, unfit: Unfit) -> Box<ErrorReport> {
 }
 
 /// Runs SQL on the tables of this database, with the rights of their owner.
-///
-/// # Errors
-/// There is no extension; those of SPI.
 pub fn here<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Checked<T> {
     let source = Source::find().ok_or_else(|| Box::new(report(&SegmentError::NoTable)))?;
     source.as_owner(work).map_err(|error| Box::new(spi(&error)))

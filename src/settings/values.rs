@@ -89,9 +89,6 @@ pub struct Config {
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
 /// Checks the settings of server start against each other, and keeps what follows from them.
-///
-/// # Errors
-/// A setting is no good, or two do not fit each other.
 pub fn check() -> Result<(), Box<ErrorReport>> {
     let config = checked()?;
     CONFIG.get_or_init(|| config);

@@ -19,9 +19,6 @@ pub fn replace(name: &str, new: &str, text: impl FnOnce(&File) -> io::Result<Vec
 }
 
 /// Makes a file that holds a text. When it returns, that is durable; after a crash, part of it may be there.
-///
-/// # Errors
-/// The system's.
 pub fn make(name: &str, folder: &str, text: &[u8]) -> io::Result<()> {
     fill(create(name)?, text)?;
     sync_folder(folder)

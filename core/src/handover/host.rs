@@ -13,61 +13,28 @@ use std::time::Duration;
 pub trait NodeTables: RegistryTags {
     /// Sees to it that nothing can be reserved here, nor noted as received, until the transaction ends: what is compared
     /// stays true.
-    ///
-    /// # Errors
-    /// The transaction must not do so; or the statement failed.
     fn lock(&mut self) -> Result<(), Self::Error>;
     /// Has the registries in use stay the same until the transaction ends: of others that do this, none has to wait.
-    ///
-    /// # Errors
-    /// As of [`Self::lock`].
     fn keep_sites(&mut self) -> Result<(), Self::Error>;
     /// The registries in use, in their order; none where this database is its own.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
     /// Has these be the registries in use.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn set_sites(&mut self, sites: &[Site]) -> Result<(), Self::Error>;
     /// The rows of this database's own table of tags in their order, in JSON: those after a tag, and as many as an answer
     /// takes.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
     /// The tags that were received, and how far: rows that can raise others.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn received(&mut self) -> Result<Vec<Box<RawValue>>, Self::Error>;
     /// How far transactions came here that were rolled back.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
     /// Notes, for all registries in use, how far each tag has come: as if that was received.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn note_all(&mut self) -> Result<(), Self::Error>;
     /// Gives tags that there are the definitions of these rows, in JSON: one row for each tag.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
     /// Gives the worker id back that was leased from a registry.
-    ///
-    /// # Errors
-    /// The state cannot be written.
     fn give_up_lease(&mut self, site: &Site) -> Result<(), Self::Error>;
     /// Takes away what is in the buffers, and has the worker id looked after when this is committed; from here, if
     /// `moves_lease`.
-    ///
-    /// # Errors
-    /// The state cannot be written.
     fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
     /// This database as a registry.
     fn identity(&mut self) -> Option<String>;
@@ -96,9 +63,6 @@ pub trait Registries {
     type Block;
 
     /// Asks the registry of a foreign server; `seen` says which one is meant.
-    ///
-    /// # Errors
-    /// Why there is no answer.
     fn ask(
         &mut self,
         server: &str,
@@ -106,9 +70,6 @@ pub trait Registries {
         ask: RequestBody,
     ) -> Result<Response, Self::Error>;
     /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
-    ///
-    /// # Errors
-    /// Why there is none.
     fn begin(&mut self, site: &Site, of: usize) -> Result<Self::Block, Self::Error>;
     /// Asks within a transaction: what is answered is not durable yet.
     ///

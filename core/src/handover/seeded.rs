@@ -26,9 +26,6 @@ impl<T> Seeded<T> {
     }
 
     /// Has all of them noted, late: until it is committed, a note holds up all that receives ids of the tag.
-    ///
-    /// # Errors
-    /// The first that `note` gives.
     pub fn settle<E>(&self, mut note: impl FnMut(&T, i64) -> Result<(), E>) -> Result<(), E> {
         self.0.iter().try_for_each(|(tag, highest)| note(tag, *highest))
     }

@@ -12,14 +12,8 @@ pub trait RegistryTags {
 
     /// Has tags with these rows, in JSON and one for each tag: makes those that there are not, and raises those that are
     /// behind. Those that it makes are of this share.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
     /// How its tags stand beside these rows, in their order.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
     /// Ends what takes too long.
     fn check_for_interrupts(&mut self);
@@ -53,9 +47,6 @@ impl Standing {
 
 /// Has tags with these rows, in JSON, and sees to it that its own rows are not behind; as one of several registries, if it
 /// is. Gives the first tag whose row is not fit for that, and why, if there is one.
-///
-/// # Errors
-/// A statement failed.
 pub fn take_over<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],

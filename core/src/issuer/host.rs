@@ -15,7 +15,6 @@ use std::time::Duration;
 /// server without either has never issued an id, one that has the witness only has lost its state.
 ///
 /// All methods give the errors of the system.
-#[allow(clippy::missing_errors_doc, reason = "said once, above")]
 pub trait StateStore {
     /// A file that is being written under the other name.
     type NewFile;

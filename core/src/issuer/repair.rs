@@ -27,9 +27,6 @@ impl<H: Host> Issuer<'_, H> {
     /// Begins a new state in place of one that can't be trusted. Every node begins above `above`: the operator who gives
     /// it says that no later id was kept of those from before the server's start. By default, above all that is known or
     /// could have been issued up to now. Gives the instant up to which ids may have been issued, if that is later.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Option<UnixMicros>, IssuerError> {
         let mut issuing = self.host.lock();
         let (shared, layout) = (self.shared, self.layout());
@@ -66,9 +63,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Goes on in a copied data directory with the worker id of the one that it was copied from, which is gone for good.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn adopt(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let here = self.here(&issuing)?;
@@ -85,9 +79,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Follows the clock, however far it has jumped.
-    ///
-    /// # Errors
-    /// [`IssuerError`].
     pub fn accept_clock(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let now = self.host.reading();

@@ -23,9 +23,6 @@ impl Layout {
     pub const MAX_UNIT_MICROS: u64 = 86_400_000_000;
 
     /// Checks a layout. `unit` is in microseconds; `epoch` is the instant of tick 0.
-    ///
-    /// # Errors
-    /// [`LayoutError`], naming the first field that is wrong.
     pub fn new(widths: Widths, order: Order, unit: u64, epoch: UnixMicros) -> Result<Self, LayoutError> {
         for (field, min, max) in RANGES {
             let width = widths.of(field);
@@ -124,9 +121,6 @@ impl Layout {
     }
 
     /// The tick of an instant.
-    ///
-    /// # Errors
-    /// [`TickError`] before the epoch and after the last tick.
     #[inline]
     pub fn tick(&self, at: UnixMicros) -> Result<Tick, TickError> {
         // An instant before the epoch wraps round to a tick beyond the last: a layout ends before 2^63

@@ -13,9 +13,6 @@ pub trait RegistryLink {
     type Error: LinkError;
 
     /// Looks where the registry is.
-    ///
-    /// # Errors
-    /// The tables of this database cannot be read.
     fn find(&mut self) -> Result<Place, Self::Error>;
 
     /// Asks the registry that is this database, in a transaction. `now` is its clock.
@@ -34,9 +31,6 @@ pub trait RegistryLink {
     fn has_just_failed(&self, other: &Other) -> bool;
 
     /// Notes which registry answered, where it was promoted since.
-    ///
-    /// # Errors
-    /// The tables of this database cannot be written.
     fn note_seen(&mut self, registry: &Registry) -> Result<(), Self::Error>;
 
     /// An answer of another server that is not believed, or none because it has just failed.

@@ -27,41 +27,20 @@ pub trait Tables: TagRows {
     /// Which table of tags there is; None: the extension was dropped, and nothing else may be called.
     fn source(&mut self) -> Option<u32>;
     /// Whether the ids come from registries on other servers.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn uses_registries(&mut self) -> Result<bool, Self::Error>;
     /// Those registries, in their order.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
     /// Whether this registry is one of them.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
     /// Notes the timeline of a registry, where it is a later one.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Self::Error>;
     /// Sees to it that what is received can be noted, to the end of the transaction: whoever changes which registries are in
     /// use has the table locked against that.
-    ///
-    /// # Errors
-    /// The statement failed, as where it is locked.
     fn lock_received(&mut self) -> Result<(), Self::Error>;
     /// How far ids of a tag were received from a registry; None where none were.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
     /// Notes how far ids of a tag were received from a registry, unless that has come further meanwhile: a column was
     /// attached. What was received is not handed out then.
-    ///
-    /// # Errors
-    /// The statement failed.
     fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
     /// A tag in letters that all servers know; None where it has others.
     fn to_utf8(&mut self, tag: &Tag) -> Option<String>;

@@ -22,9 +22,6 @@ pub(super) enum Part {
 
 impl Format {
     /// Reads a template for a tag that starts anew each period, or never.
-    ///
-    /// # Errors
-    /// [`FormatError`], which says what in the template is wrong.
     pub fn parse(text: &str, reset: Option<Reset>) -> Result<Self, FormatError> {
         if text.len() > MAX_FORMAT_BYTES {
             return Err(FormatError::TooLong { bytes: text.len() });

@@ -18,9 +18,6 @@ pub struct Modules {
 
 impl Modules {
     /// Reads all files below the folder of a crate's sources.
-    ///
-    /// # Errors
-    /// A file cannot be read, or is not Rust.
     pub fn read(sources: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         find(sources, &Module::new(), &mut files)?;

@@ -28,9 +28,6 @@ pub struct Bouncer {
 impl Bouncer {
     /// A pooler before a server, with so many of its sessions for each user and database; further lines of its
     /// configuration.
-    ///
-    /// # Errors
-    /// It is not installed, or does not start.
     pub fn start(server: &Server, sessions: usize, settings: &str) -> Result<Self> {
         let owner = Owner::of_servers()?;
         let folder = tempfile::Builder::new().prefix("sfb").tempdir()?;
@@ -60,9 +57,6 @@ impl Bouncer {
     }
 
     /// Starts it on the same port, and waits until it takes sessions.
-    ///
-    /// # Errors
-    /// It does not.
     pub fn start_again(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let mut command = Command::new(program()?);
@@ -87,9 +81,6 @@ impl Bouncer {
     }
 
     /// Kills it: whoever is connected loses the session.
-    ///
-    /// # Errors
-    /// It does not run.
     pub fn kill(&mut self) -> Result<()> {
         let mut process = self.process.take().context("the pooler does not run")?;
         kill(Pid::from_raw(process.id().try_into()?), Signal::SIGKILL)?;
@@ -103,9 +94,6 @@ impl Bouncer {
     }
 
     /// A session of `postgres` through it; in the database `pgbouncer` with the pooler itself.
-    ///
-    /// # Errors
-    /// It refuses one.
     pub fn connect(&self, database: &str) -> Result<Client> {
         let mut config = Client::configure();
         config.host("127.0.0.1").port(self.port).user("postgres").password(PASSWORD).dbname(database);
@@ -113,9 +101,6 @@ impl Bouncer {
     }
 
     /// Tells it something, such as `pause`.
-    ///
-    /// # Errors
-    /// It refuses it.
     pub fn tell(&self, command: &str) -> Result<()> {
         self.connect("pgbouncer")?.simple_query(command)?;
         Ok(())

@@ -37,18 +37,12 @@ pub struct Cluster {
 
 impl Cluster {
     /// A registry and so many nodes.
-    ///
-    /// # Errors
-    /// A server does not start, or does not join.
     #[track_caller]
     pub fn start(nodes: usize) -> Result<Self> {
         Self::of(auto(), &node(), nodes)
     }
 
     /// A registry and so many nodes with settings of their own.
-    ///
-    /// # Errors
-    /// A server does not start, or does not join.
     #[track_caller]
     pub fn of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
         let registry = registry.start()?;
@@ -62,18 +56,12 @@ impl Cluster {
     }
 
     /// A tag in the registry; `definition` are further arguments of `segment_create`.
-    ///
-    /// # Errors
-    /// The tag exists, or the terms are wrong.
     #[track_caller]
     pub fn create(&self, tag: &str, definition: &str) -> Result<()> {
         crate::segments::create(&mut self.registry.connect("postgres")?, tag, definition)
     }
 
     /// A session on the first node.
-    ///
-    /// # Errors
-    /// It refuses one.
     #[track_caller]
     pub fn session(&self) -> Result<Client> {
         self.nodes[0].connect("postgres")
@@ -86,9 +74,6 @@ pub fn node() -> Builder {
 }
 
 /// A registry, and a server that knows it and has not joined it, with a session there.
-///
-/// # Errors
-/// A server does not start.
 #[track_caller]
 pub fn strangers() -> Result<(Server, Server, Client)> {
     let (registry, node) = (auto().start()?, node().start()?);
@@ -99,9 +84,6 @@ pub fn strangers() -> Result<(Server, Server, Client)> {
 
 impl Server {
     /// Makes it a registry: the extension, and a role that by password may reserve, and hand tags over, and do nothing else.
-    ///
-    /// # Errors
-    /// The extension is not installed, or the role exists.
     #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {
         let mut client = self.session()?;
@@ -115,9 +97,6 @@ impl Server {
     }
 
     /// Puts a rule for connections before all others.
-    ///
-    /// # Errors
-    /// The file can't be written, or the server does not run.
     #[track_caller]
     pub fn rule(&self, rule: &str) -> Result<()> {
         let path = self.data().join("pg_hba.conf");
@@ -127,9 +106,6 @@ impl Server {
     }
 
     /// A session by TCP, as a user with a password.
-    ///
-    /// # Errors
-    /// The server refuses it.
     #[track_caller]
     pub fn connect_as(&self, user: &str, password: &str) -> Result<Client> {
         let mut config = Client::configure();
@@ -138,9 +114,6 @@ impl Server {
     }
 
     /// Makes a registry on these ports of 127.0.0.1, on whichever takes writes, known to the database `postgres`.
-    ///
-    /// # Errors
-    /// The name is taken.
     #[track_caller]
     pub fn introduce(&self, name: &str, ports: &[u16]) -> Result<Client> {
         let mut client = self.session()?;
@@ -156,9 +129,6 @@ impl Server {
     }
 
     /// Makes it a node of a registry.
-    ///
-    /// # Errors
-    /// It is refused.
     #[track_caller]
     pub fn join(&self, registry: &Self) -> Result<Client> {
         let mut client = self.introduce(NAME, &[registry.port()])?;
@@ -167,9 +137,6 @@ impl Server {
     }
 
     /// Ends the sessions of nodes with this registry.
-    ///
-    /// # Errors
-    /// It does not run.
     #[track_caller]
     pub fn end_nodes_sessions(&self) -> Result<()> {
         let sessions =
@@ -184,9 +151,6 @@ impl Server {
     }
 
     /// Runs this server from now on with the data directory of another one, which goes with it.
-    ///
-    /// # Errors
-    /// It does not stop or start.
     #[track_caller]
     pub fn replace_by(&mut self, mut other: Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
@@ -201,9 +165,6 @@ impl Server {
     }
 
     /// The version of a tag's row: another one after each reservation.
-    ///
-    /// # Errors
-    /// There is no such tag.
     #[track_caller]
     pub fn version(&self, tag: &str) -> Result<i64> {
         row(&mut self.connect("postgres")?, tag, "version")
@@ -216,18 +177,12 @@ impl Server {
 }
 
 /// A column of a tag's row in the table of the session's database.
-///
-/// # Errors
-/// There is no such tag.
 #[track_caller]
 pub fn row<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
     sql::one(client, &format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
 }
 
 /// A column of `registry_status`, for one of the registries that a node uses.
-///
-/// # Errors
-/// It uses no such registry.
 #[track_caller]
 pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column: &str) -> Result<T> {
     let status = "snowflake_ids.registry_status where database = current_database()";
@@ -235,9 +190,6 @@ pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column:
 }
 
 /// Waits until a registry's state is this one.
-///
-/// # Errors
-/// It does not become so.
 #[track_caller]
 pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
     let mut seen = String::new();
@@ -249,9 +201,6 @@ pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
 }
 
 /// The highest id of a tag that a node has received.
-///
-/// # Errors
-/// It has received none.
 #[track_caller]
 pub fn received(client: &mut Client, tag: &str) -> Result<i64> {
     sql::one(client, &format!("select max(max_id) from snowflake_ids.received where tag = '{tag}'"))
@@ -263,9 +212,6 @@ pub fn said(error: &DbError) -> String {
 }
 
 /// Takes ids of a tag until there are none left, and gives them and the error.
-///
-/// # Errors
-/// The session is lost.
 #[track_caller]
 pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
     let (ids, error) = take_until_refused(client, tag);
@@ -275,9 +221,6 @@ pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
 }
 
 /// An error is that of a call which found no ids because of the registry, and tells so.
-///
-/// # Errors
-/// It is another one, or does not name the tag or the registry.
 #[track_caller]
 pub fn blames(error: &DbError, tag: &str, registry: &str) -> Result<()> {
     ensure!(error.code() == &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
@@ -287,9 +230,6 @@ pub fn blames(error: &DbError, tag: &str, registry: &str) -> Result<()> {
 }
 
 /// The refusals of calls that took ids are all of those that a registry in trouble may cause.
-///
-/// # Errors
-/// The first that is another.
 #[track_caller]
 pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
     let other = taken.refusals.iter().find(|refusal| refusal.code() != &SqlState::INSUFFICIENT_RESOURCES);
@@ -298,9 +238,6 @@ pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
 }
 
 /// Short waits, for calls that are to fail.
-///
-/// # Errors
-/// The session is lost.
 #[track_caller]
 pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
     let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
@@ -308,9 +245,6 @@ pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
 }
 
 /// Ends short waits.
-///
-/// # Errors
-/// The session is lost.
 #[track_caller]
 pub fn wait_as_long_as_it_takes(client: &mut Client) -> Result<()> {
     Ok(client.batch_execute("reset snowflake_ids.segment_wait_timeout")?)
@@ -320,9 +254,6 @@ impl Server {
     /// Makes this registry a liar: what it answers to its nodes is what `lie` makes of the true answer, an SQL expression in
     /// which `told` is that, and `mood` the text that [`Server::set_mood`] sets. As long as the mood is empty, it tells the
     /// truth.
-    ///
-    /// # Errors
-    /// It is no registry, or lies already.
     #[track_caller]
     pub fn lies(&self, lie: &str) -> Result<Client> {
         let mut client = self.connect("postgres")?;
@@ -344,9 +275,6 @@ impl Server {
     }
 
     /// Sets what a registry that [lies](Server::lies) makes up.
-    ///
-    /// # Errors
-    /// It does not lie.
     #[track_caller]
     pub fn set_mood(&self, mood: &str) -> Result<()> {
         Ok(self.connect("postgres")?.execute("update mood set mood = $1", &[&mood]).map(drop)?)

@@ -10,9 +10,6 @@ use std::path::Path;
 
 impl Server {
     /// A stopped server on a copy of this stopped one's files, as `cp -a` makes it.
-    ///
-    /// # Errors
-    /// This one runs, or the copy fails.
     pub fn copy(&self) -> Result<Self> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
         let folder = self.new_folder()?;
@@ -21,17 +18,11 @@ impl Server {
     }
 
     /// A stopped server on a base backup of this running one; nothing makes it a standby.
-    ///
-    /// # Errors
-    /// The backup fails.
     pub fn base_backup(&self) -> Result<Self> {
         self.backup(&[])
     }
 
     /// This stopped server, its data directory moved elsewhere within the file system.
-    ///
-    /// # Errors
-    /// It runs, or the folder does not move.
     pub fn moved(self) -> Result<Self> {
         ensure!(self.postmaster.is_none(), "the folder of a running server is none to move");
         let folder = self.new_folder()?;

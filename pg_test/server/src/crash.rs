@@ -9,17 +9,11 @@ use nix::unistd::Pid;
 
 impl Server {
     /// Kills one of the server's processes; the server then restarts all the others by itself.
-    ///
-    /// # Errors
-    /// It is none of the server's.
     pub fn kill9_process(&self, process: i32) -> Result<()> {
         Ok(kill(self.child(process)?, Signal::SIGKILL)?)
     }
 
     /// Kills one of the server's processes and waits until the server has ended all the others.
-    ///
-    /// # Errors
-    /// It is none of the server's, or the server goes on.
     pub fn crash_by(&self, process: i32) -> Result<()> {
         const RESTART: &str = "all server processes terminated; reinitializing";
         let before = self.logged(RESTART);

@@ -20,9 +20,6 @@ pub struct Folder {
 impl Folder {
     /// An empty one. Its path is short, because a socket's may have 107 bytes, and in the system's folder
     /// for such things, because the owner may not be able to read the checkout.
-    ///
-    /// # Errors
-    /// The folder cannot be made.
     pub fn new(programs: Programs, owner: Owner) -> Result<Self> {
         let path = tempfile::Builder::new().prefix("sf").tempdir()?;
         owner.give(path.path())?;

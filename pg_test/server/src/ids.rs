@@ -27,9 +27,6 @@ pub fn unique(ids: Vec<i64>) -> Result<()> {
 }
 
 /// Each is larger than the one before.
-///
-/// # Errors
-/// The first that is not.
 #[track_caller]
 pub fn growing(ids: &[i64]) -> Result<()> {
     let place = Location::caller();
@@ -40,9 +37,6 @@ pub fn growing(ids: &[i64]) -> Result<()> {
 }
 
 /// They are the numbers from 1 on, none missing and none twice, in whatever order.
-///
-/// # Errors
-/// The first id that stands where another should.
 #[track_caller]
 pub fn dense(mut ids: Vec<i64>) -> Result<()> {
     let place = Location::caller();

@@ -13,9 +13,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const TEMPLATE: &str = "INITDB_TEMPLATE";
 
 /// Makes the cluster of a server.
-///
-/// # Errors
-/// A program is missing, or fails.
 pub(crate) fn create(folder: &Folder, checksums: bool) -> Result<()> {
     match env::var_os(TEMPLATE) {
         Some(template) if !checksums => copy(Path::new(&template), folder),

@@ -49,9 +49,6 @@ impl Taken {
     }
 
     /// No id is in it twice.
-    ///
-    /// # Errors
-    /// The first id that is, and the two that were given it.
     #[track_caller]
     pub fn unique(&self) -> Result<()> {
         match ids::twice(&self.ids) {
@@ -67,9 +64,6 @@ impl Taken {
     }
 
     /// The ids of each taker grow.
-    ///
-    /// # Errors
-    /// The first that does not, and who was given it.
     #[track_caller]
     pub fn growing(&self) -> Result<()> {
         let ends = self.takers.iter().skip(1).map(|(start, _)| *start).chain([self.ids.len()]);
@@ -105,9 +99,6 @@ pub struct Load {
 
 impl Server {
     /// Lets so many sessions take snowflake ids in the database `postgres`.
-    ///
-    /// # Errors
-    /// The server refuses a session.
     #[track_caller]
     pub fn load(&self, sessions: usize) -> Result<Load> {
         let mut clients = self.sessions("postgres", sessions)?;
@@ -120,18 +111,12 @@ impl Server {
     }
 
     /// Lets so many sessions take ids of a tag in the database `postgres`.
-    ///
-    /// # Errors
-    /// The server refuses a session.
     #[track_caller]
     pub fn load_of_tag(&self, tag: &str, sessions: usize) -> Result<Load> {
         self.load_of(&format!("select segment_nextval('{tag}')"), sessions)
     }
 
     /// Lets so many sessions take ids by a statement in the database `postgres`.
-    ///
-    /// # Errors
-    /// The server refuses a session.
     #[track_caller]
     pub fn load_of(&self, call: &str, sessions: usize) -> Result<Load> {
         Load::start(self.port(), self.sessions("postgres", sessions)?, |_| call)
@@ -176,9 +161,6 @@ impl Load {
     }
 
     /// Waits until every session has been given another id.
-    ///
-    /// # Errors
-    /// One is not, for long.
     #[track_caller]
     pub fn goes_on(&self) -> Result<()> {
         let now = || self.given.iter().map(|given| given.load(Ordering::Relaxed)).collect::<Vec<_>>();
@@ -189,9 +171,6 @@ impl Load {
     }
 
     /// The same of several.
-    ///
-    /// # Errors
-    /// A session of one of them is given none.
     #[track_caller]
     pub fn all_go_on(loads: &[Self]) -> Result<()> {
         loads.iter().try_for_each(Self::goes_on)

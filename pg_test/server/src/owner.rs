@@ -40,9 +40,6 @@ impl Owner {
     }
 
     /// Gives a file or folder to the owner.
-    ///
-    /// # Errors
-    /// The file is missing or may not be given away.
     pub fn give(self, path: &Path) -> Result<()> {
         match self.other {
             Some((uid, gid)) => chown(path, Some(uid.as_raw()), Some(gid.as_raw()))

@@ -17,9 +17,6 @@ pub struct Paused {
 
 impl Server {
     /// Stops all its processes where they are. Connections to it are still accepted, by the kernel.
-    ///
-    /// # Errors
-    /// It is not running.
     pub fn pause(&self) -> Result<Paused> {
         let postmaster = self.pid()?;
         let mut paused = Paused { processes: vec![postmaster] };
@@ -28,9 +25,6 @@ impl Server {
     }
 
     /// Stops one of the server's processes wherever it is.
-    ///
-    /// # Errors
-    /// It is none of the server's.
     pub fn pause_process(&self, process: i32) -> Result<Paused> {
         let child = self.child(process)?;
         processes::signal(&[child], Signal::SIGSTOP);
@@ -38,9 +32,6 @@ impl Server {
     }
 
     /// Stops one of the server's processes wherever it is and lets it go on after a while.
-    ///
-    /// # Errors
-    /// It is none of the server's.
     pub fn hold_up(&self, process: i32, time: Duration) -> Result<()> {
         let _paused = self.pause_process(process)?;
         sleep(time);

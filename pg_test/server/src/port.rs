@@ -4,9 +4,6 @@ use anyhow::{Context, Result};
 use std::net::{Ipv4Addr, TcpListener};
 
 /// A port of 127.0.0.1 that nobody listens on now.
-///
-/// # Errors
-/// The loopback interface has no free port.
 pub fn free() -> Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
     Ok(listener.local_addr()?.port())

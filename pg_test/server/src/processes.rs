@@ -7,9 +7,6 @@ use nix::unistd::Pid;
 use std::fs;
 
 /// Stops a postmaster and all its children where they are.
-///
-/// # Errors
-/// It does not run.
 pub(crate) fn stop(postmaster: Pid) -> Result<Vec<Pid>> {
     // A stopped postmaster forks no more, so the list of its children is whole.
     kill(postmaster, Signal::SIGSTOP)?;
@@ -33,9 +30,6 @@ pub(crate) fn children(parent: Pid) -> Result<Vec<Pid>> {
 }
 
 /// Waits until none of these processes runs.
-///
-/// # Errors
-/// One goes on.
 pub(crate) fn wait_for_end(processes: &[Pid]) -> Result<()> {
     wait::until_true("the server's children to die", || Ok(!processes.iter().any(|process| runs(*process))))
 }
@@ -50,9 +44,6 @@ fn runs(process: Pid) -> bool {
 
 /// A line of what the system says of a process's memory, such as `VmHWM`, the most that it ever had, in kB; None where the
 /// process is gone.
-///
-/// # Errors
-/// The line is no number.
 pub fn memory(process: i32, line: &str) -> Result<Option<u64>> {
     let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else { return Ok(None) };
     let found = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));

@@ -61,9 +61,6 @@ pub fn output(command: &mut Command) -> Result<String> {
 }
 
 /// Copies files as `cp -a` does.
-///
-/// # Errors
-/// One cannot be read or written.
 pub fn copy_files(from: &Path, to: &Path) -> Result<()> {
     output(Command::new("cp").arg("-a").args([from, to])).map(drop)
 }

@@ -15,9 +15,6 @@ pub fn auto() -> Builder {
 
 /// Notes down that another server holds a worker id of datacenter 0. `ahead` is how far its clock and its last id
 /// were from this server's clock, `expiry` how far its expiry is from it, both as intervals.
-///
-/// # Errors
-/// There is no such table, or the id has a row.
 #[track_caller]
 pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &str) -> Result<()> {
     Ok(client.batch_execute(&format!(
@@ -32,9 +29,6 @@ pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &
 }
 
 /// The worker ids that this server holds in the registry of the session's database.
-///
-/// # Errors
-/// There is no registry.
 #[track_caller]
 pub fn held(client: &mut Client) -> Result<Vec<i32>> {
     sql::column(
@@ -45,9 +39,6 @@ pub fn held(client: &mut Client) -> Result<Vec<i32>> {
 }
 
 /// Waits until the server gives an id.
-///
-/// # Errors
-/// It does not, for a while.
 #[track_caller]
 pub fn wait_for_id(client: &mut Client) -> Result<i64> {
     let mut refusal = None;

@@ -60,9 +60,6 @@ impl Moment {
 
 impl Server {
     /// Keeps the files of this stopped server as they are.
-    ///
-    /// # Errors
-    /// It runs, or they can't be copied.
     pub fn keep(&self) -> Result<Moment> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
         let moment = self.moment()?;
@@ -71,9 +68,6 @@ impl Server {
     }
 
     /// Keeps what `pg_basebackup` makes of this running server.
-    ///
-    /// # Errors
-    /// The backup fails.
     pub fn keep_backup(&self) -> Result<Moment> {
         let moment = self.moment()?;
         self.back_up_to(&moment.data(), &[])?;
@@ -87,9 +81,6 @@ impl Server {
     }
 
     /// Puts parts of this stopped server's directory back: Postgres's, if `postgres`, and of ours what is said of each.
-    ///
-    /// # Errors
-    /// It runs, or files can't be copied.
     pub fn put_back(&self, moment: &Moment, postgres: bool, parts: impl Fn(Part) -> From) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to replace");
         let (data, aside) = (self.data(), self.folder.path().join("aside"));

@@ -17,18 +17,12 @@ pub const WORKER: &str = "snowflake_ids refill worker";
 pub const TIMEOUT: Duration = wait::LONG;
 
 /// The next id of a tag.
-///
-/// # Errors
-/// The call's.
 #[track_caller]
 pub fn next(client: &mut Client, tag: &str) -> Result<i64> {
     sql::one(client, &format!("select segment_nextval('{tag}')"))
 }
 
 /// Ids of a tag, each by a call of its own within one statement.
-///
-/// # Errors
-/// The calls'.
 #[track_caller]
 pub fn take(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
     sql::column(client, &format!("select segment_nextval('{tag}') from generate_series(1, {count})"))
@@ -46,9 +40,6 @@ pub fn take_until_refused(client: &mut Client, tag: &str) -> (Vec<i64>, anyhow::
 }
 
 /// Creates a tag; `definition` are further arguments of `segment_create`.
-///
-/// # Errors
-/// The tag exists, or the terms are wrong.
 #[track_caller]
 pub fn create(client: &mut Client, tag: &str, definition: &str) -> Result<()> {
     let definition = if definition.is_empty() { String::new() } else { format!(", {definition}") };
@@ -56,9 +47,6 @@ pub fn create(client: &mut Client, tag: &str, definition: &str) -> Result<()> {
 }
 
 /// A column of a tag's row in `segment_status`.
-///
-/// # Errors
-/// The tag has no row there.
 #[track_caller]
 pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
     sql::one(
@@ -71,18 +59,12 @@ pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> 
 }
 
 /// The processes of a kind that the server runs now.
-///
-/// # Errors
-/// The session is lost.
 #[track_caller]
 pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {
     sql::column(client, &format!("select pid from pg_stat_activity where backend_type = '{kind}'"))
 }
 
 /// Waits for a process of a kind.
-///
-/// # Errors
-/// None comes.
 #[track_caller]
 pub fn process(client: &mut Client, kind: &str) -> Result<i32> {
     wait::until(TIMEOUT, kind, || Ok(processes(client, kind)?.first().copied()))
@@ -105,9 +87,6 @@ pub fn wait_for_waiting(server: &Server, count: i64) -> Result<()> {
 
 impl Server {
     /// A session that locks a tag's row by a transaction it leaves open.
-    ///
-    /// # Errors
-    /// There is no such tag.
     #[track_caller]
     pub fn locker(&self, database: &str, tag: &str) -> Result<Client> {
         let mut client = self.connect(database)?;

@@ -58,9 +58,6 @@ impl Server {
     }
 
     /// Says in `postgresql.conf` where it listens.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn set_address(&self) -> Result<()> {
         self.set("port", &self.port.to_string())?;
         self.set("listen_addresses", "127.0.0.1")?;
@@ -68,9 +65,6 @@ impl Server {
     }
 
     /// Adds a line to `postgresql.conf`; it counts from the next start or reload.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         let mut conf = File::options().append(true).open(self.folder.data().join("postgresql.conf"))?;
         writeln!(conf, "{name} = '{}'", value.replace('\'', "''"))?;
@@ -115,9 +109,6 @@ impl Server {
     }
 
     /// Sets a line of `postgresql.conf` and lets the running server read it.
-    ///
-    /// # Errors
-    /// The file cannot be written, or the server does not run.
     pub fn reload(&self, name: &str, value: &str) -> Result<()> {
         self.set(name, value)?;
         Ok(self.connect("postgres")?.batch_execute("select pg_reload_conf()")?)
@@ -153,26 +144,17 @@ impl Server {
     }
 
     /// Stops it and waits until it has.
-    ///
-    /// # Errors
-    /// It is not running, or does not stop.
     pub fn stop(&mut self, how: Shutdown) -> Result<()> {
         self.ask_to_stop(how)?;
         self.wait_for_exit()
     }
 
     /// Asks it to stop without waiting until it has.
-    ///
-    /// # Errors
-    /// It is not running.
     pub fn ask_to_stop(&self, how: Shutdown) -> Result<()> {
         Ok(kill(self.pid()?, how.signal())?)
     }
 
     /// Waits until it has stopped.
-    ///
-    /// # Errors
-    /// It does not.
     pub fn wait_for_exit(&mut self) -> Result<()> {
         wait::until_true("the server to stop", || self.exited())?;
         self.postmaster = None;
@@ -181,9 +163,6 @@ impl Server {
 
     /// Kills the postmaster and all its children at once and waits until none of them runs: a child that
     /// lives on keeps the shared memory and with it the next start out.
-    ///
-    /// # Errors
-    /// The server is not running, or a process does not die.
     pub fn kill9(&mut self) -> Result<()> {
         let postmaster = self.pid()?;
         let children = processes::stop(postmaster)?;
@@ -195,9 +174,6 @@ impl Server {
 
     /// Steps the clock of all the server's processes at once: an offset from true time such as `-1h`,
     /// `+2.5` (seconds) or `+0`.
-    ///
-    /// # Errors
-    /// The server's folder cannot be written.
     pub fn set_clock(&self, offset: &str) -> Result<()> {
         clock::set(&self.folder, offset)
     }
@@ -209,18 +185,12 @@ impl Server {
     }
 
     /// Stops it as [`Shutdown::Fast`] does and starts it again.
-    ///
-    /// # Errors
-    /// It does not stop or does not start.
     pub fn restart(&mut self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
         self.start_again()
     }
 
     /// A session of the superuser `postgres`.
-    ///
-    /// # Errors
-    /// The server refuses it.
     pub fn connect(&self, database: &str) -> Result<Client> {
         Ok(self.config(database).connect(NoTls)?)
     }
@@ -233,9 +203,6 @@ impl Server {
     }
 
     /// A session in the database `postgres`, with the extension created.
-    ///
-    /// # Errors
-    /// The extension is not installed, or refuses to be created.
     pub fn session(&self) -> Result<Client> {
         let mut client = self.connect("postgres")?;
         client.batch_execute(
@@ -245,18 +212,12 @@ impl Server {
     }
 
     /// Creates a database with the extension.
-    ///
-    /// # Errors
-    /// It exists, or the extension is not installed.
     pub fn create_database(&self, name: &str) -> Result<()> {
         self.connect("postgres")?.batch_execute(&format!("create database {name}"))?;
         Ok(self.connect(name)?.batch_execute("create extension snowflake_ids")?)
     }
 
     /// Creates a database in an encoding, named after it, with the extension, and gives a session that speaks UTF-8.
-    ///
-    /// # Errors
-    /// It exists, or the extension is not installed.
     pub fn create_encoded_database(&self, encoding: &str) -> Result<Client> {
         let name = encoding.to_lowercase();
         self.connect("postgres")?.batch_execute(&format!(

@@ -9,9 +9,6 @@ use std::thread;
 
 impl Server {
     /// So many sessions in a database.
-    ///
-    /// # Errors
-    /// The server refuses one.
     pub fn sessions(&self, database: &str, count: usize) -> Result<Vec<Client>> {
         (0..count).map(|_| self.connect(database)).collect()
     }
@@ -19,9 +16,6 @@ impl Server {
 
 /// Runs `work` in as many threads as there are sessions, all of which begin together. It is given the
 /// number of its session.
-///
-/// # Errors
-/// The first of the work's.
 pub fn at_once<T: Send>(
     clients: Vec<Client>,
     work: impl Fn(usize, Client) -> Result<T> + Sync,
@@ -41,9 +35,6 @@ pub fn at_once<T: Send>(
 
 /// A session whose plans go parallel wherever they may and whose leader leaves the work to the workers, with a table `t`
 /// of so many rows.
-///
-/// # Errors
-/// It can't connect, or the table can't be made.
 pub fn parallel(server: &Server, rows: impl std::fmt::Display) -> Result<Client> {
     let mut client = server.session()?;
     client.batch_execute(&format!(

@@ -17,81 +17,54 @@ pub const NEAR: std::ops::Range<f64> = -60.0..60.0;
 pub const BEHIND: &str = "the clock is behind the ids already issued";
 
 /// The next id.
-///
-/// # Errors
-/// The call's.
 #[track_caller]
 pub fn next(client: &mut Client) -> Result<i64> {
     sql::one(client, NEXT)
 }
 
 /// Ids, each by a call of its own within one statement.
-///
-/// # Errors
-/// The calls'.
 #[track_caller]
 pub fn take(client: &mut Client, count: usize) -> Result<Vec<i64>> {
     sql::column(client, &format!("{NEXT} from generate_series(1, {count})"))
 }
 
 /// The error of a call that must fail.
-///
-/// # Errors
-/// It does not, or the session is lost.
 #[track_caller]
 pub fn refused(client: &mut Client) -> Result<DbError> {
     sql::error(client, NEXT)
 }
 
 /// A column of the status.
-///
-/// # Errors
-/// There is no such column.
 #[track_caller]
 pub fn status<T: FromSqlOwned>(client: &mut Client, column: &str) -> Result<T> {
     sql::one(client, &format!("select {column} from snowflake_ids.status"))
 }
 
 /// A length of time that the status shows, in seconds.
-///
-/// # Errors
-/// There is no such column.
 #[track_caller]
 pub fn seconds(client: &mut Client, column: &str) -> Result<f64> {
     status(client, &format!("coalesce(extract(epoch from {column}), 0)::float8"))
 }
 
 /// The time in an id, in seconds since 1970.
-///
-/// # Errors
-/// It is no id of the server's layout.
 #[track_caller]
 pub fn time(client: &mut Client, id: i64) -> Result<f64> {
     sql::one(client, &format!("select extract(epoch from snowflake_timestamp({id}))::float8"))
 }
 
 /// The worker in an id.
-///
-/// # Errors
-/// It is no id of the server's layout.
 #[track_caller]
 pub fn worker(client: &mut Client, id: i64) -> Result<i32> {
     sql::one(client, &format!("select snowflake_worker_id({id})"))
 }
 
 /// The rollback bits in an id.
-///
-/// # Errors
-/// It is no id of the server's layout.
 #[track_caller]
 pub fn rollback(client: &mut Client, id: i64) -> Result<i32> {
     sql::one(client, &format!("select rollback from snowflake_decode({id})"))
 }
 
 /// The true time, in seconds since 1970.
-///
-/// # Errors
-/// It is before 1970.
 #[track_caller]
 pub fn now() -> Result<f64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())

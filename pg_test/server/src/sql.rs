@@ -8,9 +8,6 @@ use postgres::types::FromSqlOwned;
 use std::panic::Location;
 
 /// The one value of a query.
-///
-/// # Errors
-/// The query's.
 #[track_caller]
 pub fn one<T: FromSqlOwned>(client: &mut Client, query: &str) -> Result<T> {
     let place = Location::caller();
@@ -19,9 +16,6 @@ pub fn one<T: FromSqlOwned>(client: &mut Client, query: &str) -> Result<T> {
 }
 
 /// The first column of a query.
-///
-/// # Errors
-/// The query's.
 #[track_caller]
 pub fn column<T: FromSqlOwned>(client: &mut Client, query: &str) -> Result<Vec<T>> {
     let place = Location::caller();
@@ -31,9 +25,6 @@ pub fn column<T: FromSqlOwned>(client: &mut Client, query: &str) -> Result<Vec<T
 }
 
 /// The server's error for a query that must fail.
-///
-/// # Errors
-/// The query succeeds, or the session is lost.
 #[track_caller]
 pub fn error(client: &mut Client, query: &str) -> Result<DbError> {
     let place = Location::caller();
@@ -47,18 +38,12 @@ pub fn error(client: &mut Client, query: &str) -> Result<DbError> {
 }
 
 /// Waits until a query gives true.
-///
-/// # Errors
-/// The query's, or it never does.
 #[track_caller]
 pub fn becomes_true(client: &mut Client, query: &str) -> Result<()> {
     wait::until_true(query, || one(client, query))
 }
 
 /// It is the error that was meant, and has both a DETAIL and a HINT.
-///
-/// # Errors
-/// It is another one, or explains nothing.
 #[track_caller]
 pub fn explains(error: &DbError, code: &SqlState, message: &str) -> Result<()> {
     let (place, meant) = (Location::caller(), error.code() == code && error.message() == message);

@@ -9,9 +9,6 @@ use anyhow::{Result, ensure};
 impl Server {
     /// A standby of this server, with the same settings, that streams from it. It has a clock of its own to
     /// step if this server has.
-    ///
-    /// # Errors
-    /// The copy fails, or does not start, or does not connect.
     pub fn standby(&self) -> Result<Self> {
         let mut standby = self.backup(&["--write-recovery-conf"])?;
         standby.start_again()?;
@@ -20,18 +17,12 @@ impl Server {
     }
 
     /// Ends its recovery and waits until it has ended.
-    ///
-    /// # Errors
-    /// It is no standby, or does not get there.
     pub fn promote(&self) -> Result<()> {
         ensure!(sql::one::<bool>(&mut self.connect("postgres")?, "select pg_promote()")?, "not promoted");
         Ok(())
     }
 
     /// Waits until it has replayed all that its primary has written by now.
-    ///
-    /// # Errors
-    /// It does not get there.
     pub fn catch_up(&self, primary: &Self) -> Result<()> {
         let written: String =
             sql::one(&mut primary.connect("postgres")?, "select pg_current_wal_flush_lsn()::text")?;
@@ -41,9 +32,6 @@ impl Server {
     }
 
     /// Lets a standby receive no more.
-    ///
-    /// # Errors
-    /// It goes on receiving.
     pub fn cut_off(&self) -> Result<()> {
         let mut client = self.connect("postgres")?;
         client.batch_execute("alter system set primary_conninfo = ''")?;
@@ -52,9 +40,6 @@ impl Server {
     }
 
     /// Stops this former primary, which is [rewindable](crate::Builder::rewindable), makes it a standby of the one promoted in its stead, and starts it.
-    ///
-    /// # Errors
-    /// `pg_rewind` fails, or the server does not stream.
     pub fn rewind(&mut self, primary: &Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
         // It reads the other's timeline from its control file, which a promotion does not write at once.

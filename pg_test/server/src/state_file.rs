@@ -18,9 +18,6 @@ impl Server {
     }
 
     /// What the state files held that were put aside.
-    ///
-    /// # Errors
-    /// One can't be read.
     #[track_caller]
     pub fn rejected_state_files(&self) -> Result<Vec<Vec<u8>>> {
         let files = fs::read_dir(self.data())?.flatten();
@@ -31,9 +28,6 @@ impl Server {
     }
 
     /// Writes into the state file that there is; it keeps its owner.
-    ///
-    /// # Errors
-    /// There is none.
     #[track_caller]
     pub fn damage_state_file(&self, damage: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<()> {
         let path = self.state_file();
@@ -42,9 +36,6 @@ impl Server {
     }
 
     /// Makes it impossible to write the state file, until the obstacle is [removed](Obstacle::remove).
-    ///
-    /// # Errors
-    /// The obstacle cannot be made.
     #[track_caller]
     pub fn obstruct_state_file(&self, what: Fault) -> Result<Obstacle> {
         let path = self.new_state_file();
@@ -75,9 +66,6 @@ pub struct Obstacle {
 
 impl Obstacle {
     /// Takes it away.
-    ///
-    /// # Errors
-    /// The server did so itself.
     #[track_caller]
     pub fn remove(self) -> Result<()> {
         match self.what {

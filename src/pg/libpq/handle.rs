@@ -44,9 +44,6 @@ pub struct Handle {
 
 impl Handle {
     /// Begins to connect.
-    ///
-    /// # Errors
-    /// Why it can't.
     pub fn start<'a>(options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, String> {
         let options: Result<Vec<_>, _> =
             options.map(|(name, value)| Ok((CString::new(name)?, CString::new(value)?))).collect();
@@ -132,9 +129,6 @@ impl Handle {
     }
 
     /// Sends what the socket takes; whether that was all.
-    ///
-    /// # Errors
-    /// The connection broke.
     pub fn flush(&self) -> Result<bool, String> {
         // SAFETY: as above.
         match unsafe { (self.libpq.flush)(self.connection.as_ptr()) } {

@@ -64,7 +64,12 @@ impl World {
             Fault::Copy => self.chance.once_in(4) && self.copy(node),
             Fault::Leave => {
                 self.nodes[node].alone_until = until;
-                self.leave(node)
+                let leaves = self.leave(node);
+                // At the same time a column is attached.
+                if leaves && self.chance.once_in(3) {
+                    self.attach(node);
+                }
+                leaves
             }
             Fault::Attach => self.attach(node),
             Fault::Hang => {

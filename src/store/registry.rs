@@ -81,7 +81,8 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
     &[],
 );
 
-/// For rows of different tags: no row can be changed twice by one statement.
+/// For rows of different tags: no row can be changed twice by one statement. One that is not behind, but was before what was
+/// reserved last, gets a new version: that must not be given back now.
 static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
          (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period)
@@ -96,7 +97,7 @@ static HAND_OVER: Statement = Statement::of_many(
                        ELSE EXCLUDED.max_id END,
          period = CASE WHEN s.reset IS NOT NULL THEN EXCLUDED.period END,
          version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
-     WHERE CASE WHEN s.reset IS NULL THEN EXCLUDED.max_id > s.max_id
+     WHERE CASE WHEN s.reset IS NULL THEN EXCLUDED.max_id > s.max_id - s.max_step::numeric * s.increment
                 ELSE EXCLUDED.period <= snowflake_ids_internal.segment_period(s.reset, s.time_zone)
                      AND (EXCLUDED.period, EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id) END",
     &[BYTEAOID, INT4OID, INT4OID],

@@ -48,6 +48,25 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids() -> Re
     Ok(())
 }
 
+/// What the registry itself reserved before is not given back below them: a worker gives back only what the row's version is
+/// of.
+#[test]
+fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over() -> Result<()> {
+    let (registry, _node, mut client) = strangers()?;
+    let mut at_registry = registry.connect("postgres")?;
+    for (tag, start) in [("near", 901), ("far above", 50_001)] {
+        create(&mut client, tag, "step => 10")?;
+        take(&mut client, tag, 150)?;
+        create(&mut at_registry, tag, &format!("max_step => 1000, start => {start}"))?;
+    }
+    let mut version = |tag| row::<i64>(&mut at_registry, tag, "version");
+    let [near, far] = [version("near")?, version("far above")?];
+    client.batch_execute(JOIN)?;
+    assert_ne!(version("near")?, near, "what was reserved last begins below the ids of the node");
+    assert_eq!(version("far above")?, far, "it begins above them");
+    Ok(())
+}
+
 /// Another node's ids of a tag that was handed over are others.
 #[test]
 fn a_tag_that_two_servers_had_goes_on_above_both() -> Result<()> {

@@ -44,7 +44,7 @@ fn question(ask: &str) -> String {
 /// A question for a worker id of a server on this host.
 fn lease(host: &str, token: u32, except: &str, layout: &str, capacity: u32) -> String {
     question(&format!(
-        r#"{{"Lease":{{"entry":{{"datacenter":0,"token":{token},"duration":{{"secs":31622400,"nanos":0}},"now":"2026-01-01T00:00:00Z","last":null,"holder":{{"system_identifier":7,"timeline":1,"host":"{host}","port":1,"directory":"/d","layout":"{layout}"}}}},"policy":"Reuse","token":null,"except":[{except}],"capacity":{capacity},"preferred":null,"max_clock_skew":2000000000000000}}}}"#
+        r#"{{"Lease":{{"entry":{{"datacenter":0,"token":{token},"duration":{{"secs":31622400,"nanos":0}},"now":"2026-01-01T00:00:00Z","last":null,"holder":{{"system_identifier":7,"timeline":1,"host":"{host}","port":1,"directory":"/d","layout":"{layout}"}}}},"policy":"Reuse","token":null,"except":[{except}],"capacity":{capacity},"preferred":null,"max_clock_skew":{{"secs":2000000000,"nanos":0}}}}}}"#
     ))
 }
 

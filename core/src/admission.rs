@@ -21,7 +21,7 @@ pub enum Admission {
     Say(ResponseBody),
     /// It is refused: an answer is good when it is durable, and rows stay locked until then.
     InBlock,
-    /// It is refused: tags are moved up only by whoever may do that.
+    /// It is refused: only a role that may do that moves tags up.
     TakesOver,
 }
 

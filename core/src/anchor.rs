@@ -1,4 +1,4 @@
-//! Whether the wall clock can be followed: a reading is compared with an earlier one by a clock that nobody steps.
+//! Whether the wall clock can be followed: a reading is compared with an earlier one by a clock that cannot be stepped.
 //!
 //! A wall clock that an operator, a virtual machine or a broken time server sets years ahead would take ids
 //! with it, and they could never come back. So a sudden step forward beyond a limit is not followed: ids go on
@@ -17,7 +17,7 @@ pub struct Reading {
     pub wall: UnixMicros,
     /// Which start of the machine `since_boot` counts from; empty where that is not known.
     pub boot: String,
-    /// Microseconds since then, of a clock that nobody steps and that goes on while the machine sleeps.
+    /// Microseconds since then, of a clock that cannot be stepped and that goes on while the machine sleeps.
     pub since_boot: u64,
 }
 
@@ -49,7 +49,7 @@ impl Reading {
             .then(|| self.wall.0.saturating_sub(earlier.expected(self.since_boot).0))
     }
 
-    /// What the wall clock shows so long after the boot if nobody steps it.
+    /// What the wall clock shows so long after the boot if it is not stepped.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
         UnixMicros(self.wall.plus_micros(since_boot).0.saturating_sub_unsigned(self.since_boot))
     }

@@ -1,5 +1,5 @@
 //! What must outlast a stop of the server beside the tables, as the text of a file: ids that were reserved and are in
-//! nobody's buffers, and how far transactions came that were rolled back.
+//! no buffers, and how far transactions came that were rolled back.
 //!
 //! One line each, in JSON, after a checksum of it. When ids are taken up, a line that says so comes behind the others, and is durable before the first
 //! of them is handed out: so they serve once, whatever state the tables are set back to.
@@ -22,7 +22,7 @@ pub const VERSION: u32 = 2;
 /// The first form, whose lines have no checksums.
 const UNCHECKED: u32 = 1;
 
-/// After so many stops in which nobody used the tag a note is dropped: its tag may be no more.
+/// After so many stops without a use of the tag a note is dropped: its tag may be no more.
 pub const MOST_STOPS: u32 = 100;
 
 /// How many notes a file holds at most; the latest ones.
@@ -236,7 +236,7 @@ fn checked(text: &[u8]) -> Result<&[u8], String> {
     if sum == Some(crc32fast::hash(json)) { Ok(json) } else { Err("a line has a wrong checksum".to_owned()) }
 }
 
-/// What a file holds. Its end may be broken off: that was not durable, and nobody relies on it. Any other damage may hide what
+/// What a file holds. Its end may be broken off: that was not durable, and nothing relies on it. Any other damage may hide what
 /// was taken up, so that nothing is left over; floors count as far as they can be read.
 pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     let mut notes = Notes::default();

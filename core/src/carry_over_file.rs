@@ -103,8 +103,8 @@ fn notes_of<F: CarryOverFile>(file: &F) -> Read<F::Error> {
     Ok(Some((notes, damage)))
 }
 
-/// How far transactions came that were rolled back, as it was noted. Whoever looks for what is left over says what is
-/// wrong with the file.
+/// How far transactions came that were rolled back, as it was noted. The search for what is left over says
+/// what is wrong with the file.
 pub fn floors<F: CarryOverFile>(file: &F) -> Vec<Note<Floor>> {
     let text = file.read().ok().flatten();
     text.and_then(|text| carry_over::floors_of(&text).ok()).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! Which place a tag has: a hash table in memory that the caller provides, for shared memory sized at start.
 //!
-//! Nothing is allocated and nothing locked here; whoever calls holds the lock, and sessions remember the place
+//! Nothing is allocated and nothing locked here; the caller holds the lock, and sessions remember the place
 //! they found, so this is not on the path of an id. A key keeps its place until it is removed.
 //!
 //! The table is an index of places with open addressing and linear probing, at most half full. Removing closes
@@ -40,14 +40,14 @@ pub struct Entry(State);
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "the memory is there whether the place is used or not")]
 enum State {
-    /// Nobody's, and the next such place.
+    /// A free place, and the next such place.
     Free { next: u32 },
     /// A key's, with its hash.
     Used { hash: u32, key: Key },
 }
 
 impl Entry {
-    /// A place that nobody has.
+    /// A free place.
     pub const EMPTY: Self = Self(State::Free { next: NOWHERE });
 }
 
@@ -59,7 +59,7 @@ pub const fn index_len(entries: usize) -> usize {
     entries.saturating_mul(2).next_power_of_two()
 }
 
-/// The directory. All who share it share this value, too, not only the memory it works in.
+/// The directory. All processes that share it share this value, too, not only the memory it works in.
 #[derive(Debug)]
 pub struct Directory<'m> {
     entries: &'m mut [Entry],
@@ -173,7 +173,7 @@ impl<'m> Directory<'m> {
         (0..self.index.len()).map(move |step| (home + step) & mask).map(|at| (at, self.index[at]))
     }
 
-    /// Where in the index a hash would have its place, were nobody there.
+    /// Where in the index a hash would have its place, were it free.
     fn home(&self, hash: u32) -> usize {
         hash as usize & self.mask()
     }

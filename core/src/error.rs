@@ -62,7 +62,7 @@ pub trait Explain: Display {
     fn hint(&self) -> Option<String> {
         None
     }
-    /// The message and the figures for those who are not to know where other servers are; None: they may know all.
+    /// The message and the figures for users that are not to know where other servers are; None: all users may know all.
     fn for_others(&self) -> Option<(String, String)> {
         None
     }
@@ -115,10 +115,10 @@ pub fn ended(mut text: String) -> String {
     text
 }
 
-/// How many characters of somebody else's text a message quotes.
+/// How many characters of a foreign text a message quotes.
 pub const EXCERPT_CHARS: usize = 128;
 
-/// A piece of somebody else's text, fit to stand in a message: at most [`EXCERPT_CHARS`] characters, without control characters.
+/// A piece of a foreign text, fit to stand in a message: at most [`EXCERPT_CHARS`] characters, without control characters.
 pub fn excerpt(text: &str) -> String {
     let mut letters = text.chars().map(|letter| if letter.is_control() { '?' } else { letter });
     let mut cut: String = letters.by_ref().take(EXCERPT_CHARS).collect();

@@ -1,7 +1,7 @@
 //! Which of several registries to ask next, and when to ask one again that did not answer.
 //!
 //! Those that answer take turns. One that does not is left out, and asked again after a pause that doubles with each
-//! failure, as Tinyid's and TDDL's clients do: at a moment when nobody waits, if there is another to turn to, because
+//! failure, as Tinyid's and TDDL's clients do: at a moment when no session waits, if there is another to turn to, because
 //! it may cost the whole time limit.
 
 use crate::backoff::Backoff;
@@ -33,7 +33,7 @@ impl Health {
     }
 }
 
-/// Which ones to ask, in which order. `after`: the one that was asked last; `waited_for`: whether somebody waits for the
+/// Which ones to ask, in which order. `after`: the one that was asked last; `waited_for`: whether a session waits for the
 /// answer. Empty where none is to be asked now.
 pub fn order(all: &[Health], after: usize, now: Duration, waited_for: bool) -> Vec<usize> {
     let turns = || (1..=all.len()).map(|step| (after % all.len().max(1) + step) % all.len());
@@ -52,7 +52,7 @@ fn is_due(health: Health, now: Duration, waited_for: bool) -> bool {
     now >= due_at(health, waited_for)
 }
 
-/// Where somebody waits, no later than after the first pause.
+/// Where a session waits, no later than after the first pause.
 fn due_at(health: Health, waited_for: bool) -> Duration {
     let soon = health.failed_at.saturating_add(BACKOFF.first);
     if waited_for { health.retry_at().min(soon) } else { health.retry_at() }

@@ -2,7 +2,7 @@
 //! table of tags to another so that none goes on below what the other has given, and in which order all of it is done.
 //!
 //! Here it is one transaction, and one at each registry, which is committed there before it is here. Rolled back here after
-//! that, tags stay raised there, which harms no one.
+//! that, tags stay raised there, which does no harm.
 
 mod error;
 mod host;

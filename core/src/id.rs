@@ -6,7 +6,7 @@ use crate::layout::{Field, Layout, TickError};
 use crate::position::{NodeBits, Position, Tick};
 use serde::{Deserialize, Serialize};
 
-/// Who issues ids: the part of an id that no two generators of a system may share.
+/// A node, which issues ids: the part of an id that no two generators of a system may share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
     /// 0 to the layout's largest datacenter.

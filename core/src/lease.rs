@@ -1,6 +1,6 @@
 //! Worker ids on lease: which one to take from the registry's rows, and on what terms.
 //!
-//! A row of the registry says who holds a worker id, by a random *token*, and its *expiry*: the instant below
+//! A row of the registry says which server holds a worker id, by a random *token*, and its *expiry*: the instant below
 //! whose tick the holder may issue. The next holder starts at or above it. So a holder that is paused, cut off or
 //! forgotten can't collide with the next one, whatever its clock shows: times only decide when an id is free.
 //!
@@ -96,9 +96,9 @@ pub enum Policy {
     /// The one that the server had, else the first that is free.
     #[default]
     Reuse,
-    /// One that nobody ever had.
+    /// One that no server ever had.
     Disposable,
-    /// The one that the server had, else one that nobody ever had, else the one that was free the longest.
+    /// The one that the server had, else one that no server ever had, else the one that was free the longest.
     Queue,
 }
 
@@ -116,7 +116,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether another may have it: its expiry has passed, so that who takes it starts in the present.
+    /// Whether another may have it: its expiry has passed, so that a server that takes it starts in the present.
     pub fn is_free(&self, now: UnixMicros) -> bool {
         self.expiry <= now
     }
@@ -153,7 +153,7 @@ pub struct Search<'a> {
     pub policy: Policy,
     /// The tokens by which a row is ours: that of the lease, and that of the claim.
     pub own: [Option<i64>; 2],
-    /// Worker ids that can't be used here now, whoever has them.
+    /// Worker ids that can't be used here now, even if they are free.
     pub except: &'a [u32],
     /// Where to begin.
     pub preferred: Preferred,

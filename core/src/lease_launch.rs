@@ -80,7 +80,7 @@ pub struct End {
 pub enum Ended {
     /// Nothing.
     Fine,
-    /// Those who wait are to know that it could not reach this database.
+    /// Callers that wait are to know that it could not reach this database.
     OutOfReach(u32),
     /// Those who wait are refused.
     Refuse(Nowhere),
@@ -178,7 +178,7 @@ impl Launch {
         Ended::Fine
     }
 
-    /// What is to be done. `pending`: whether anyone waits for a worker id; `free`: whether the place for a lease worker is;
+    /// What is to be done. `pending`: whether a session waits for a worker id; `free`: whether the place for a lease worker is;
     /// `moved` is asked where the registry is to be once that matters.
     pub fn next(
         &mut self,

@@ -14,9 +14,9 @@
 //! | [`rules`] | what the generator may do |
 //! | [`drift`] | ids too far ahead of the clock, and every other refusal |
 //! | [`anchor`] | whether the wall clock can be followed |
-//! | [`issuer`] | who issues on this server, and up to where |
+//! | [`issuer`] | which node issues on this server, and up to where |
 //! | [`session`] | a session's calls for ids |
-//! | [`state`] | what a server keeps of itself: high-water marks, who it issues as |
+//! | [`state`] | what a server keeps of itself: high-water marks, which node it issues as |
 //! | [`lease`] | worker ids on lease |
 //! | [`lease_worker`] | leasing a worker id, renewing the lease, noticing its loss |
 //! | [`lease_launch`] | when a lease worker is started, and in which database |
@@ -44,8 +44,8 @@
 //! | [`requested`] | which places have requests |
 //! | [`directory`] | which buffers are which tag's |
 //! | [`own`] | tags that a transaction has changed itself |
-//! | [`places`] | who may have buffers, and who gives them up |
-//! | [`turns`] | who of those that serve makes room |
+//! | [`places`] | which tags may have buffers, and which give them up |
+//! | [`turns`] | which of those that serve makes room |
 //! | [`log_limit`] | what the log was told already |
 //! | [`serial`] | numbers as dated text |
 //! | [`clock`] | instants |

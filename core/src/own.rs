@@ -3,7 +3,7 @@
 //! Until it commits, no other can reserve from such a row: they do not see it, or find it locked. So the transaction serves
 //! itself, one id after the other from its own memory, and just before it commits writes down how far it came. What it did
 //! to the row reaches the other sessions then: their buffers are taken away where they no longer hold, while the row's lock
-//! keeps everybody from filling them anew before the commit.
+//! keeps others from filling them anew before the commit.
 
 use crate::clock::Clock;
 use crate::definition::Exhausted;
@@ -47,7 +47,7 @@ pub trait OwnHost<T> {
     fn raise_floor(&self, tag: &T, floor: Floor);
     /// The row knows of ids up to this one by now; None: none of them is in use any more.
     fn clear_floor(&self, tag: &T, known: Option<Reached>);
-    /// Takes a tag's buffered ids away from everybody; gives the highest that was handed out. `reserved` is what its row
+    /// Takes a tag's buffered ids away from all sessions; gives the highest that was handed out. `reserved` is what its row
     /// says, and `life` the one that it is in.
     fn close(&self, tag: &T, reserved: i64, life: i64) -> i64;
     /// Takes a tag's place away, with all that is in it, but for its floor.
@@ -175,7 +175,7 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialEq> OwnTags<T, S> {
         Ok(Some((Taken { range, day, prefetch: false }, row)))
     }
 
-    /// Makes the changes known to everybody, just before they are committed.
+    /// Makes the changes known to all sessions, just before they are committed.
     pub fn settle<H: OwnHost<T>>(&self, host: &H) -> Result<(), H::Error> {
         self.all.iter().filter(|(tag, _)| host.is_there(tag)).try_for_each(|(tag, own)| own.settle(tag, host))
     }

@@ -1,8 +1,8 @@
-//! Who may have a place where there are fewer places than tags, and who gives one up.
+//! Which tags have a place where there are fewer places than tags, and which give one up.
 //!
-//! A tag whose row was seen has a right to a place. One that nobody has seen yet, and that may not exist, is *on
-//! trial*: it has a place only while somebody waits for its ids, of a share of the places that is small, so that
-//! whoever asks for any number of names takes no more than that. The first ids end the trial.
+//! A tag whose row was seen has a right to a place. One that no session has seen yet, and that may not exist, is *on
+//! trial*: it has a place only while a session waits for its ids, of a share of the places that is small, so that
+//! a user that asks for any number of names takes no more than that. The first ids end the trial.
 
 use crate::reservation::Floor;
 use crate::segment::{Period, Shelves};
@@ -26,7 +26,7 @@ pub enum Claim {
     Trial,
 }
 
-/// What a place is used for. Lengths of time are those for which nobody has used it.
+/// What a place is used for. Lengths of time are those for which no session has used it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// A tag of which it is not known yet whether there is a row.
@@ -61,14 +61,14 @@ pub fn most_on_trial(places: usize) -> usize {
 pub struct Occupancy {
     /// How many places there are.
     pub places: usize,
-    /// Whether one of them is nobody's.
+    /// Whether one of them is free.
     pub has_free: bool,
     /// How many tags are on trial.
     pub on_trial: usize,
 }
 
-/// Which place a tag gets: one that is nobody's (None), or that of another tag, which loses it. `uses` are all places
-/// that are somebody's; they are only looked at where none is free.
+/// Which place a tag gets: a free one (None), or that of another tag, which loses it. `uses` are all places
+/// that are not free; they are only looked at where none is.
 pub fn admit(
     claim: Claim,
     occupancy: Occupancy,
@@ -88,10 +88,10 @@ pub fn admit(
 fn worth(claim: Claim, used: Use) -> Option<(u8, Reverse<Duration>)> {
     let (rank, idle) = match (used, claim) {
         (Use::Trial { awaited: false }, _) => (0, Duration::ZERO),
-        // Nothing is lost with it: whoever waits there asks again.
+        // Nothing is lost with it: a session that waits there asks again.
         (Use::Trial { awaited: true }, Claim::Known) => (1, Duration::ZERO),
         (Use::Buffers(idle), _) if idle >= IDLE => (2, idle),
-        // Ids that somebody saw may come again then, so all else goes first.
+        // Ids that a session saw may come again then, so all else goes first.
         (Use::Floor(idle), Claim::Known) if idle >= IDLE => (3, idle),
         _ => return None,
     };

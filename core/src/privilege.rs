@@ -1,6 +1,6 @@
 //! Rights on a single tag, as GRANT ... ON SEQUENCE has them.
 //!
-//! A tag on which nothing was ever granted or revoked is open to all who may call the functions. Once something was,
+//! A tag on which nothing was ever granted or revoked is open to all roles that may call the functions. Once something was,
 //! it is restricted: what a role may do follows from what is granted to it, to roles it is a member of, and to PUBLIC.
 
 use crate::error::{Explain, Kind, excerpt};

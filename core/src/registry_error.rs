@@ -54,14 +54,14 @@ pub enum RegistryError {
 pub struct Complaint {
     /// What it is.
     pub why: String,
-    /// The same for everybody, where not everybody is to know that: it may tell where the registry is, or name a tag.
+    /// The same for users that are not to know that: it may tell where the registry is, or name a tag.
     pub briefly: Option<String>,
     /// What to do about it.
     pub hint: String,
 }
 
 impl Complaint {
-    /// One that everybody may know.
+    /// One that every user may know.
     pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { why: why.into(), briefly: None, hint: hint.into() }
     }
@@ -110,7 +110,7 @@ impl RegistryError {
         }
     }
 
-    /// The same for everybody: libpq's words tell where the registry is, and its own come from there.
+    /// The same for every user: libpq's words tell where the registry is, and its own come from there.
     pub fn briefly(&self) -> String {
         match self {
             Self::Failed(ConnectionError::Unreachable(_)) => "it cannot be reached".to_owned(),
@@ -127,7 +127,7 @@ impl RegistryError {
         Complaint { why, briefly, hint: self.hint().to_owned() }
     }
 
-    /// What whoever needs the response now can do about it.
+    /// What the caller that needs the response now can do about it.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Failed(ConnectionError::Refused { code, .. }) => match code {

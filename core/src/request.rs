@@ -2,9 +2,9 @@
 //! may die at any moment.
 //!
 //! Callers draw growing tickets; the worker answers all tickets up to the one that it saw when it began. A
-//! request that nobody answered stays asked, so the next worker takes it up: no message can be lost, because
-//! there is none. And an answer counts only for callers who asked before the worker looked, so nobody is told
-//! of what was before his call.
+//! request that no worker answered stays asked, so the next worker takes it up: no message can be lost, because
+//! there is none. And an answer counts only for callers that asked before the worker looked, so none is told
+//! of what was before its call.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ const ANSWER_BITS: u32 = 2;
 #[derive(Debug)]
 pub struct Request {
     asked: AtomicU64,
-    /// The last ticket of those who want the tag to be made where there is none.
+    /// The last ticket of the callers that want the tag to be made where there is none.
     creating: AtomicU64,
     /// The last ticket answered, and the answer in the low bits: both change in one step.
     answered: AtomicU64,
@@ -50,7 +50,7 @@ impl Request {
     pub fn ask_to_create(&self) -> u64 {
         let mut last = self.asked.load(Ordering::Acquire);
         loop {
-            // Before the ticket is drawn: who sees it sees this. Should another draw it, the next one follows at once.
+            // Before the ticket is drawn: a worker that sees it sees this. Should another draw it, the next one follows at once.
             self.creating.fetch_max(last + 1, Ordering::AcqRel);
             match self.asked.compare_exchange(last, last + 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return last + 1,
@@ -59,7 +59,7 @@ impl Request {
         }
     }
 
-    /// Whether somebody who was not answered yet wants the tag to be made if there is none. Looked at after
+    /// Whether a caller that was not answered yet wants the tag to be made if there is none. Looked at after
     /// [`Request::pending`], it speaks for all up to that ticket.
     pub fn creates(&self) -> bool {
         let answered = self.answered.load(Ordering::Acquire) >> ANSWER_BITS;
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!((request.answer_to(second), request.pending()), (Some(Answer::Supplied), None));
     }
 
-    /// What somebody wanted whose request is over does not make a tag for others.
+    /// What a caller wanted whose request is over does not make a tag for others.
     #[test]
     fn a_tag_is_made_for_who_wants_that_and_is_not_answered() {
         let request = Request::default();

@@ -1,7 +1,7 @@
-//! Which places have requests, so that whoever serves them need not look at all places each time.
+//! Which places have requests, so that a worker need not look at all places each time.
 //!
-//! A bit for each. Whoever asks sets it after the request stands; whoever serves takes it away where nothing is asked, and
-//! looks once more then. So a request that stands without its bit is one whose caller died in between.
+//! A bit for each. A caller sets it after the request stands; the worker takes it away where nothing is asked, and looks
+//! once more then. So a request that stands without its bit is one whose caller died in between.
 
 use crate::sync::{AtomicU64, Ordering};
 

@@ -100,7 +100,7 @@ pub fn may_lag(row: Writer, cluster: i64, timeline: i32) -> bool {
     written < timeline
 }
 
-/// Ids of a tag that were reserved, and that nobody got.
+/// Ids of a tag that were reserved, and that no session got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarryOver {
     /// The row's version after the last reservation.

@@ -27,7 +27,7 @@ pub enum ClockRollback {
     Error,
     /// Wait for the clock, as long as a call may wait.
     Wait,
-    /// Issue as somebody else whose high-water mark the clock has passed; where there is nobody, wait.
+    /// Issue as another node whose high-water mark the clock has passed; where there is none, wait.
     Switch,
 }
 

@@ -12,7 +12,7 @@
 //! - *an old cursor against a new range.* A buffer is written anew only while the other one is in use. The
 //!   cursor then has another generation, and a claim against the old one fails. Generations only grow, so
 //!   the cursor never comes back to a value it had.
-//! - *a slot that has changed hands.* Who owns the buffers is told by the **incarnation**. It is changed first
+//! - *a slot that has changed hands.* The **incarnation** tells the owner of the buffers. It is changed first
 //!   and the cursor moved on after it. A taker reads them the other way round: if it sees the new cursor it
 //!   sees the new incarnation, and if it doesn't, its claim fails.
 //!
@@ -25,7 +25,7 @@ use crate::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 
-/// Two buffers of ids, and who owns them. Takers write to the first cache line only.
+/// Two buffers of ids, and their owner. Takers write to the first cache line only.
 #[cfg_attr(not(loom), repr(C))]
 #[derive(Debug)]
 pub struct Segment {
@@ -54,7 +54,7 @@ struct Line<T>(T);
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 struct Buffer {
-    /// Written last: who sees it sees the rest.
+    /// Written last: a session that sees it sees the rest.
     generation: AtomicU64,
     first: AtomicU64,
     count: AtomicU64,
@@ -223,7 +223,7 @@ impl Segment {
             };
             let count = want.get().min(supply.range.count - used);
             let claimed = cursor(generation, used + count);
-            // Release: what was read of the buffer was read before the claim. Acquire: whoever published what
+            // Release: what was read of the buffer was read before the claim. Acquire: the process that published what
             // is found now did so before.
             match self.cursor.0.compare_exchange_weak(seen, claimed, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
@@ -262,7 +262,7 @@ impl Segment {
         if stamp != self.stamp() || supply.range.count == 0 {
             return false;
         }
-        // Acquire: whoever claimed ids up to here has read what is overwritten now.
+        // Acquire: the sessions that claimed ids up to here have read what is overwritten now.
         let (current, _) = split(self.cursor.0.load(Ordering::Acquire));
         let next = after(current);
         let buffer = self.buffer(next);
@@ -273,7 +273,7 @@ impl Segment {
         room
     }
 
-    /// Empties both buffers and tells what was left in them: nobody got it, and nobody will. For one process
+    /// Empties both buffers and tells what was left in them: no session got it, and none will. For one process
     /// at a time.
     pub fn clear(&self) -> Shelves {
         self.clearings.fetch_add(1, Ordering::Relaxed);
@@ -296,7 +296,7 @@ impl Segment {
         }
     }
 
-    /// Makes the buffers somebody else's, empty. Whoever knows another incarnation gets nothing from then on.
+    /// Gives the buffers to another owner, empty. A session that knows another incarnation gets nothing from then on.
     /// For one process at a time; no incarnation may come twice.
     pub fn hand_over(&self, incarnation: u64) -> Shelves {
         self.incarnation.0.store(incarnation, Ordering::Release);

@@ -26,11 +26,11 @@ use crate::sync::{AtomicU64, Ordering};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// In place of the next position while nobody may take one.
+/// In place of the next position while no session may take one.
 const CLOSED: u64 = u64::MAX;
 
 /// The state of one generator, shared by all who use it: a cache line that calls write, and one that they only read,
-/// as it changes when the clock is stepped back or somebody else issues.
+/// as it changes when the clock is stepped back or the node changes.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Generator {
@@ -40,7 +40,7 @@ pub struct Generator {
     limit: AtomicU64,
     /// The tick of the wall clock as last observed; lower than before only after a step back.
     observed: AtomicU64,
-    /// The number of the term; odd while it changes or nobody issues.
+    /// The number of the term; odd while it changes or no node issues.
     term: AtomicU64,
     /// The bits of the node that issues, in place.
     node_bits: AtomicU64,
@@ -72,7 +72,7 @@ const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Gene
 /// Positions, and the bits of the node that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Positions that are nobody else's, in ascending order.
+    /// Positions that no other call gets, in ascending order.
     pub positions: PositionRange,
     /// The node's bits.
     pub node_bits: NodeBits,
@@ -113,7 +113,7 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// A generator that nobody may take from before the first [`Generator::begin`].
+    /// A generator that no session may take from before the first [`Generator::begin`].
     pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -155,14 +155,14 @@ impl Generator {
         next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
     }
 
-    /// Ends the term: from now on nobody takes anything. Gives the position after the last one issued, exactly.
+    /// Ends the term: from now on no session takes anything. Gives the position after the last one issued, exactly.
     /// One caller at a time.
     pub fn close(&self) -> Position {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
         // Odd: before anything else changes.
         self.term.fetch_or(1, Ordering::AcqRel);
         self.limit.store(0, Ordering::Release);
-        // Whoever is about to take finds another position than the one seen, and none to go on with.
+        // A session that is about to take finds another position than it saw, and none to go on with.
         match self.next.swap(CLOSED, Ordering::AcqRel) {
             CLOSED => {}
             next => {
@@ -176,7 +176,7 @@ impl Generator {
     /// Raises the high-water mark, which is durable. One caller at a time, with a term begun.
     pub fn raise(&self, limit: Position) {
         let before = self.limit.fetch_max(limit.0, Ordering::Release);
-        debug_assert!(self.term.load(Ordering::Acquire) & 1 == 0, "raised from {before} while nobody issues");
+        debug_assert!(self.term.load(Ordering::Acquire) & 1 == 0, "raised from {before} while no node issues");
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
     }
 
@@ -209,7 +209,7 @@ impl Generator {
                 debug_assert!(below_limit || !same, "{positions:?} is taken above the mark");
                 return Ok(Taken { positions, node_bits });
             }
-            // Somebody else issues by now: these positions may be nobody's. A gap, and once more.
+            // Another node issues by now: these positions may be no node's. A gap, and once more.
         }
     }
 
@@ -348,7 +348,7 @@ impl Generator {
 
     #[cold]
     fn step_back(&self, observed: u64, now: u64) {
-        // Before the step becomes visible: whoever sees the lower reading must find why.
+        // Before the step becomes visible: a session that sees the lower reading must find why.
         self.highest.fetch_max(observed, Ordering::AcqRel);
         if self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             self.count_step_back(observed, now);
@@ -359,12 +359,12 @@ impl Generator {
         self.largest_step_back.fetch_max(from - to, Ordering::Relaxed);
         self.last_step_back[0].store(from, Ordering::Relaxed);
         self.last_step_back[1].store(to, Ordering::Relaxed);
-        // Last: whoever sees the count finds the figures.
+        // Last: a session that sees the count finds the figures.
         self.steps_back.fetch_add(1, Ordering::Release);
         self.era.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Notes what the wall clock showed when somebody last looked, before this generator was there: if it shows
+    /// Notes what the wall clock showed when a process last looked, before this generator was there: if it shows
     /// less now, it was stepped back meanwhile.
     pub fn resume(&self, Tick(before): Tick, Tick(now): Tick) {
         self.observed.store(now, Ordering::Release);

@@ -1,7 +1,7 @@
-//! What a server keeps of itself: who it is, who it issues as, and how far each node may have issued.
+//! What a server keeps of itself: which server it is, which node it issues as, and how far each node may have issued.
 //!
 //! A *mark*, the high-water mark, is the position below which a node may issue. It is raised in the state, the
-//! state is made durable, and only then are positions below it handed out. So whoever starts again begins at
+//! state is made durable, and only then are positions below it handed out. So a server that starts again begins at
 //! the mark, and clock steps and crashes need no special case. What follows are pure transitions of the state;
 //! the shell keeps it in a file, and writes it before it acts on it.
 
@@ -46,7 +46,7 @@ pub struct State {
     pub clock: Reading,
     /// What the wall clock showed then.
     pub seen: UnixMicros,
-    /// Who issues, or did last.
+    /// The node that issues, or did last.
     pub node: Option<Node>,
     /// How far nodes may have issued.
     pub marks: Vec<Mark>,
@@ -73,7 +73,7 @@ pub struct Mark {
     pub position: Position,
 }
 
-/// Who a server is to issue as.
+/// The node that a server is to issue as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// A number that an operator chose.
@@ -90,7 +90,7 @@ pub enum Identity {
     },
 }
 
-/// What is known here and now by whoever opens a state.
+/// What the process that opens a state knows here and now.
 #[derive(Clone, Debug)]
 pub struct Here {
     /// The system identifier in `pg_control`.
@@ -252,7 +252,7 @@ impl State {
         }
     }
 
-    /// Whether this is an earlier state of this very directory that somebody put back.
+    /// Whether this is an earlier state of this very directory that an operator put back.
     fn is_put_back(&self, here: &Here) -> bool {
         self.home.is_in(&here.home) && !self.home.is(&here.home)
     }
@@ -365,7 +365,7 @@ impl State {
         self.claim = None;
     }
 
-    /// Sets who issues; the rollback value stays as long as the worker does.
+    /// Sets the node that issues; the rollback value stays as long as the worker does.
     fn identify(&mut self, identity: Identity) {
         let leased = |datacenter: u32| {
             let lease = self.lease.as_ref().filter(|lease| lease.datacenter == datacenter)?;
@@ -387,7 +387,7 @@ impl State {
         });
     }
 
-    /// How far a node may have issued: whoever issues as that node begins here.
+    /// How far a node may have issued: a server that issues as that node begins here.
     pub fn mark(&self, node: Node) -> Position {
         let mark = self.marks.iter().find(|mark| mark.node == node).map_or(self.floor, |mark| mark.position);
         let lease =
@@ -397,7 +397,7 @@ impl State {
 
     /// Raises the mark of the node that issues to `ahead` beyond the clock, or beyond `next`, the position
     /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its expiry. Gives the
-    /// position below which it may issue once this state is durable; None where nobody issues. That is not above
+    /// position below which it may issue once this state is durable; None where no node issues. That is not above
     /// `next` where the expiry or the layout's end is reached.
     pub fn reserve(
         &mut self,
@@ -456,7 +456,7 @@ impl State {
         self.registry = self.registry.or(Some(database));
     }
 
-    /// Gives the lease up, because it is lost or released: nobody issues until there is another.
+    /// Gives the lease up, because it is lost or released: no node issues until there is another.
     pub fn give_up(&mut self) {
         self.forget_lease();
         self.node = None;

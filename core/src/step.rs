@@ -61,7 +61,7 @@ impl Pace {
     /// The pace of the next segment.
     ///
     /// `lasted` is the time since the reservation before, None where it is not known; `target` the time that a
-    /// segment should last. The first segment of all is one smallest step even for a hungry tag: somebody
+    /// segment should last. The first segment of all is one smallest step even for a hungry tag: a session
     /// always waits for that one, and it says nothing about demand.
     #[must_use]
     pub fn next(self, bounds: Bounds, lasted: Option<Duration>, target: Duration, hungry: bool) -> Self {

@@ -1,37 +1,37 @@
 //! Who of those that wait is served next, and who of those that serve makes room, where there is more to be served than
 //! can be at once.
 //!
-//! A *turn* is the time that somebody is served. Whoever has waited longest is next; whoever is served and has nothing to
-//! do, or has had its turn, leaves, and where it hangs is ended. So a turn is bounded, and with it the time that anybody
-//! waits for one.
+//! A *turn* is the time that a database is served. The one that has waited longest is next. One that is served and has
+//! nothing to do, or has had its turn, leaves; where it hangs it is ended. So a turn is bounded, and with it the time
+//! that a database waits for one.
 //!
-//! Whoever had to be cut short is *slow*, and comes to no more than half of the places until a turn of it ends well: many
-//! who hang, whoever they wait for, cannot keep the others from being served. Whoever was served in vain waits a little
-//! before it comes again, longer each time.
+//! One that had to be cut short is *slow*. All slow ones come to no more than half of the places until a turn of theirs
+//! ends well: many that hang cannot keep the others from being served. One that was served in vain waits a little before
+//! it comes again, longer each time.
 
 use crate::backoff::Backoff;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// For how long somebody is served before it has to make room for others.
+/// For how long one is served before it has to make room for others.
 pub const TURN: Duration = Duration::from_millis(100);
-/// How long whoever has to make room may take to end what it is doing: at first, and where it is known to be slow.
+/// How long one that has to make room may take to end what it is doing: at first, and where it is known to be slow.
 pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 /// By how much later it is ended by force.
 pub const FORCE: Duration = Duration::from_secs(1);
-/// What nobody waits for yet counts as asked for this much later.
+/// What no session waits for yet counts as asked for this much later.
 pub const AHEAD: Duration = Duration::from_secs(1);
-/// The pause before somebody comes again that was served in vain.
+/// The pause before one comes again that was served in vain.
 pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-/// And of somebody that could not even be reached.
+/// And of one that could not even be reached.
 pub const PAUSE_OUT_OF_REACH: Backoff = Backoff::new(PAUSE.first, Duration::from_secs(5));
 
-/// How soon somebody wants to be served.
+/// How soon one wants to be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// Somebody waits for it.
+    /// A session waits for it.
     Now,
-    /// Nobody waits for it yet.
+    /// No session waits for it yet.
     Ahead,
 }
 
@@ -48,7 +48,7 @@ pub enum End {
     OutOfReach,
 }
 
-/// Who waits (`W`), and at which places (`S`) somebody is served. Times are of any clock that only goes forward.
+/// Which ones wait (`W`), and at which places (`S`) one is served. Times are of any clock that only goes forward.
 #[derive(Clone, Debug)]
 pub struct Turns<W, S> {
     waiting: BTreeMap<W, Wait>,
@@ -94,7 +94,7 @@ pub struct Plan<W, S> {
     pub leave: Vec<(S, Duration)>,
     /// Who was to and has not, and is to be ended.
     pub end: Vec<S>,
-    /// Whether somebody goes on waiting for a place.
+    /// Whether one goes on waiting for a place.
     pub short: bool,
     /// When something is due though nothing has changed.
     pub due: Option<Duration>,
@@ -107,7 +107,7 @@ impl<W, S> Default for Turns<W, S> {
 }
 
 impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
-    /// Notes all who wait now, and for what, and all places where somebody is served: who, and whether it is idle there.
+    /// Notes all that wait now, and for what, and all places where one is served: which one, and whether it is idle there.
     pub fn note(
         &mut self,
         waiting: impl IntoIterator<Item = (W, Urgency)>,
@@ -117,7 +117,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         let wait = |(one, want): (W, Urgency)| {
             let mut wait = self.waiting.get(&one).copied().unwrap_or(Wait { since: now, want });
             if wait.want != want {
-                // Now that somebody waits for it, it is no later than it was, and no earlier than just now.
+                // Now that a session waits for it, it is no later than it was, and no earlier than just now.
                 wait = Wait { since: now.min(wait.rank()), want };
             }
             (one, wait)
@@ -132,7 +132,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         self.served = served.into_iter().map(turn).collect();
     }
 
-    /// Notes how somebody's turn ended.
+    /// Notes how a turn ended.
     pub fn ended(&mut self, whose: W, end: End, now: Duration) {
         if end == End::Served {
             self.past.remove(&whose);
@@ -141,7 +141,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         let past = self.past.get(&whose).copied();
         let backoff = if end == End::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE };
         let pause = backoff.next(past.map(|past| past.pause));
-        // Who ends in vain in time holds nobody up.
+        // One that ends in vain in time holds no other up.
         let slow = end != End::InVain;
         self.past.insert(whose, Past { slow, pause, again: now + pause });
     }
@@ -151,14 +151,14 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         self.past.retain(|one, _| !is_gone(*one));
     }
 
-    /// Those who wait, in the order in which they come.
+    /// Those that wait, in the order in which they come.
     pub fn queue(&self) -> Vec<W> {
         let mut queue: Vec<_> = self.waiting.iter().map(|(one, wait)| (wait.rank(), *one)).collect();
         queue.sort_unstable();
         queue.into_iter().map(|(_, one)| one).collect()
     }
 
-    /// What is to be done, with so many places in all, of which so many are free, and so many others who wait for one of
+    /// What is to be done, with so many places in all, of which so many are free, and so many others that wait for one of
     /// them too, and come first. Each is asked to leave once, and ended once.
     pub fn plan(&mut self, places: usize, free: usize, others: usize, now: Duration) -> Plan<W, S> {
         let mut left: Vec<W> =
@@ -194,7 +194,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         self.past.get(&one).map(|past| past.again).filter(|again| *again > now)
     }
 
-    /// Whether a turn of its may begin, of those who are left, when `slow` slow ones are served.
+    /// Whether a turn of its may begin, of those that are left, when `slow` slow ones are served.
     fn may_begin(&self, one: W, left: &[W], places: usize, slow: usize) -> bool {
         let alternates = places > 1 || !self.slow_last || left.iter().all(|other| self.is_slow(*other));
         !self.is_slow(one) || slow < most_slow(places) && alternates
@@ -243,7 +243,7 @@ impl<W: Ord + Copy, S: Ord + Copy> Turns<W, S> {
         };
         let turns = self.served.values().filter_map(of_turn);
         let pauses = self.waiting.keys().filter_map(|one| self.pause_of(*one, now));
-        // What is over already waits for somebody to leave.
+        // What is over already waits for another to leave.
         turns.chain(pauses).filter(|due| *due > now).min()
     }
 }

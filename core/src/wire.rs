@@ -4,8 +4,8 @@
 //! lost costs no more than what it told of: reserved ids become a gap, and the token of a lease is known to the server
 //! beforehand.
 //!
-//! Neither is trusted: a question may be written by whoever has the role of nodes ([`Request::accept`]), an answer by
-//! whoever is where the registry should be ([`Response::accept`]).
+//! Neither is trusted: any login with the role of nodes may have written a question ([`Request::accept`]), and any server
+//! that is where the registry should be an answer ([`Response::accept`]).
 
 mod bounded;
 mod limits;
@@ -81,7 +81,7 @@ pub struct Request {
 /// What is asked.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum RequestBody {
-    /// Who are you?
+    /// Which registry is this?
     Introduce,
     /// Which tags are there? As many as an answer takes.
     Tags {
@@ -146,7 +146,7 @@ pub struct Entry {
     pub now: UnixMicros,
     /// The time of our last id.
     pub last: Option<UnixMicros>,
-    /// Who we are, for people.
+    /// The server's name, for people.
     pub holder: Holder,
 }
 
@@ -159,7 +159,7 @@ pub struct LeaseRequest {
     pub policy: Policy,
     /// The token of the lease that there is.
     pub token: Option<i64>,
-    /// Worker ids that can't be used now, whoever has them.
+    /// Worker ids that can't be used now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
     /// How many worker ids there are.
@@ -195,7 +195,7 @@ pub struct NoLease {
     pub detail: String,
     /// and the way out.
     pub hint: String,
-    /// Who holds the worker ids: only for those who may see what other servers there are. Empty where that is no matter.
+    /// The holders of the worker ids: only for users that may see what other servers there are. Empty where that is no matter.
     #[serde(default)]
     pub holders: String,
 }
@@ -235,7 +235,7 @@ impl fmt::Display for NoLease {
 /// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Response {
-    /// Who answers.
+    /// The registry that answers.
     pub registry: Registry,
     /// Its clock.
     pub clock: UnixMicros,
@@ -275,7 +275,7 @@ impl RequestBody {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
 
-    /// Whether it may be one of several in a transaction, which the one who asks ends: a node hands all of its tags over, or
+    /// Whether it may be one of several in a transaction, which the node ends: a node hands all of its tags over, or
     /// none. The answer to another is good when it is given.
     pub fn is_part(&self) -> bool {
         matches!(self, Self::HandOver { .. })

@@ -112,7 +112,7 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
     entry.duration = entry.duration.min(MAX_LEASE);
 }
 
-/// Chooses a worker id and takes it; another one where others who came at the same time were faster. `now` is the registry's
+/// Chooses a worker id and takes it; another one where others that came at the same time were faster. `now` is the registry's
 /// clock.
 ///
 /// # Errors
@@ -128,7 +128,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
     if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
-    // Above all that there are is one that nobody had: then there is no need to look at them.
+    // Above all that there are is one that no server had: then there is no need to look at them.
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
     let preferred = wish.preferred.unwrap_or_else(|| Preferred::shared(rows.timeline(), *capacity));
@@ -153,7 +153,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
     Ok(Leased::Missed)
 }
 
-/// What a row says of whom it is newly leased to.
+/// What a row says of the server that it is newly leased to.
 fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> Row {
     Row { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }
@@ -189,7 +189,7 @@ fn is_of(row: &Row, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }
 
-/// Renews a lease and gives its end; None where the row is somebody else's now. A row that is gone is written again: the
+/// Renews a lease and gives its end; None where the row is another server's now. A row that is gone is written again: the
 /// worker id is the server's until the end of the lease all the same. `now` is the registry's clock.
 ///
 /// # Errors
@@ -234,7 +234,7 @@ pub fn release<R: WorkerRows>(
     }
 }
 
-/// There is no free worker id: why, what to do, and who has them.
+/// There is no free worker id: why, what to do, and which servers have them.
 fn none_free<R: WorkerRows>(
     rows: &mut R,
     wish: &LeaseRequest,
@@ -254,7 +254,7 @@ fn none_free<R: WorkerRows>(
         );
     }
     if wish.policy == Policy::Disposable {
-        detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that anybody had.");
+        detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that a server has had.");
         hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \
                 with more worker bits.";
     }

@@ -17,7 +17,7 @@ pub struct Shared {
     pub generator: Generator,
     /// The layout of the ids.
     pub layout: Layout,
-    /// Who is to issue.
+    /// The node that is to issue.
     pub identity: Identity,
     /// The anchor: what the wall clock showed when the machine was started, by the furthest reading that was
     /// believed, which is that of the server's start at first. Far from what every call reads.

@@ -70,7 +70,7 @@ pub enum Doubt {
 
 /// The server that the lease worker works for.
 pub trait LeaseHost {
-    /// The time since the server's machine started, by a clock that nobody steps.
+    /// The time since the server's machine started, by a clock that cannot be stepped.
     fn uptime(&self) -> Duration;
 
     /// A random number, to know a row by.
@@ -88,7 +88,7 @@ pub trait LeaseHost {
     /// Notes what has happened, for the log and for the view.
     fn note(&mut self, event: LeaseEvent<'_>);
 
-    /// Answers all who asked up to this ticket.
+    /// Answers all callers up to this ticket.
     fn answer(&mut self, ticket: u64, outcome: Result<(), NoLease>);
 }
 

@@ -21,7 +21,7 @@ pub struct Job<'s, S> {
     pub tag: Tag,
     /// and the table of tags that it is in.
     pub source: u32,
-    /// Answers go to those who asked before this.
+    /// Answers go to the callers that asked before this.
     ticket: u64,
     /// Whose the place was when the tag was found there, and how often it had been cleared when the row was locked,
     /// under which lock it is cleared: what is reserved is published for this only.
@@ -77,18 +77,18 @@ impl<'s, S: TagSlot> Job<'s, S> {
         floor
     }
 
-    /// Answers those who asked.
+    /// Answers the callers.
     pub fn answer(&self, answer: Answer) {
         self.slot.request().answer(self.ticket, answer);
         self.slot.wake();
     }
 
-    /// Tells those who asked that there are ids.
+    /// Tells the callers that there are ids.
     pub fn supplied(&self) {
         self.answer(Answer::Supplied);
     }
 
-    /// Tells those who asked that there are no ids.
+    /// Tells the callers that there are no ids.
     pub fn deny(&self, denial: &Outcome) {
         match denial {
             Outcome::Exhausted(exhausted) => {
@@ -147,7 +147,7 @@ impl<'s, S: TagSlot> Job<'s, S> {
         self.was_locked() || self.has_failed()
     }
 
-    /// Whether those who asked have an answer.
+    /// Whether the callers have an answer.
     pub fn is_answered(&self) -> bool {
         self.slot.request().answer_to(self.ticket).is_some()
     }

@@ -101,7 +101,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         Ok((!elsewhere).then_some(outcomes))
     }
 
-    /// Publishes what was reserved, and answers those who asked. Gives a pause where they have to go on waiting.
+    /// Publishes what was reserved, and answers the callers. Gives a pause where they have to go on waiting.
     fn take_up(&self, job: &Job<'h, H::Slot>, outcome: Option<Outcome>, took: Duration) -> Option<Duration> {
         match outcome {
             None => {

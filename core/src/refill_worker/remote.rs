@@ -255,7 +255,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                     tables.receive(&site.seen.identity, &errand.job.tag, reserved)?;
                 }
             }
-            // What was written holds up whoever wants to use other registries: what is found now stays so.
+            // What was written holds up a session that wants to use other registries: what is found now stays so.
             Ok(!holds(Guard::StillUsed) || tables.is_used(&site.seen.identity)?)
         });
         self.lost = noted.is_err().then(|| self.host.uptime());
@@ -303,7 +303,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     fn complain(&self, errand: &Errand<'_, '_, H::Slot>, site: &Site, what: &str, hint: String) {
         errand.job.slot.set_trouble(Some(Trouble::Registry));
         let why = format!("its row of segment tag \"{}\" {what}", self.shown(errand.job));
-        // Whoever waits for another tag is told of it, too, and may have no right to know this one.
+        // A caller that waits for another tag is told of it, too, and may have no right to know this one.
         let briefly = Some("a row of a segment tag there must not be used".to_owned());
         let complaint = Complaint { briefly, ..Complaint::new(why, hint) };
         self.link.notes(site).complain(&complaint);

@@ -34,8 +34,8 @@ pub trait Tables: TagRows {
     fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
     /// Notes the timeline of a registry, where it is a later one.
     fn note_seen(&mut self, registry: &wire::Registry) -> Result<(), Self::Error>;
-    /// Sees to it that what is received can be noted, to the end of the transaction: whoever changes which registries are in
-    /// use has the table locked against that.
+    /// Sees to it that what is received can be noted, to the end of the transaction: a session that changes which
+    /// registries are in use has the table locked against that.
     fn lock_received(&mut self) -> Result<(), Self::Error>;
     /// How far ids of a tag were received from a registry; None where none were.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;

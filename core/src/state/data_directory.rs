@@ -10,7 +10,7 @@ pub struct DataDirectory {
     /// What a copy of the directory does not share with it, and what it keeps when it is moved.
     pub identity: String,
     /// The same of the state file: in a state, of the file that it was written to; here and now, of the one that it was
-    /// read from. They differ where somebody put a copy of the file there. None where that is not known.
+    /// read from. They differ where an operator put a copy of the file there. None where that is not known.
     #[serde(default)]
     pub file: Option<Birth>,
     /// The machine, for people.

@@ -59,7 +59,7 @@ pub fn call(leases: &Leases) {
     }
 }
 
-/// Answers all who asked up to this ticket.
+/// Answers all callers up to this ticket.
 pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
     note(leases, outcome.err().as_ref());
@@ -67,7 +67,7 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
     leases.answered.broadcast();
 }
 
-/// Notes why there is no lease, for those who wait in vain.
+/// Notes why there is no lease, for sessions that wait in vain.
 pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();

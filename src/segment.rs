@@ -4,12 +4,12 @@
 //! | --- | --- |
 //! | [`error`] | why a session got no id |
 //! | [`held`] | what this session knows of tags |
-//! | [`place`] | who has which slot |
+//! | [`place`] | which tag has which slot |
 //! | [`known`] | whether a tag exists, as far as a session can tell |
-//! | [`visit`] | waiting at the slot of a tag that nobody has found yet |
+//! | [`visit`] | waiting at the slot of a tag that no session has found yet |
 //! | [`timeout`] | for how long a call may wait |
 //! | [`own`] | tags that this transaction has changed |
-//! | [`privilege`] | who may do what with one |
+//! | [`privilege`] | which role may do what with one |
 
 pub mod error;
 pub mod held;
@@ -129,7 +129,7 @@ fn take(
     if let Some(held) = held::find(tag.as_bytes()) {
         return take_with(segments, held, tag, timeout);
     }
-    // Kept only if the tag is found: else each name that somebody tries would stay in memory.
+    // Kept only if the tag is found: else each name that a user tries would stay in memory.
     let held = Held::new(tag);
     let found = take_with(segments, &held, tag, timeout)?;
     held::keep(held);
@@ -216,7 +216,7 @@ fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Sl
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take_at_once(held) {
             Ok(found) => return Some(Ok(Some(found))),
-            // Others who were told the same may have given the place back already.
+            // Others that were told the same may have given the place back already.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
                 return Some(Ok(None));
             }

@@ -13,7 +13,7 @@ use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Taken};
 use std::num::NonZeroU32;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
-/// not push everybody's ids seconds ahead of the clock at once.
+/// not push all sessions' ids seconds ahead of the clock at once.
 const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();

@@ -15,7 +15,7 @@ use crate::segment::place;
 use crate::shared::registries;
 
 /// Forgets what is in memory of a database of this oid, which is about to be created: all of it belongs to one that was
-/// dropped. Nobody is connected to either. Where the creation fails, what was reserved for the former is a gap.
+/// dropped. No session is connected to either. Where the creation fails, what was reserved for the former is a gap.
 pub fn forget_database(database: u32) {
     place::leave_all(database, None);
     registries::forget(database);

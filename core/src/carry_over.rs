@@ -236,8 +236,8 @@ fn checked(text: &[u8]) -> Result<&[u8], String> {
     if sum == Some(crc32fast::hash(json)) { Ok(json) } else { Err("a line has a wrong checksum".to_owned()) }
 }
 
-/// What a file holds. Its end may be broken off: that was not durable, and nothing relies on it. Any other damage may hide what
-/// was taken up, so that nothing is left over; floors count as far as they can be read.
+/// What a file holds. Its end may be broken off: that was not durable, and nothing relies on it. Any other damage may
+/// hide what was taken up, so that nothing is left over; floors count as far as they can be read.
 pub fn from_text(text: &[u8]) -> Result<Notes, Unreadable> {
     let mut notes = Notes::default();
     let mut taken = FxHashSet::default();

@@ -82,7 +82,7 @@ pub enum Ended {
     Fine,
     /// Callers that wait are to know that it could not reach this database.
     OutOfReach(u32),
-    /// Those who wait are refused.
+    /// Callers that wait are refused.
     Refuse(Nowhere),
     /// This database is the registry from now on: the lease is to be renewed there.
     Move(u32),
@@ -93,7 +93,7 @@ pub enum Ended {
 pub enum Action {
     /// A lease worker is to be started.
     Start(Errand, u32),
-    /// Those who wait are refused.
+    /// Callers that wait are refused.
     Refuse(Nowhere),
     /// Nothing; None: until something happens.
     Wait(Option<Duration>),

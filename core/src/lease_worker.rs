@@ -94,7 +94,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         }
         Ok(Err(NoLease::yet(
             "The row of the worker id in snowflake_ids.worker_lease changes all the time.",
-            "See who writes to that table.",
+            "Find out what writes to that table.",
         )))
     }
 

@@ -275,8 +275,8 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
             human(ahead)
         )),
         GeneratorError::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
-            "Check the server's clock: ids go on by themselves once it has caught up. There is nobody else to issue \
-             as, whose ids the clock has passed."
+            "Check the server's clock: ids go on by themselves once it has caught up. There is no other node to \
+             issue as, whose ids the clock has passed."
                 .into(),
         ),
         _ => None,

@@ -12,7 +12,7 @@
 //! stepped back, and not that another process was faster.
 //!
 //! Positions are handed out below the `limit` only: the high-water mark, which is durable before it is raised
-//! here. Who issues may change: a *term* is the time in which one node does. As the node's bits are merged
+//! here. The node may change: a *term* is the time in which one issues. As the node's bits are merged
 //! into an id after its position was taken, a taker proves that both belong to one term: it reads the
 //! term's number before and after, and throws the position away if it has changed.
 
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// In place of the next position while no session may take one.
 const CLOSED: u64 = u64::MAX;
 
-/// The state of one generator, shared by all who use it: a cache line that calls write, and one that they only read,
+/// The state of one generator, shared by all that use it: a cache line that calls write, and one that they only read,
 /// as it changes when the clock is stepped back or the node changes.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Generator {
     /// caller at a time.
     pub fn begin(&self, node_bits: NodeBits, first: Position, limit: Position) {
         self.close();
-        // Release, all of them: a taker who sees one of these also sees that the term has changed.
+        // Release, all of them: a taker that sees one of these also sees that the term has changed.
         self.node_bits.store(node_bits.0, Ordering::Release);
         self.first.store(first.0, Ordering::Release);
         self.limit.store(limit.0, Ordering::Release);
@@ -176,7 +176,10 @@ impl Generator {
     /// Raises the high-water mark, which is durable. One caller at a time, with a term begun.
     pub fn raise(&self, limit: Position) {
         let before = self.limit.fetch_max(limit.0, Ordering::Release);
-        debug_assert!(self.term.load(Ordering::Acquire) & 1 == 0, "raised from {before} while no node issues");
+        debug_assert!(
+            self.term.load(Ordering::Acquire) & 1 == 0,
+            "raised from {before} while no node issues"
+        );
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
     }
 
@@ -202,7 +205,7 @@ impl Generator {
             let term = self.term.load(Ordering::Acquire);
             let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
             let positions = self.take_positions(layout, rules, clock, want)?;
-            // Before the term is looked at again: who closes the generator takes the mark away.
+            // Before the term is looked at again: a process that closes the generator takes the mark away.
             let below_limit = !cfg!(debug_assertions) || positions.to <= self.limit();
             let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
             if same || !holds(Guard::TermRead) {
@@ -332,7 +335,7 @@ impl Generator {
         error.into()
     }
 
-    /// Notes the tick that the wall clock shows. Of those who see one step back, one counts it.
+    /// Notes the tick that the wall clock shows. Of the sessions that see one step back, one counts it.
     #[inline]
     fn observe(&self, observed: u64, now: u64) {
         if now < observed {

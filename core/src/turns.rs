@@ -1,9 +1,9 @@
-//! Who of those that wait is served next, and who of those that serve makes room, where there is more to be served than
-//! can be at once.
+//! Which of those that wait is served next, and which of those that serve makes room, where there is more to be served
+//! than can be at once.
 //!
-//! A *turn* is the time that a database is served. The one that has waited longest is next. One that is served and has
-//! nothing to do, or has had its turn, leaves; where it hangs it is ended. So a turn is bounded, and with it the time
-//! that a database waits for one.
+//! A *turn* is the time that one is served, a database by a worker. The one that has waited longest is next. One that is
+//! served and has nothing to do, or has had its turn, leaves; where it hangs it is ended. So a turn is bounded, and with
+//! it the time that one waits for it.
 //!
 //! One that had to be cut short is *slow*. All slow ones come to no more than half of the places until a turn of theirs
 //! ends well: many that hang cannot keep the others from being served. One that was served in vain waits a little before
@@ -90,9 +90,9 @@ struct Past {
 pub struct Plan<W, S> {
     /// Whose turn begins, in this order.
     pub begin: Vec<W>,
-    /// Who is to make room, and by when.
+    /// Which are to make room, and by when.
     pub leave: Vec<(S, Duration)>,
-    /// Who was to and has not, and is to be ended.
+    /// Which were to and have not, and are to be ended.
     pub end: Vec<S>,
     /// Whether one goes on waiting for a place.
     pub short: bool,

@@ -74,7 +74,7 @@ impl Source {
         self.0.to_u32()
     }
 
-    /// Who owns it. Only within a transaction.
+    /// Its owner. Only within a transaction.
     pub fn owner(self) -> pg_sys::Oid {
         // SAFETY: as above; the table is open while its row is read.
         unsafe { (*PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed()).rd_rel).relowner }

@@ -15,12 +15,12 @@ impl Clock for SystemClock {
 }
 
 /// The time since some instant before the server's start: `CLOCK_MONOTONIC`, one for all processes of a
-/// machine, which nobody steps. (`Instant` is the same clock, but can't be shared between processes.)
+/// machine, which cannot be stepped. (`Instant` is the same clock, but can't be shared between processes.)
 pub fn uptime() -> Duration {
     Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
 }
 
-/// Microseconds since the machine was started, of a clock that nobody steps and that goes on while it sleeps.
+/// Microseconds since the machine was started, of a clock that cannot be stepped and that goes on while it sleeps.
 pub fn since_boot() -> u64 {
     micros(libc::CLOCK_BOOTTIME).cast_unsigned()
 }

@@ -23,7 +23,7 @@ pub fn timeline() -> u32 {
     timeline
 }
 
-/// Whether the server has stopped in good order, so that nobody runs any more but the process that started all others.
+/// Whether the server has stopped in good order, so that no process runs any more but the one that started all others.
 pub fn is_shut_down() -> bool {
     let mut intact = false;
     // SAFETY: as below.

@@ -5,7 +5,7 @@ use pgrx::{check_for_interrupts, pg_sys};
 use std::cell::UnsafeCell;
 use std::time::Duration;
 
-/// The longest sleep at a stretch: what a wake-up that got lost can cost.
+/// The longest sleep at a time: what a wake-up that got lost can cost.
 const SLICE: Duration = Duration::from_millis(500);
 
 /// A condition variable of Postgres's, in shared memory.
@@ -22,14 +22,14 @@ impl Default for Condition {
     fn default() -> Self {
         // SAFETY: all zero is a valid value of the struct, which is initialised before it is used.
         let condition = Self(UnsafeCell::new(unsafe { std::mem::zeroed() }));
-        // SAFETY: nobody else sees it yet; it holds no pointer to itself.
+        // SAFETY: no other process sees it yet; it holds no pointer to itself.
         unsafe { pg_sys::ConditionVariableInit(condition.0.get()) };
         condition
     }
 }
 
 impl Condition {
-    /// Wakes all who wait.
+    /// Wakes all that wait.
     pub fn broadcast(&self) {
         // SAFETY: initialised above.
         unsafe { pg_sys::ConditionVariableBroadcast(self.0.get()) };
@@ -39,7 +39,7 @@ impl Condition {
     /// `statement_timeout` and shutdown end it.
     pub fn wait<T>(&self, event: Event, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         let started = std::time::Instant::now();
-        // On the list of those who are woken before `ready` is asked, so that no wake-up falls in between.
+        // On the list of those to be woken before `ready` is asked, so that no wake-up falls in between.
         // SAFETY: initialised above.
         unsafe { pg_sys::ConditionVariablePrepareToSleep(self.0.get()) };
         let found = loop {

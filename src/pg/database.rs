@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 static CREATED: OnceLock<fn(u32)> = OnceLock::new();
 static mut PREVIOUS: pg_sys::object_access_hook_type = None;
 
-/// Has this called with the oid of each database that is about to be created, before anybody can connect to it. It runs
-/// in the session of whoever creates it, must not fail, and is called even if the creation fails later. Only while the
+/// Has this called with the oid of each database that is about to be created, before a session can connect to it. It runs
+/// in the session that creates it, must not fail, and is called even if the creation fails later. Only while the
 /// server loads libraries.
 pub fn watch_creation(created: fn(u32)) {
     CREATED.get_or_init(|| created);
@@ -91,7 +91,7 @@ pub fn all_in_use() -> Vec<u32> {
 }
 
 /// Whether this database is still one that can be used, for workers, which have no transaction yet; true also where it can't
-/// be found out. Closed templates can: whoever was at work there goes on.
+/// be found out. Closed templates can: a worker there goes on.
 pub fn may_be_used(database: u32) -> bool {
     let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
     let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));

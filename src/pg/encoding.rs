@@ -49,7 +49,7 @@ fn converted(text: &str) -> Vec<u8> {
     }
 }
 
-/// Whether texts of this database are UTF-8, or bytes that nobody converts.
+/// Whether texts of this database are UTF-8, or bytes that are not converted.
 fn is_passed_on() -> bool {
     // SAFETY: looks at a variable of this process.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
@@ -63,7 +63,7 @@ pub fn not_utf8(what: &str) -> ErrorReport {
         format!("{what} is not in UTF-8"),
         function_name!(),
     )
-    .set_detail("This database has no encoding, so that its texts are UTF-8 or nobody knows their letters.")
+    .set_detail("This database has no encoding, so that its texts are UTF-8 or their letters are not known.")
     .set_hint("Write it in UTF-8.")
 }
 

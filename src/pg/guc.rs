@@ -145,7 +145,7 @@ pub fn impose(name: &CStr, value: &CStr) {
     }
 }
 
-/// The value of a setting by its name, whoever defined it; one that nobody did keeps what the configuration
+/// The value of a setting by its name, ours or not; one that no module defines keeps what the configuration
 /// gives it; of one that is too long, its beginning. None where that gives nothing.
 pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call; the value is copied before anything can change it.
@@ -161,7 +161,7 @@ pub fn shown(name: &CStr) -> Option<String> {
     }
 }
 
-/// Refuses settings of this prefix that nobody defined: misspelt ones.
+/// Refuses settings of this prefix that are not defined: misspelt ones.
 pub fn reserve_prefix(prefix: &CStr) {
     // SAFETY: the prefix outlives the call.
     unsafe {

@@ -66,7 +66,7 @@ impl Connection {
     /// Runs a statement with one text argument. Gives the first column of the first row as text; empty where that is
     /// null, and where there is none.
     ///
-    /// No more is read than `most` bytes. libpq reads a message as a whole, and has it in memory twice, before anybody can
+    /// No more is read than `most` bytes. libpq reads a message as a whole, and has it in memory twice, before a caller can
     /// look at it; so it is kept from taking more memory than that takes ([`ceiling`]).
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! A lock of Postgres's that all processes of the server share, as the raw lock of `lock_api`'s guards.
 //!
-//! Whoever holds one allocates nothing of the server's, logs nothing and runs no SQL: an error would leave
+//! A process that holds one allocates nothing of the server's, logs nothing and runs no SQL: an error would leave
 //! what it guards half done.
 
 use parking_lot::lock_api::{GuardNoSend, RawRwLock};
@@ -24,7 +24,7 @@ const LOCKS: i32 = 3;
 pub enum For {
     /// Which tag has which place.
     Directory = 0,
-    /// The state of the server: who issues, and how far.
+    /// The state of the server: which node issues, and how far.
     State = 1,
     /// What the log was told.
     LogLimit = 2,

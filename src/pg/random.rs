@@ -1,4 +1,4 @@
-//! Random numbers that nobody can guess or repeat.
+//! Random numbers that cannot be guessed or repeated.
 
 use pgrx::pg_sys;
 

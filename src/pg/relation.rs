@@ -44,12 +44,12 @@ impl Relation {
         }
     }
 
-    /// Who owns it.
+    /// Its owner.
     pub fn owner(&self) -> pg_sys::Oid {
         self.owner
     }
 
-    /// Locks it against everybody until the transaction ends. It may be gone then, or another's.
+    /// Locks it against all others until the transaction ends. It may be gone then, or another's.
     pub fn lock(&self) {
         // SAFETY: within a transaction, at whose end the lock goes.
         unsafe { pg_sys::LockRelationOid(self.oid, pg_sys::AccessExclusiveLock.cast_signed()) };
@@ -103,7 +103,7 @@ impl Relation {
 }
 
 /// Runs a CREATE SEQUENCE with the caller's rights, and has what it makes be `owner`'s from the beginning, as for an
-/// identity: nobody has to give it away by its name. Gives its oid; None where this is another statement.
+/// identity: it is never given away by its name. Gives its oid; None where this is another statement.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: within a transaction. The parser's nodes live as long as the call, and are what their tags say.
     unsafe {

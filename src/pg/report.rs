@@ -7,7 +7,7 @@ use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
 
-/// An error as a session's user is told of it: not everybody is to know where other servers are. The log has all of it.
+/// An error as a session's user is told of it: not every user is to know where other servers are. The log has all of it.
 #[cold]
 pub fn report(error: &impl Explain) -> ErrorReport {
     let for_others = error.for_others().filter(|_| !server::may_see_all_activity());

@@ -1,4 +1,4 @@
-//! Roles: who is calling, what follows from membership, and running something with a role's rights and no more.
+//! Roles: which one is calling, what follows from membership, and running something with a role's rights and no more.
 
 use super::guc;
 use super::process::PerProcess;
@@ -57,7 +57,7 @@ pub fn on_change(action: Action) {
     ON_CHANGE.set(Some(action));
     ONCE.call_once(|| {
         use pg_sys::SysCacheIdentifier::{AUTHMEMROLEMEM, AUTHOID, DATABASEOID};
-        // Who owns the database is a member of pg_database_owner.
+        // The owner of the database is a member of pg_database_owner.
         for cache in [AUTHOID, AUTHMEMROLEMEM, DATABASEOID] {
             // SAFETY: registered once for the life of the process.
             unsafe {

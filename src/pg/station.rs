@@ -45,8 +45,8 @@ impl Station {
         if latch.is_null() {
             return false;
         }
-        // SAFETY: latches of processes are never freed. One that has changed hands meanwhile wakes somebody who
-        // did not wait for this, which all who wait on latches allow for.
+        // SAFETY: latches of processes are never freed. One that has changed hands meanwhile wakes a process that
+        // did not wait for this, which all that wait on latches allow for.
         unsafe { pg_sys::SetLatch(latch) };
         true
     }

@@ -64,7 +64,7 @@ impl TagText {
 /// The bytes of a text that is to be a tag. They live as long as the call.
 ///
 /// # Errors
-/// [`TagError`] for so many that nobody need read them.
+/// [`TagError`] for so many that they need not be read.
 ///
 /// # Safety
 /// The datum is a text.

@@ -4,7 +4,7 @@ use pgrx::{check_for_interrupts, pg_sys};
 use std::ffi::{c_int, c_long};
 use std::time::Duration;
 
-/// The longest sleep at a stretch: whoever waits for the clock looks at it this often.
+/// The longest sleep at a time: a session that waits for the clock looks at it this often.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// What is waited for, as `pg_stat_activity` shows it where the server lets an extension name it.
@@ -68,7 +68,7 @@ pub fn sleep(duration: Duration) {
     check_for_interrupts!();
 }
 
-/// Sleeps for a while, however often the process is woken: wake-ups are kept for whoever waits for them.
+/// Sleeps for a while, however often the process is woken: wake-ups are kept for the code that waits for them.
 pub fn pause(event: Event, time: Duration) {
     wait(std::ptr::null_mut(), pg_sys::WL_TIMEOUT, event, time);
 }

@@ -156,7 +156,7 @@ pub fn terminate(pid: pg_sys::pid_t) {
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
-/// How long a worker waits for the lock of its database, so that it is in nobody's way for long.
+/// How long a worker waits for the lock of its database, so that it is in no session's way for long.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
 /// Connects this worker to a database, also to one that is closed to new sessions, as its superuser, with settings that users can't change for it. It waits for locks
@@ -182,7 +182,7 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     for (name, value) in of_its_own {
         guc::impose(name, value);
     }
-    // What is handed out must have reached the disk. Whoever asks for more than that gets it.
+    // What is handed out must have reached the disk. An operator that asks for more than that gets it.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::impose(c"synchronous_commit", c"on");
     }

@@ -132,7 +132,7 @@ pub fn entry(site: &Site) -> Option<&'static Entry> {
 }
 
 /// libpq's options for a foreign server, with the user mapping of the extension's owner. Only within a transaction; what
-/// is missing is an SQL error. Connections are made with the server's own account, so nobody else may say where to.
+/// is missing is an SQL error. Connections are made with the server's own account, so no other role may say where to.
 pub fn options(server: &str) -> Options {
     let owner = Source::find().map_or(pgrx::pg_sys::InvalidOid, Source::owner);
     let theirs = owner_of(server);

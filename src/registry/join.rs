@@ -40,7 +40,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
         let tokens = [Some(lease.token), state.claim];
         // Another database may use a registry, too.
         state.registry = None;
-        // Not to be known again: who asks for a lease before this is committed gets another row.
+        // Not to be known again: a server that asks for a lease before this is committed gets another row.
         state.give_up();
         Some((lease, tokens))
     });
@@ -108,7 +108,7 @@ static MOVING: PerProcess<Cell<Option<u32>>> = PerProcess::new(Cell::new(None));
 /// Whether it changes what registries this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Somebody else may commit it, who would not know what there is to do then.
+/// Another session may commit it, and would not know what there is to do then.
 fn refuse_to_prepare() {
     if CHANGED.get() {
         let report = ErrorReport::new(

@@ -48,7 +48,7 @@ pub fn begin(caller: &mut Caller, site: &Site, of: usize) -> Checked<Block> {
 
 /// Why a registry gave no answer, for the session's user.
 pub fn refused(server: &str, why: &RegistryError) -> Box<ErrorReport> {
-    // Not everybody is to know where it is.
+    // Not every user is to know where it is.
     let shown = if may_see_all_activity() { why.to_string() } else { why.briefly() };
     refusal(sqlstate_of(why.kind()), server, &shown, why.detail(), why.hint())
 }

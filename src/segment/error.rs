@@ -62,7 +62,7 @@ pub enum SegmentError {
     /// All places in shared memory are in use.
     #[error("too many segment tags are in use")]
     NoPlace(usize),
-    /// So many tags are being looked for that nobody has found yet, and this would be one more.
+    /// So many tags are being looked for that no session has found yet, and this would be one more.
     #[error("cannot look for segment tag \"{tag}\" now")]
     NoTrial {
         /// The tag.
@@ -73,7 +73,7 @@ pub enum SegmentError {
     /// The extension's table of tags is not there.
     #[error("the table snowflake_ids.segment does not exist")]
     NoTable,
-    /// No ids came in time, or who may take them did not become known.
+    /// No ids came in time, or the role that may take them did not become known.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
     TooLate {
         /// The tag.
@@ -108,7 +108,7 @@ impl SegmentError {
         Self::TooLate { tag, limit, detail, hint }
     }
 
-    /// Who may take ids did not become known in time.
+    /// The role that may take ids did not become known in time.
     pub fn rights_locked(tag: &Tag, limit: Duration) -> Self {
         const LOCKED: &str =
             "A transaction has the tables of rights on tags locked, as DROP EXTENSION does until it commits.";

@@ -19,7 +19,7 @@ pub struct Held {
     /// The tag's place in shared memory, and the incarnation in which it is the tag's; None where it has to be
     /// looked up.
     place: Cell<Option<(&'static Slot, u64)>>,
-    /// Who may take ids: [`NOBODY`] where that has to be looked up, [`ANYONE`], or one role.
+    /// The role that may take ids: [`NO_ROLE`] where that has to be looked up, [`ANY_ROLE`], or one.
     permit: Cell<u32>,
     last: Cell<Option<i64>>,
     format: RefCell<Option<(u64, Format)>>,
@@ -27,19 +27,19 @@ pub struct Held {
     forgotten: u64,
 }
 
-/// Who may do something with a tag, as far as a session found out.
+/// The role that may do something with a tag, as far as a session found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Every role: there is nothing to compare.
-    Anyone,
+    AnyRole,
     /// This role.
     Role(Oid),
 }
 
 /// No role has this oid.
-const NOBODY: u32 = 0;
+const NO_ROLE: u32 = 0;
 /// No role has this one either: oids are given out from below, and wrap before it.
-const ANYONE: u32 = u32::MAX;
+const ANY_ROLE: u32 = u32::MAX;
 
 type Map = FxHashMap<&'static [u8], &'static Held>;
 
@@ -53,7 +53,7 @@ impl Held {
         Self {
             tag: tag.as_bytes().into(),
             place: Cell::new(None),
-            permit: Cell::new(NOBODY),
+            permit: Cell::new(NO_ROLE),
             last: Cell::new(None),
             format: RefCell::new(None),
             forgotten: FORGOTTEN.get(),
@@ -63,7 +63,7 @@ impl Held {
     /// Has all of it looked up again but for what the session got.
     fn forget(&self) {
         self.place.set(None);
-        self.permit.set(NOBODY);
+        self.permit.set(NO_ROLE);
     }
 
     /// The tag's bytes.
@@ -88,21 +88,21 @@ impl Held {
     #[inline]
     fn is_permitted(&self) -> bool {
         let permit = self.permit.get();
-        permit == ANYONE || permit == role::current().to_u32()
+        permit == ANY_ROLE || permit == role::current().to_u32()
     }
 
-    /// What is known of who may take ids, if it allows the current role to.
+    /// Which role may take ids, if that is known and allows the current one to.
     pub fn permit(&self) -> Option<Permit> {
         self.is_permitted().then(|| match self.permit.get() {
-            ANYONE => Permit::Anyone,
+            ANY_ROLE => Permit::AnyRole,
             role => Permit::Role(role.into()),
         })
     }
 
-    /// Notes who may take ids.
+    /// Notes which role may take ids.
     pub fn set_permit(&self, permit: Permit) {
         self.permit.set(match permit {
-            Permit::Anyone => ANYONE,
+            Permit::AnyRole => ANY_ROLE,
             Permit::Role(role) => role.to_u32(),
         });
     }
@@ -178,14 +178,14 @@ pub fn keep(held: Held) -> &'static Held {
     held
 }
 
-/// Forgets where all buffers are, and who may take from them: the table of tags was changed or dropped, or rights were.
+/// Forgets where all buffers are, and which role may take from them: the table of tags was changed or dropped, or rights were.
 pub fn forget_places() {
     for_all(Held::forget);
 }
 
-/// Forgets who may take ids: a role was changed.
+/// Forgets which role may take ids: a role was changed.
 pub fn forget_permits() {
-    for_all(|held| held.permit.set(NOBODY));
+    for_all(|held| held.permit.set(NO_ROLE));
 }
 
 fn for_all(action: impl Fn(&Held)) {

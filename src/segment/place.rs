@@ -78,7 +78,7 @@ fn find_or_move_in(
     Ok((slot, slot.segment.incarnation()))
 }
 
-/// Their tags are nobody's, however lately they were used.
+/// Their tags are free, however lately they were used.
 pub fn forget_dropped_databases(segments: &Segments, exists: fn(u32) -> bool) {
     let known: BTreeSet<u32> = segments.directory.read().iter().map(|(_, key)| key.database).collect();
     for database in known.into_iter().filter(|database| !exists(*database)) {
@@ -146,7 +146,7 @@ pub fn end_trial(segments: &Segments, slot: &Slot) {
     }
 }
 
-/// Looks at what all places are used for, and lets those on trial go where nobody waits: that may be so if the call for
+/// Looks at what all places are used for, and lets those on trial go where no session waits: that may be so if the call for
 /// which one was given failed at once.
 pub fn look_around(segments: &Segments) {
     let is_left = |place: &usize| {
@@ -173,14 +173,14 @@ fn with_place<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> 
     find(segments, &directory, &key(source, tag)).map(action)
 }
 
-/// Takes a tag's buffered ids away from everybody; gives the highest that was handed out. `reserved` is what its
+/// Takes a tag's buffered ids away from all sessions; gives the highest that was handed out. `reserved` is what its
 /// row says, which the caller has locked, and `life` the one that it is in.
 pub fn close(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
     let closed = with_place(source, tag, |slot| highest(&slot.clear(), slot.floor.get(), reserved, life));
     closed.unwrap_or(reserved)
 }
 
-/// Takes a tag's buffered ids away from everybody: a gap. What was reserved and is not in the buffers yet is dropped, too.
+/// Takes a tag's buffered ids away from all sessions: a gap. What was reserved and is not in the buffers yet is dropped, too.
 pub fn discard(source: Source, tag: &Tag) {
     with_place(source, tag, Slot::clear);
 }
@@ -245,7 +245,7 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
     if let Some(slot) = segments.slots.get(place) {
         directory.remove(place);
         end_trial(segments, slot);
-        // Whoever waits there finds it gone, and looks again.
+        // A session that waits there finds it gone, and looks again.
         slot.hand_over(new_incarnation(segments));
         slot.answered.broadcast();
     }

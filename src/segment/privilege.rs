@@ -1,4 +1,4 @@
-//! Who may do what with a tag.
+//! Which role may do what with a tag.
 //!
 //! A session looks into the tables once for each tag and role, and keeps what it found until the server tells that the
 //! tables, a role or a membership has changed.
@@ -53,13 +53,13 @@ struct Locked(Duration);
 fn permit(tag: &Tag, action: Action, role: Oid, timeout: Option<&Timeout>) -> Result<Option<Permit>, Locked> {
     let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
     if open {
-        return Ok(Some(Permit::Anyone));
+        return Ok(Some(Permit::AnyRole));
     }
     let allowed = administers(role) || granted(tag, role, timeout)?.allow(action);
     Ok(allowed.then_some(Permit::Role(role)))
 }
 
-/// Whether a role manages all tags of this database: superusers, and whoever may write to the table of tags.
+/// Whether a role manages all tags of this database: superusers, and roles that may write to the table of tags.
 pub fn administers(role: Oid) -> bool {
     is_superuser(role) || Source::find().is_some_and(|source| role::may_update(role, source.oid()))
 }
@@ -98,7 +98,7 @@ fn each_row(
             Err(Unseen::Locked) => return Err(Locked(timeout.map(Timeout::limit).unwrap_or_default())),
             Err(Unseen::NoTable) => {}
         }
-        // Whoever had it locked may have dropped it, and created another.
+        // The session that had it locked may have dropped it, and created another.
         table = Source::look_up(name);
         if table == Some(seen) {
             return Ok(None);

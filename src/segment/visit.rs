@@ -1,4 +1,4 @@
-//! Waiting at the place of a tag that nobody has found yet. It is let go when the last call that waits there ends,
+//! Waiting at the place of a tag that no session has found yet. It is let go when the last call that waits there ends,
 //! however that is: by an answer, an error, a cancel, or the end of the session.
 
 use super::place;

@@ -80,7 +80,7 @@ pub(super) const MAX_CACHE: i32 = 1_000_000;
 pub struct Config {
     /// The layout of the server's ids.
     pub layout: Layout,
-    /// Who the server is to issue as.
+    /// The node that the server is to issue as.
     pub identity: Identity,
     /// How many tags can be in use at once.
     pub max_tags: usize,

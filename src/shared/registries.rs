@@ -1,4 +1,4 @@
-//! How the registries of all databases fare, in shared memory: for those who ask them, and for the view.
+//! How the registries of all databases fare, in shared memory: for the processes that ask them, and for the view.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -39,13 +39,13 @@ pub struct Entry {
     writing: AtomicBool,
     server: SharedText<8>,
     error: SharedText<64>,
-    /// Whether the error tells where the registry is, and what everybody is told instead.
+    /// Whether the error tells where the registry is, and what all users are told instead.
     private: AtomicBool,
     briefly: SharedText<16>,
     hint: SharedText<32>,
 }
 
-/// What those are told to do about it who are not to know all.
+/// What users are told to do about it that are not to know all.
 const FOR_OTHERS: &str = "Members of pg_read_all_stats see more in snowflake_ids.registry_status.";
 
 impl Entry {
@@ -128,7 +128,7 @@ impl Entry {
         }
     }
 
-    /// Why it did not answer last, for the session's user: not everybody is to know where it is, nor the names of tags.
+    /// Why it did not answer last, for the session's user: not every user is to know where it is, nor the names of tags.
     /// Empty where it always did.
     pub fn error(&self) -> String {
         if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }

@@ -21,13 +21,13 @@ pub struct Segments {
     pub slots: &'static [Slot],
     /// Which of them have requests.
     pub asked: Requested<'static>,
-    /// Which tag has which of them. Held for writing by whoever publishes ids or takes them away, too.
+    /// Which tag has which of them. A process that publishes ids or takes them away holds it for writing, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
     /// A place for each worker that refills.
     pub worker_slots: &'static [WorkerSlot],
     /// Where the launcher is.
     pub launcher: Station,
-    /// Whether databases wait for a worker's place: then nobody stays who has nothing to do.
+    /// Whether databases wait for a worker's place: then no worker stays that has nothing to do.
     pub crowded: AtomicBool,
     /// What the log was told of tags, whichever worker it was.
     pub logged: RwLock<LwLock, LogLimit>,

@@ -28,7 +28,7 @@ pub struct Slot {
     pub request: Request,
     /// Broadcast when a request was answered.
     pub answered: Condition,
-    /// Whether nobody has found the tag yet. Changed with the directory locked for writing.
+    /// Whether no session has found the tag yet. Changed with the directory locked for writing.
     pub on_trial: AtomicBool,
     /// How many calls wait for ids while it is on trial. Raised with the directory locked, lowered with it locked for
     /// writing.
@@ -67,11 +67,11 @@ impl Slot {
         }
     }
 
-    /// Makes it another tag's, or, with an incarnation that nobody gets to know, nobody's. Only with the
+    /// Makes it another tag's, or, with an incarnation that no session gets to know, free. Only with the
     /// directory locked for writing.
     pub fn hand_over(&self, incarnation: u64) {
         self.segment.hand_over(incarnation);
-        // Whoever asked for ids of the former tag finds it gone, and looks again.
+        // A session that asked for ids of the former tag finds it gone, and looks again.
         if let Some(ticket) = self.request.pending() {
             self.request.answer(ticket, Answer::Supplied);
         }
@@ -98,7 +98,7 @@ impl Slot {
         self.supplies.refills.load(Relaxed) == 0 && self.floor.get().is_none()
     }
 
-    /// Nobody has used it for long.
+    /// No session has used it for long.
     pub fn age(&self) {
         self.idleness.age(self.segment.mark());
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct WorkerSlot {
     /// The database it is for; 0: free. The launcher gives it out, and takes it back when the worker has ended.
     pub database: AtomicU32,
-    /// Who sits there.
+    /// The worker there.
     pub station: Station,
     /// Whether that worker has reached the database.
     pub connected: AtomicBool,
@@ -34,18 +34,18 @@ impl WorkerSlot {
         self.database.load(Ordering::Acquire) == database
     }
 
-    /// Has whoever sits there leave after the present round, and give up by then what it is doing.
+    /// Has the worker there leave after the present round, and give up by then what it is doing.
     pub fn dismiss(&self, by: Duration) {
         self.leaves_by.store(micros(by).max(1), Ordering::Release);
         self.station.wake();
     }
 
-    /// Whether whoever sits there is to leave.
+    /// Whether the worker there is to leave.
     pub fn is_dismissed(&self) -> bool {
         self.leaves_by.load(Ordering::Acquire) != 0
     }
 
-    /// How much longer whoever sits there may go on with what it is doing; None: as long as it takes.
+    /// How much longer the worker there may go on with what it is doing; None: as long as it takes.
     pub fn time_left(&self) -> Option<Duration> {
         let by = self.leaves_by.load(Ordering::Acquire);
         (by != 0).then(|| Duration::from_micros(by).saturating_sub(uptime()))

@@ -18,7 +18,7 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, function_name};
 
-    /// Locks a table, or one below it, against everybody until the transaction ends: by its oid, as its name may change
+    /// Locks a table, or one below it, against all others until the transaction ends: by its oid, as its name may change
     /// hands while the lock is waited for. What was known of it before has to be looked at again.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
@@ -35,7 +35,7 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn as_owner(relation: pg_sys::Oid, statement: Sql) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
-        // Whoever may become the owner gains nothing by this; whoever merely has the owner's privileges would.
+        // A role that may become the owner gains nothing by this; one that merely has the owner's privileges would.
         if !role::has_privileges_of(relation.owner()) || !role::can_become(relation.owner()) {
             return Err(refused("must be able to SET ROLE to the owner of the relation"));
         }
@@ -44,7 +44,7 @@ mod snowflake_ids_internal {
     }
 
     /// Makes a sequence that is a relation's owner's, as an identity's is. Its schema must be one that the caller may create
-    /// in; the owner need not. Runs no code of anybody's.
+    /// in; the owner need not. Runs no user's code.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn create_sequence_for(relation: pg_sys::Oid, statement: Sql) -> Result<pg_sys::Oid, ErrorReport> {
         let owner = found(relation)?.owner();
@@ -87,7 +87,7 @@ mod snowflake_ids_internal {
     }
 
     /// The tag that a default names; null where it is gone. Found by writing every tag's default: text that a user wrote is
-    /// not taken apart. Of the tags that there are, whoever attaches a column need see no other.
+    /// not taken apart. The user that attaches a column need see no other tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
         /// Longer than any default of ours.

@@ -1,5 +1,5 @@
 /* What every role may call: functions that check the caller's rights themselves, and those that only tell. The rest is for
-   the extension's owner, a superuser, who may grant it. */
+   the extension's owner, a superuser; it may grant it. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
@@ -21,7 +21,7 @@ GRANT EXECUTE ON FUNCTION
 TO PUBLIC;
 
 /* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
-   caller's rights, or with those of a table's owner who the caller could become. */
+   caller's rights, or with those of a table's owner that the caller could become. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -64,7 +64,7 @@ const SERVE: &str = "snowflake_ids.registry_serve";
 /// and their administrators.
 const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 
-/// Tags are moved up only by whoever may do that.
+/// Only a role that may do that moves tags up.
 fn takes_over() -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -75,7 +75,7 @@ fn takes_over() -> ErrorReport {
     .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text), and call that."))
 }
 
-/// Changes of rows are not this session's: whoever has ids in buffers keeps them.
+/// Changes of rows are not this session's: sessions keep the ids in their buffers.
 fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = Source::find().ok_or(SegmentError::NoTable)?;
     let sites = source.as_owner(store::registry::sites).map_err(|error| spi(&error))?;

@@ -94,7 +94,7 @@ mod snowflake_ids_internal {
 
     type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
 
-    /// Refuses rows that no ids can be made of, whoever writes them.
+    /// Refuses rows that no ids can be made of, whatever wrote them.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
@@ -174,7 +174,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         text.map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
     }
 
-    /// Makes a change of a row reach everybody when it is committed. The trigger's argument says what kind of
+    /// Makes a change of a row reach all sessions when it is committed. The trigger's argument says what kind of
     /// change it is.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
@@ -212,7 +212,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Ok(before.or(after))
     }
 
-    /// Refuses what can be no tag, before anybody looks for it.
+    /// Refuses what can be no tag, before a session looks for it.
     #[pg_extern(immutable, parallel_safe)]
     fn segment_check_tag(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let tag = tag.ok_or(SegmentError::NoTag)?;
@@ -225,7 +225,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
         let life = life_now(source, &tag)?;
-        // What this transaction got after it changed the row is known to nobody else.
+        // What this transaction got after it changed the row is known to no other session.
         Ok(place::close(source, &tag, reserved, life).max(own::issued(&tag).unwrap_or(i64::MIN)))
     }
 
@@ -242,7 +242,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Ok(life.ok_or(SegmentError::unknown(tag))?)
     }
 
-    /// A number that nobody draws twice.
+    /// A number that is not drawn twice.
     #[pg_extern(volatile, parallel_safe)]
     fn random_number() -> i64 {
         random::token()
@@ -308,7 +308,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     > {
         let segments = segments()
             .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
-        // Tags of other databases are for those who may see what others do.
+        // Tags of other databases are for roles that may see what others do.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
         for (place, slot) in segments.slots.iter().enumerate() {

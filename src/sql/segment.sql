@@ -1,4 +1,4 @@
-/* Tags, and how far their ids are reserved. What is in here is the truth: whoever has ids to give out in shared
+/* Tags, and how far their ids are reserved. What is in here is the truth: a process that has ids to give out in shared
    memory has reserved them here before. Rows may be written by hand, too. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
@@ -35,7 +35,7 @@ COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS
     'the cluster that this timeline is of, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that are open to those alone who have privileges on them. A table of its own: it restores even where a role of the next
+/* Tags that are open only to roles with privileges on them. A table of its own: it restores even where a role of the next
    one is missing, and what was restricted is not open then. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY

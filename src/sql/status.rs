@@ -100,7 +100,7 @@ mod snowflake_ids {
         )))
     }
 
-    /// Who issues, or is to.
+    /// The node that issues, or is to.
     fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
         match shared.identity {
             _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),

@@ -1,4 +1,4 @@
-//! Functions that change a tag. They may be called by everybody, look whether the caller may do it, and then run the
+//! Functions that change a tag. Every role may call them; they look whether the caller may do it, and then run the
 //! functions of the same names in schema `snowflake_ids_internal` with the rights of the tables' owner.
 
 use crate::pg::catalog::Source;

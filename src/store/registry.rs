@@ -129,7 +129,7 @@ static DEFINITION: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
-/// As what writes to it does. Whoever changes which registries are in use has it locked against that.
+/// As what writes to it does. A session that changes which registries are in use has it locked against that.
 static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 

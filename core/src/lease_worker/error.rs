@@ -9,7 +9,7 @@ pub trait LinkError: fmt::Display {
     /// Whether another attempt may succeed at once: rows were locked.
     fn is_conflict(&self) -> bool;
 
-    /// For those who wait for a worker id.
+    /// For sessions that wait for a worker id.
     fn explain(self) -> NoLease;
 }
 
@@ -30,7 +30,7 @@ impl<L: LinkError> LeaseError<L> {
         matches!(self, Self::Registry(error) if error.is_conflict())
     }
 
-    /// For those who wait for a worker id.
+    /// For sessions that wait for a worker id.
     pub fn explain(self) -> NoLease {
         match self {
             Self::Registry(error) => error.explain(),

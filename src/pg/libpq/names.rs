@@ -2,7 +2,7 @@
 //!
 //! The C library asks the name servers for as long as its configuration says, ten seconds and more where they are silent,
 //! and no signal ends that. So a thread asks it: one that gets no signals, which are for the server's code, and that
-//! touches nothing of the server's. Where nobody waits for it any more it ends by itself when the C library is done.
+//! touches nothing of the server's. Where no caller waits for it any more it ends by itself when the C library is done.
 
 use super::timeout::{Need, Timeout};
 use snowflake_ids_core::hosts::{self, Setting};

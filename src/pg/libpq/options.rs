@@ -24,7 +24,7 @@ pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
     options.into_iter().filter(|(name, _)| known.contains(name)).collect()
 }
 
-/// Who owns a foreign server. One that there is not is the server's error. Only within a transaction.
+/// The owner of a foreign server. One that there is not is the server's error. Only within a transaction.
 pub fn owner_of(server: &str) -> pg_sys::Oid {
     // SAFETY: as above.
     unsafe { (*pg_sys::GetForeignServerByName(in_server_encoding(server), false)).owner }

@@ -34,12 +34,12 @@ type Bound = fn() -> Option<Duration>;
 
 static BOUND: PerProcess<Cell<Option<Bound>>> = PerProcess::new(Cell::new(None));
 
-/// Has this process wait no longer for other servers than `bound` says. Whoever makes that shorter wakes the process.
+/// Has this process wait no longer for other servers than `bound` says. The process that makes that shorter wakes this one.
 pub fn bound_by(bound: Bound) {
     BOUND.set(Some(bound));
 }
 
-/// A server that gave no answer in this time is silent, whoever else would have liked to wait less.
+/// A server that gave no answer in this time is silent, even if others would have liked to wait less.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// A time limit for all waits together.
@@ -85,7 +85,7 @@ impl Timeout {
     }
 }
 
-/// Whoever woke this process may have meant something else: wake-ups that were used up here are handed on to its next
+/// A process that woke this one may have meant something else: wake-ups that were used up here are handed on to its next
 /// sleep.
 impl Drop for Timeout {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering::Relaxed};
 
 /// The highest id that a transaction handed out by itself, out of a change of the row that others can't see yet.
 /// Should it be rolled back, the row forgets; this doesn't. One transaction at a time writes it, the one that
-/// has the row locked, and whoever locks the row next reads it.
+/// has the row locked, and the transaction that locks the row next reads it.
 #[derive(Default)]
 pub struct FloorCell {
     life: AtomicI64,

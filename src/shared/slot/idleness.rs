@@ -1,4 +1,4 @@
-//! For how long nobody has used a tag.
+//! For how long no session has used a tag.
 
 use super::time::{micros, since};
 use crate::pg::clock::uptime;

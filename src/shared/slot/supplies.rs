@@ -88,7 +88,7 @@ impl Supplies {
     }
 }
 
-/// What befell callers who found the buffers empty.
+/// What befell callers that found the buffers empty.
 #[derive(Default)]
 pub struct Waits {
     /// How often one waited.

@@ -5,7 +5,7 @@ CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURN
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
-        UNION -- each once a level: there may be more ways down to a table than anybody can count
+        UNION -- each once a level: there may be more ways down to a table than can be counted
         SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid

@@ -188,14 +188,14 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Answers those who asked. Only while the worker slot is free.
+/// Answers the callers. Only while the worker slot is free.
 fn refuse(board: &Board, none: NoLease) {
     if let Some(ticket) = board.requests.request.pending() {
         lease::answer(board, ticket, Err(none));
     }
 }
 
-/// Why there is no registry, for those who asked.
+/// Why there is no registry, for the callers.
 fn explained(nowhere: Nowhere) -> NoLease {
     const NAMED: &str = "Give CREATE EXTENSION snowflake_ids there, or change the setting and reload.";
     let name = settings::registry_database();

@@ -1,5 +1,5 @@
 //! The refill workers: which databases have one, of those that wait, where the server can run fewer than there are databases.
-//! [`Turns`] decides; here it is found out who waits, and done what is decided.
+//! [`Turns`] decides; here it is found out which wait, and done what is decided.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
@@ -31,7 +31,7 @@ fn places() -> usize {
     server::max_workers().saturating_sub(others).max(1)
 }
 
-/// The refill workers, and who waits for one.
+/// The refill workers, and the databases that wait for one.
 pub struct Pool {
     segments: &'static Segments,
     /// Those that were started, by the number of their worker slot.
@@ -48,7 +48,7 @@ impl Pool {
         Self { segments, started: BTreeMap::new(), turns: Turns::default(), out_of_reach: BTreeMap::new() }
     }
 
-    /// Sees to it that as many of those who wait are served as can be, with so many others who wait for a worker's place
+    /// Sees to it that as many of those that wait are served as can be, with so many others that wait for a worker's place
     /// and come first. Gives the time until it should look again, None if whenever.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
         self.see_off();
@@ -85,7 +85,7 @@ impl Pool {
                 self.note_end(worker_slot);
             }
         }
-        // What a former launcher started tells nobody that it has ended.
+        // What a former launcher started does not tell that it has ended.
         for (number, worker_slot) in self.given() {
             if !self.started.contains_key(&number) && !worker_slot.station.is_manned() {
                 worker_slot.free();
@@ -166,7 +166,7 @@ impl Pool {
         started.is_ok_and(|worker| self.started.insert(number, worker).is_none())
     }
 
-    /// Has those leave who are to, and ends those who have not in time.
+    /// Has those leave that are to, and ends those that have not in time.
     fn make_room(&self, plan: &Plan<u32, usize>) {
         for (number, by) in &plan.leave {
             if let Some(worker_slot) = self.segments.worker_slots.get(*number) {
@@ -184,7 +184,7 @@ impl Pool {
         }
     }
 
-    /// Notes at the tags that wait why they do, so that those learn of it who wait in vain.
+    /// Notes at the tags that wait why they do, so that sessions that wait in vain learn of it.
     fn tell(&self, short: bool) {
         if !short && self.out_of_reach.is_empty() {
             return;

@@ -116,7 +116,7 @@ fn at_a_stop_what_is_in_use_counts_and_what_was_noted_of_all_else() {
 }
 
 #[test]
-fn what_nobody_uses_for_many_stops_is_dropped() {
+fn what_is_unused_for_many_stops_is_dropped() {
     let mut notes = Notes {
         floors: vec![note(name(1, "t"), FLOOR)],
         left: vec![note(name(1, "t"), left(1))],

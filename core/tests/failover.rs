@@ -51,7 +51,7 @@ fn who_waits_is_not_kept_by_one_that_failed() {
 }
 
 #[test]
-fn where_all_failed_somebody_waiting_has_them_asked_every_second() {
+fn where_all_failed_a_session_that_waits_has_them_asked_every_second() {
     let all = [failed(7, 10), failed(9, 11)];
     assert!(order(&all, 0, secs(10), true).is_empty());
     assert_eq!(until_due(&all, secs(10), true), Some(secs(1)));
@@ -62,7 +62,7 @@ fn where_all_failed_somebody_waiting_has_them_asked_every_second() {
 }
 
 #[test]
-fn nobody_is_asked_where_there_is_nobody() {
+fn none_is_asked_where_there_is_none() {
     assert!(order(&[], 0, secs(1), true).is_empty());
     assert!(order(&[], usize::MAX, secs(1), false).is_empty());
     assert_eq!(until_due(&[], secs(1), true), None);

@@ -266,7 +266,7 @@ fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
 }
 
 #[test]
-fn nobody_takes_before_the_first_term() {
+fn no_session_takes_before_the_first_term() {
     let bench = default(SECOND);
     let generator = Generator::new();
     let refused = generator.take(&bench.layout, &bench.rules, &bench.at(100), NonZeroU32::MIN);

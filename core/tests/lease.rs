@@ -74,7 +74,7 @@ proptest! {
 
     /// Whatever is chosen: nobody else may hold it.
     #[test]
-    fn nothing_is_chosen_that_somebody_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
+    fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
         let preferred = Preferred { worker, share: CAPACITY, only: false };
         let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW };
         match search.choose(&rows) {
@@ -102,7 +102,7 @@ proptest! {
 }
 
 #[test]
-fn a_row_that_was_given_back_is_nobodys_own() {
+fn a_row_that_was_given_back_is_no_servers_own() {
     let row = Row { worker: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
     let preferred = Preferred { worker: 0, share: 1, only: false };
     let search =

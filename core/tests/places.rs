@@ -23,7 +23,7 @@ fn few_places_are_for_trials() {
 }
 
 #[test]
-fn a_place_that_is_nobody_s_is_taken_first() {
+fn a_free_place_is_taken_first() {
     assert_eq!(ask(Claim::Known, 4, &[LONG, LONGER, Use::Trial { awaited: false }]), Ok(None));
     assert_eq!(ask(Claim::Trial, 4, &[LONG, LONGER]), Ok(None));
 }
@@ -70,7 +70,7 @@ fn uses() -> impl Strategy<Value = Use> {
 
 proptest! {
     #[test]
-    fn nobody_loses_a_place_that_is_in_use(uses in prop::collection::vec(uses(), 1..40), free in 0_usize..3, known in any::<bool>()) {
+    fn no_tag_loses_a_place_that_is_in_use(uses in prop::collection::vec(uses(), 1..40), free in 0_usize..3, known in any::<bool>()) {
         let claim = if known { Claim::Known } else { Claim::Trial };
         let trials = uses.iter().filter(|used| matches!(used, Use::Trial { .. })).count();
         let places = uses.len() + free;

@@ -389,7 +389,7 @@ proptest! {
     /// However a state is put back, copied, promoted or adopted in turns: nobody begins lower than before, and under a
     /// number nothing is issued from a state that is not its own.
     #[test]
-    fn what_happens_to_a_file_lowers_nobodys_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
+    fn what_happens_to_a_file_lowers_no_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
         let mut state = state.in_file(birth(0, "0.5"));
         for (inode, directory, timeline, adopts) in steps {
             let identity = if state.lease.is_some() { LEASED } else { FIXED };
@@ -446,7 +446,7 @@ proptest! {
 
     /// Whatever is reserved, and however many nodes there are: nobody begins lower than before.
     #[test]
-    fn reserving_lowers_nobodys_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
+    fn reserving_lowers_no_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
         let at = UnixMicros(NOW.0 + seconds * 1_000_000);
         let mut raised = state.clone();
         let limit = raised.reserve(&layout(), at, Position(next), Duration::from_micros(ahead)).unwrap();

@@ -42,7 +42,7 @@ fn the_longest_waiting_is_first_however_often_one_looks() {
 }
 
 #[test]
-fn what_somebody_waits_for_is_before_what_nobody_does_yet_but_not_for_ever() {
+fn what_a_session_waits_for_is_before_what_none_does_yet_but_not_for_ever() {
     let mut turns = Pool::default();
     turns.note([(1, Urgency::Ahead)], [], at(0));
     turns.note([(1, Urgency::Ahead), (2, Urgency::Now)], [], at(10));
@@ -77,7 +77,7 @@ fn who_has_nothing_to_do_makes_room_first_and_at_once() {
 }
 
 #[test]
-fn nobody_leaves_or_is_ended_where_nobody_is_short() {
+fn none_leaves_or_is_ended_where_none_is_short() {
     let mut turns = Pool::default();
     turns.note(now([3]), busy([1, 2]), at(0));
     assert_eq!(left(&turns.plan(2, 0, 0, at(500))), [1]);
@@ -247,7 +247,7 @@ proptest! {
 
     /// Everybody is served within a bounded number of turns, whatever the others do.
     #[test]
-    fn nobody_starves(ways in prop::collection::vec(ways(), 1..16), places in 1_usize..7) {
+    fn none_starves(ways in prop::collection::vec(ways(), 1..16), places in 1_usize..7) {
         let sound = ways.iter().filter(|way| matches!(way, Way::Sound(..))).count() as u64;
         let slow = ways.len() as u64 - sound;
         let longest = longest_waits(&ways, places, 60_000);

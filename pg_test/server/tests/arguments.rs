@@ -244,7 +244,7 @@ fn no_argument_of_a_superuser_is_an_internal_error() -> Result<()> {
 }
 
 #[test]
-fn no_argument_of_anybody_else_is_an_internal_error() -> Result<()> {
+fn no_argument_of_another_role_is_an_internal_error() -> Result<()> {
     let server = Server::builder().small().start()?;
     let mut client = prepare(&server)?;
     check(&mut client, "clerk", true, |call| undone(&format!("select {call}")))?;

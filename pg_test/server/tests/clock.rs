@@ -157,7 +157,7 @@ fn after_half_an_hour_ahead_calls_fail_with_an_explanation_whatever_is_restarted
 }
 
 #[test]
-fn ids_from_ahead_in_a_sessions_cache_are_thrown_away_once_anybody_meets_the_step_back() -> Result<()> {
+fn ids_from_ahead_in_a_sessions_cache_are_thrown_away_once_any_session_meets_the_step_back() -> Result<()> {
     let server = server()?;
     let (mut holder, mut other) = (server.session()?, server.session()?);
     for client in [&mut holder, &mut other] {

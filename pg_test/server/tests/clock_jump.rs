@@ -66,7 +66,7 @@ fn ten_years_ahead_and_back_under_load_leave_the_ids_at_the_true_time() -> Resul
 }
 
 #[test]
-fn a_jump_while_nobody_asks_is_not_followed() -> Result<()> {
+fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
     let server = builder().start()?;
     let mut client = server.session()?;
     let mut taken = vec![next(&mut client)?];

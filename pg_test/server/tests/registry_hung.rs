@@ -129,7 +129,7 @@ fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
 
 /// As long as a segment of a tag is fetched by one who waits, another tag is not held up for longer than that.
 #[test]
-fn a_registry_that_is_slow_holds_nobody_up_for_longer_than_it_is() -> Result<()> {
+fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is() -> Result<()> {
     let (cluster, mut client) = in_use(10, FOR_EVER)?;
     cluster.create("other", "step => 10, max_step => 10")?;
     let mut taken = Vec::new();

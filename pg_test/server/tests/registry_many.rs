@@ -58,7 +58,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
 
 /// Each node's worker asks for several tags at once, and no two in the same order.
 #[test]
-fn servers_at_many_tags_at_once_stand_in_nobody_s_way() -> Result<()> {
+fn servers_at_many_tags_at_once_hold_no_other_up() -> Result<()> {
     const TAGS: usize = 6;
     let cluster = Cluster::start(3)?;
     for tag in 0..TAGS {

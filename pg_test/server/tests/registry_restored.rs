@@ -170,7 +170,7 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
 
 /// What is wrong with one tag is told to whoever waits for another of the same registry.
 #[test]
-fn trouble_of_a_restricted_tag_names_it_to_nobody_else() -> Result<()> {
+fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     let cluster = Cluster::start(1)?;
     cluster.create("secret", "step => 10, max_step => 10")?;
     cluster.create("t", "step => 10, max_step => 10")?;

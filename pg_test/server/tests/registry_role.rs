@@ -98,7 +98,7 @@ fn users_are_not_told_where_the_registry_is() -> Result<()> {
 }
 
 #[test]
-fn a_mapping_for_everybody_serves_and_the_view_counts_calls() -> Result<()> {
+fn a_mapping_for_public_serves_and_the_view_counts_calls() -> Result<()> {
     let (registry, _node, mut client) = strangers()?;
     client.batch_execute(&format!(
         "drop user mapping for postgres server central;

@@ -101,7 +101,7 @@ fn a_tag_to_be_made_on_first_use_that_another_transaction_is_making() -> Result<
 }
 
 #[test]
-fn a_table_that_is_locked_is_everybody_s_trouble_but_ends_with_the_lock() -> Result<()> {
+fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends() -> Result<()> {
     let (server, mut client) = server()?;
     server.create_database("other")?;
     let mut other = server.connect("other")?;

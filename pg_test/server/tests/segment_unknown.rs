@@ -74,7 +74,7 @@ fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
 }
 
 #[test]
-fn calls_that_are_over_soon_leave_no_place_behind_and_push_nobody_out() -> Result<()> {
+fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Result<()> {
     let (server, mut client) = server()?;
     impatient_calls(&server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
     assert_eq!(places(&mut client)?, tags(0..5));

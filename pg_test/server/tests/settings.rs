@@ -118,7 +118,7 @@ fn an_unknown_setting_is_warned_of_at_start_and_refused_in_a_session() -> Result
 }
 
 #[test]
-fn an_ordinary_user_may_tune_only_what_harms_nobody_else() -> Result<()> {
+fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
     let server = Server::builder().small().start()?;
     let mut client = server.session()?;
     client.batch_execute("create role app; set role app")?;

@@ -47,7 +47,7 @@ fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
 
 /// Where other servers are is for those who may see what goes on.
 #[test]
-fn an_error_names_no_holder_to_everybody() -> Result<()> {
+fn an_error_names_no_holder_to_ordinary_users() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let mut client = server.session()?;
     client.batch_execute("create role app; set role app")?;
@@ -131,7 +131,7 @@ fn an_own_id_given_up_under_load_is_leased_anew_above_what_was_issued() -> Resul
 }
 
 #[test]
-fn to_release_what_nobody_holds_is_an_error() -> Result<()> {
+fn to_release_what_is_not_held_is_an_error() -> Result<()> {
     let server = auto().start()?;
     let mut client = server.session()?;
     next(&mut client)?;

@@ -34,7 +34,7 @@ impl<A, B> Contestant for (&str, A, B) {
 }
 
 /// Measures every contestant once a round, each round starting with the next one, so that neither a slow
-/// minute nor a place in the order favours anybody.
+/// minute nor a place in the order favours one of them.
 pub fn interleave<C: Contestant, T>(
     rounds: usize,
     contestants: &[C],

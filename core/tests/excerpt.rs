@@ -1,4 +1,4 @@
-//! What a message quotes of somebody else's text is short and can be shown, whatever the text.
+//! What a message quotes of a foreign text is short and can be shown, whatever the text.
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Whom to ask next, and when to ask one again that failed.
+//! Which one to ask next, and when to ask one again that failed.
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -38,7 +38,7 @@ fn those_that_are_well_take_turns() {
 fn one_that_failed_is_left_out_until_its_time() {
     let all = [WELL, failed(3, 10), WELL];
     assert_eq!(order(&all, 0, secs(13), false), [2, 0]);
-    assert_eq!(order(&all, 0, secs(14), false), [1, 2, 0], "nobody waits: now is the time to try it");
+    assert_eq!(order(&all, 0, secs(14), false), [1, 2, 0], "no session waits: now is the time to try it");
     assert_eq!(until_due(&all, secs(13), false), Some(secs(1)));
     assert_eq!(until_due(&all, secs(15), false), Some(Duration::ZERO));
 }
@@ -82,7 +82,7 @@ fn healths(most: usize) -> impl Strategy<Value = Vec<Health>> {
 }
 
 proptest! {
-    /// All that may be asked, nobody else, and nobody twice; who waits is served by those that are well first.
+    /// All that may be asked, no others, and none twice; a session that waits is served by those that are well first.
     #[test]
     fn an_order_is_of_all_that_may_be_asked(all in healths(6), after: usize, now in 0_u64..200, waited_for: bool) {
         let order = order(&all, after, secs(now), waited_for);

@@ -72,7 +72,7 @@ proptest! {
         prop_assert_eq!(search.choose(&rows), wanted(&search, &rows));
     }
 
-    /// Whatever is chosen: nobody else may hold it.
+    /// Whatever is chosen: no other server may hold it.
     #[test]
     fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
         let preferred = Preferred { worker, share: CAPACITY, only: false };
@@ -207,7 +207,7 @@ const LONGEST: u64 = i32::MAX.cast_unsigned() as u64;
 /// and what was granted.
 fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Duration) {
     let granted = asked.min(most);
-    // Renewed at the instant when it is due: nothing is gone of it, and nobody knows yet that it was granted.
+    // Renewed at the instant when it is due: nothing is gone of it, and it is not known yet that it was granted.
     let first = until_renewal(granted, asked, Some(granted), Some(Duration::ZERO));
     let next = |pause: &Duration| {
         // Looked at half way, as the launcher may at any time.

@@ -40,7 +40,7 @@ impl Databases for Server {
     }
 }
 
-/// What is done for those who wait.
+/// What is done for sessions that wait.
 fn next(launch: &mut Launch, server: &Server) -> Action {
     launch.next(true, true, || None, server, ZERO)
 }

@@ -86,7 +86,7 @@ fn ranges_that_borrow_ticks_give_no_duplicate() {
     });
 }
 
-/// A clock that only moves on, shared by all: the server's, with nobody touching it.
+/// A clock that only moves on, shared by all: the server's, which is not set.
 struct Steady(Arc<AtomicI64>);
 
 impl Clock for Steady {
@@ -196,7 +196,7 @@ fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> 
     taker.join().unwrap().into_iter().chain(mine).collect()
 }
 
-/// All interleavings with at most three switches of thread that nobody asked for: a change of term, and clocks that
+/// All interleavings with at most three involuntary switches of thread: a change of term, and clocks that
 /// jump, are too long for all of them.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
@@ -271,6 +271,6 @@ fn nothing_is_handed_out_at_or_above_the_mark_before_it_is_raised() {
             assert!(taken.positions.to.0 <= durable.fetch_add(0, Ordering::SeqCst).cast_unsigned());
         }
         raiser.join().unwrap();
-        assert!(try_one(&generator).is_some(), "the new mark is there for everybody");
+        assert!(try_one(&generator).is_some(), "the new mark is there for every session");
     });
 }

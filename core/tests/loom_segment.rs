@@ -100,7 +100,7 @@ fn one_taker_asks_for_the_next_range() {
 }
 
 /// Fails when the cursor stays after a change of hands, and when the incarnation is looked at before the
-/// cursor: whoever knows the old owner then gets an id of the new one's.
+/// cursor: a session that knows the old owner then gets an id of the new one's.
 #[test]
 fn who_knows_the_old_owner_gets_nothing_of_the_new_one() {
     model(|| {
@@ -187,7 +187,7 @@ fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
     });
 }
 
-/// Whoever asks while another looks, and finds that the request before was answered, is found by the next who looks.
+/// A caller that asks while a worker looks, and finds that the request before was answered, is found by the next look.
 #[test]
 fn a_request_is_found_whenever_it_comes() {
     model(|| {

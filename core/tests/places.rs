@@ -1,4 +1,4 @@
-//! Who may have a place, and who gives one up.
+//! Which tags may have a place, and which give one up.
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 

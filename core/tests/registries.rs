@@ -7,9 +7,9 @@
 //! the seed. Every id is compared with all others, and when all faults are over, every node has to issue ids again.
 //!
 //! One case is not covered, and counted apart: a registry that was restored to an earlier snapshot of itself does not know what
-//! it reserved since. A node that received it refuses; one that did not may be given it again, until somebody raises the tag.
+//! it reserved since. A node that received it refuses; one that did not may be given it again, until an operator raises the tag.
 //!
-//! What operators have to see to is done here as it should be: a former primary is cut off from who does not know its successor;
+//! What operators have to see to is done here as it should be: a former primary is cut off from nodes that do not know its successor;
 //! a registry restored from a dump is raised before a node is introduced to it; tags are older than a standby's lag; rows are
 //! made shares of one another, then raised, before a node uses several registries.
 //!
@@ -72,7 +72,7 @@ fn no_two_nodes_get_one_id_and_service_resumes() {
     assert!(total.again > 0, "no run met the case that is not covered");
 }
 
-/// One that hangs costs who waits no more than the time until another is asked: a fifth of the time limit.
+/// One that hangs costs a session no more than the time until another is asked: a fifth of the time limit.
 #[test]
 fn one_that_hangs_costs_a_second_where_there_is_another() {
     let world = World::of_several(1, 2, 3);
@@ -90,7 +90,7 @@ fn one_that_hangs_costs_a_second_where_there_is_another() {
     let wait = longest_wait(300 * SECOND);
     assert!(world.borrow().silent(None).is_empty());
     assert!(wait < 2 * SECOND, "{wait}");
-    // Nobody waits for one that is asked again.
+    // No session waits for one that is asked again.
     let wait = longest_wait(500 * SECOND);
     assert!(wait < SECOND / 2, "{wait}");
 }

@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// A request that was noted before the one who serves looks is found by that look, whatever is asked and answered meanwhile.
+/// A request that was noted before the worker looks is found by that look, whatever is asked and answered meanwhile.
 #[test]
 fn no_request_is_missed_while_another_is_answered() {
     const CALLS: usize = 20_000;

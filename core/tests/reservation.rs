@@ -1,4 +1,4 @@
-//! Reserving from a row: never below what anybody knows to be handed out, and never from a row that must not be used.
+//! Reserving from a row: never below what any server knows to be handed out, and never from a row that must not be used.
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -107,11 +107,11 @@ fn a_floor_counts_in_one_life_of_the_tag() {
 fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
     let lags = |cluster, timeline| may_lag(Writer { cluster, timeline }, 77, 3);
     assert!(lags(Some(77), Some(2)) && !lags(Some(77), Some(3)));
-    assert!(!lags(Some(77), None), "nobody knows");
+    assert!(!lags(Some(77), None), "not known");
     // As after pg_upgrade: what this cluster has written since is not in the row yet.
     for other in [Some(78), None] {
         let another = |timeline, here| may_lag(Writer { cluster: other, timeline: Some(timeline) }, 77, here);
-        assert!(!another(1, 1) && !another(5, 1), "nobody was promoted here");
+        assert!(!another(1, 1) && !another(5, 1), "no standby was promoted here");
         assert!(another(1, 2) && another(5, 2));
     }
 }
@@ -456,7 +456,7 @@ proptest! {
         }
     }
 
-    /// Reservations one after the other, by anybody: no id twice.
+    /// Reservations one after the other, by any server: no id twice.
     #[test]
     fn one_after_the_other_no_id_comes_twice(mut row in rows(), wishes in prop::collection::vec(wishes(), 1..8)) {
         let mut last = row.definition.max_id;

@@ -49,7 +49,7 @@ fn a_new_segment_is_dry_until_a_range_is_published() {
     assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Dry));
 }
 
-/// Fails when a range may be published over one that nobody has used yet.
+/// Fails when a range may be published over one that no session has used yet.
 #[test]
 fn there_is_room_for_one_range_beside_the_present_one() {
     let segment = Segment::default();
@@ -64,7 +64,7 @@ fn there_is_room_for_one_range_beside_the_present_one() {
 }
 
 /// Fails when a range may be published that was reserved before the buffers were emptied: its ids may have been
-/// given to others since, for they were nobody's.
+/// given to others since, for they were free.
 #[test]
 fn what_was_reserved_before_a_clearing_is_not_published_after_it() {
     let segment = Segment::default();

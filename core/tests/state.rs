@@ -267,7 +267,7 @@ fn nothing_is_reserved_beyond_the_expiry_or_the_end() {
     assert_eq!(
         State::fresh(&here(LEASED)).reserve(&layout(), NOW, Position(0), SECOND),
         None,
-        "nobody issues"
+        "no node issues"
     );
 }
 
@@ -386,7 +386,7 @@ fn a_state_says_which_release_wrote_it() {
 }
 
 proptest! {
-    /// However a state is put back, copied, promoted or adopted in turns: nobody begins lower than before, and under a
+    /// However a state is put back, copied, promoted or adopted in turns: no server begins lower than before, and under a
     /// number nothing is issued from a state that is not its own.
     #[test]
     fn what_happens_to_a_file_lowers_no_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
@@ -409,7 +409,7 @@ proptest! {
             for worker in 0..32 {
                 let node = node(worker, 0);
                 let before = Some(state.mark(node)).filter(|mark| !adopts || *mark < Position(u64::MAX)).unwrap_or(Position(0));
-                // A lease that is forgotten is not begun below, but by another who takes the row.
+                // A lease that is forgotten is not begun below, but by another server that takes the row.
                 let before = if opened.lease == state.lease { before } else { before.min(state.floor) };
                 prop_assert!(opened.mark(node) >= before, "{node:?}");
             }
@@ -444,7 +444,7 @@ proptest! {
         prop_assert_eq!(torn.unwrap_err().kind(), Kind::Damaged);
     }
 
-    /// Whatever is reserved, and however many nodes there are: nobody begins lower than before.
+    /// Whatever is reserved, and however many nodes there are: none begins lower than before.
     #[test]
     fn reserving_lowers_no_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
         let at = UnixMicros(NOW.0 + seconds * 1_000_000);

@@ -36,7 +36,7 @@ fn the_longest_waiting_is_first_however_often_one_looks() {
     assert_eq!(turns.queue(), [7, 3, 1, 9]);
     turns.note(now([9, 3]), [], at(7));
     turns.note(now([9, 3, 7]), [], at(8));
-    assert_eq!(turns.queue(), [3, 9, 7], "who was served waits anew");
+    assert_eq!(turns.queue(), [3, 9, 7], "one that was served waits anew");
     assert_eq!(turns.plan(4, 2, 0, at(8)).begin, [3, 9], "as many as there is room for");
     assert_eq!(turns.plan(4, 2, 1, at(8)).begin, [3], "after others");
 }
@@ -51,7 +51,7 @@ fn what_a_session_waits_for_is_before_what_none_does_yet_but_not_for_ever() {
     turns.note([(1, Urgency::Ahead), (3, Urgency::Now)], [], later);
     assert_eq!(turns.queue(), [1, 3]);
     turns.note([(1, Urgency::Now), (3, Urgency::Now)], [], later + at(1));
-    assert_eq!(turns.queue(), [1, 3], "it does not lose its place when somebody begins to wait");
+    assert_eq!(turns.queue(), [1, 3], "it does not lose its place when a session begins to wait");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn who_is_served_in_vain_waits_longer_each_time() {
     }
 }
 
-/// What happens to whoever is served, in a world of databases that behave one way or the other.
+/// What happens to the one that is served, in a world of databases that behave one way or the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// Served in so many milliseconds; it comes again after so many.
@@ -245,14 +245,14 @@ fn bound(give_way: Duration) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Everybody is served within a bounded number of turns, whatever the others do.
+    /// Every database is served within a bounded number of turns, whatever the others do.
     #[test]
     fn none_starves(ways in prop::collection::vec(ways(), 1..16), places in 1_usize..7) {
         let sound = ways.iter().filter(|way| matches!(way, Way::Sound(..))).count() as u64;
         let slow = ways.len() as u64 - sound;
         let longest = longest_waits(&ways, places, 60_000);
         // Each that is sound may have to wait for one turn of each of the others: a slow one's, only where there is one place.
-        // At first it is not known who is slow.
+        // At first it is not known which are slow.
         let unknown = slow * bound(GIVE_WAY.0);
         let shared = if places == 1 { (sound + 1) * bound(GIVE_WAY.1) } else { 0 };
         let for_sound = unknown + shared + sound * 500 + 500;
@@ -263,7 +263,7 @@ proptest! {
         }
     }
 
-    /// Many who hang don't keep the others from being served, once that is known of them.
+    /// Many that hang don't keep the others from being served, once that is known of them.
     #[test]
     fn the_sound_do_not_wait_for_the_slow(slow in 1_usize..40, sound in 1_usize..8, places in 2_usize..7) {
         let mut turns = Pool::default();

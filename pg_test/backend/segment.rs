@@ -29,7 +29,7 @@ mod tests {
     fn a_tag_made_here_is_served_from_this_transaction() {
         run("SELECT snowflake_ids.segment_create('here', start => 5, increment => 2, remainder => 0)");
         assert_eq!([next("here"), next("here"), next("here")], [6, 8, 10]);
-        assert_eq!(places("here"), 0, "nobody else gets to know it");
+        assert_eq!(places("here"), 0, "no other session gets to know it");
         let max_id: i64 = one("SELECT max_id FROM snowflake_ids.segment WHERE tag = 'here'");
         assert_eq!(max_id, 4, "written when it commits");
     }

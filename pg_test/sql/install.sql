@@ -15,7 +15,7 @@ ORDER BY p.oid::regprocedure::text COLLATE "C";
 SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val
 FROM pg_settings WHERE name LIKE 'snowflake\_ids.%' ORDER BY name COLLATE "C";
 
--- Everybody may generate and decode, and look at the status; nobody needs more than that.
+-- Every role may generate and decode, and look at the status; no role needs more than that.
 CREATE ROLE ids_user;
 SET ROLE ids_user;
 SELECT snowflake_nextval() > 0 AS generates, snowflake_worker_id(snowflake_lastval()) AS worker;
@@ -37,7 +37,7 @@ DROP ROLE ids_user;
 -- It goes as it came, and comes again.
 DROP EXTENSION snowflake_ids;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_ids';
--- Nobody can lay a schema of that name under it beforehand.
+-- No user can lay a schema of that name under it beforehand.
 CREATE SCHEMA snowflake_ids;
 CREATE EXTENSION snowflake_ids;
 \echo :LAST_ERROR_SQLSTATE

@@ -49,7 +49,7 @@ RESET standard_conforming_strings;
 RESET escape_string_warning;
 SELECT count(*) FROM hard;
 
--- Temporary tables of a catalog's name, or of one of ours, stand in nobody's way.
+-- Temporary tables of a catalog's name, or of one of ours, change nothing.
 CREATE TEMP TABLE pg_class (oid oid, relname name, relkind "char", relowner oid, relnamespace oid);
 CREATE TEMP TABLE segment (tag text, max_id bigint);
 CREATE TEMP TABLE pg_inherits (inhparent oid, inhrelid oid);
@@ -73,13 +73,13 @@ SELECT snowflake_ids.attach('foreign_numbers', 'id', 'segment');
 INSERT INTO foreign_numbers DEFAULT VALUES RETURNING id;
 SELECT nextval('other.numbers');
 
--- An owner who may not create in the table's schema gets its sequence nevertheless, as with an identity.
+-- An owner that may not create in the table's schema gets its sequence nevertheless, as with an identity.
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 SELECT snowflake_ids.detach('foreign_numbers', 'id');
 INSERT INTO foreign_numbers DEFAULT VALUES RETURNING id;
 SELECT sequenceowner FROM pg_sequences WHERE sequencename = 'foreign_numbers_id_seq';
 
--- Row security that is forced upon the owner hides nothing from whoever may see past it.
+-- Row security that is forced upon the owner hides nothing from a role that may see past it.
 ALTER TABLE foreign_numbers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 SELECT snowflake_ids.attach('foreign_numbers', 'id', 'segment', 'forced');
 SET ROLE user_of_it;

@@ -7,7 +7,7 @@ CREATE ROLE carol IN ROLE team;
 \set VERBOSITY default
 SELECT snowflake_ids.segment_create(t) FROM unnest(ARRAY['open', 'invoices', 'shared']) AS t \g /dev/null
 
--- Open to everybody until something is granted.
+-- Open to every role until something is granted.
 SET ROLE bob;
 SELECT segment_nextval('open'), segment_nextval('invoices');
 SELECT snowflake_ids.segment_set('open', 100);
@@ -18,7 +18,7 @@ SELECT snowflake_ids.segment_grant('open', 'bob', 'ALL');
 SELECT snowflake_ids.segment_create('own');
 RESET ROLE;
 
--- USAGE takes ids; whoever got some before does not any more.
+-- USAGE takes ids; a role that got some before does not any more.
 SELECT snowflake_ids.segment_grant('invoices', 'alice', 'USAGE');
 SET ROLE bob;
 SELECT segment_nextval('invoices');
@@ -170,7 +170,7 @@ RESET ROLE;
 
 -- Administration in parts.
 SELECT snowflake_ids.administration_grant('tags', 'clerk');
--- Parts bring what it takes where it was taken from everybody.
+-- Parts bring what it takes where it was taken from PUBLIC.
 REVOKE USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 CREATE SCHEMA clerks AUTHORIZATION clerk;
 CREATE TABLE clerks.others (id bigint);
@@ -211,7 +211,7 @@ SELECT snowflake_ids.administration_revoke('registry', 'clerk');
 SELECT snowflake_ids.administration_grant('everything', 'clerk');
 SELECT snowflake_ids.administration_grant('tags', 'public');
 SELECT snowflake_ids.administration_grant(NULL, 'clerk');
--- What everybody may call in the end.
+-- What every role may call in the end.
 SELECT p.oid::regprocedure AS function
 FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'

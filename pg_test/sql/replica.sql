@@ -1,4 +1,4 @@
--- What changes a tag counts whoever does it: also where triggers of tables do not fire.
+-- What changes a tag always counts: also where triggers of tables do not fire.
 SELECT snowflake_ids.segment_create('replica');
 SELECT segment_nextval('replica');
 SET session_replication_role = replica;

@@ -195,7 +195,7 @@ SELECT snowflake_ids.segment_drop('nowhere');
 SELECT snowflake_ids.segment_set('nowhere', 5);
 SELECT snowflake_ids.segment_set('invoices', 9223372036854775808);
 
--- Anybody may use tags, and nobody but the owner change them.
+-- Any role may use tags, and only the owner may change them.
 CREATE ROLE segment_user;
 SET ROLE segment_user;
 SELECT segment_nextval('from 100');

@@ -1,4 +1,4 @@
-//! Texts that somebody has tampered with, from a seed. Without libraries, so that tests of servers use it as well.
+//! Texts that were tampered with, from a seed. Without libraries, so that tests of servers use it as well.
 
 /// Questions as servers ask them.
 pub const QUESTIONS: [&str; 12] = [

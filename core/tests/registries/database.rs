@@ -97,7 +97,7 @@ pub enum Lock {
     Received,
 }
 
-/// A database: what is committed, and who has what locked.
+/// A database: what is committed, and which process has what locked.
 #[derive(Default)]
 pub struct Db {
     pub store: RefCell<Store>,
@@ -222,7 +222,7 @@ impl<'e> Tx<'e> {
         });
         self.db.let_go(self.number);
         if slow {
-            // Standbys, and whoever waits for them.
+            // Standbys, and the commits that wait for them.
             let delay = self.env.with(|world| world.between(1, 300));
             self.env.sleep(delay);
         }

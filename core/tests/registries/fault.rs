@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Somebody undoes the share of a row.
+    /// An operator undoes the share of a row.
     fn alter(&mut self, registry: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let troubled = self.registries[registry].trouble.is_some();

@@ -4,7 +4,7 @@ use super::world::TAGS;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowflake_ids_core::definition::Range;
 
-/// Who issued an id, and when.
+/// The node that issued an id, and when.
 type Taker = (usize, u64);
 
 /// All ids of a run.

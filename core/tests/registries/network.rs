@@ -75,7 +75,7 @@ impl World {
         self.wake(client);
     }
 
-    /// It is closed: who looks at it next notices.
+    /// It is closed: the process that looks at it next notices.
     pub fn close(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.closed = true;
@@ -194,7 +194,7 @@ fn said(tx: &mut Tx<'_>, ask: RequestBody) -> Result<ResponseBody, Locked> {
             tx.doubt(&tags, &outcomes);
             ResponseBody::Reserved(outcomes)
         }
-        other => panic!("nobody asks this: {other:?}"),
+        other => panic!("no node asks this: {other:?}"),
     })
 }
 
@@ -284,7 +284,7 @@ impl<'e> Network for Net<'e> {
             if let Some(delay) = world.travel() {
                 world.send(id, delay, statement, argument.to_owned());
             }
-            // A pooler between them that sends it once more: nobody waits for what comes of that.
+            // A pooler between them that sends it once more: no node waits for what comes of that.
             let server = world.connections.get(&id).map(|connection| connection.server);
             if let Some(server) = server
                 && statement == Statement::Serve
@@ -322,7 +322,7 @@ impl<'e> Network for Net<'e> {
 }
 
 impl World {
-    /// Whether one server gets to another. A former primary is cut off from who does not know its successor.
+    /// Whether one server gets to another. A former primary is cut off from nodes that do not know its successor.
     fn is_reachable(&self, from: usize, to: usize) -> bool {
         if self.servers[to].down_until > self.now {
             return false;

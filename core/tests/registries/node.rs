@@ -177,7 +177,7 @@ impl World {
         true
     }
 
-    /// What is in the buffers is noted: whoever reserves next goes on with it, if nobody else has reserved since.
+    /// What is in the buffers is noted: the next reservation goes on with it, if there was no other since.
     pub fn stop(&mut self, node: usize) -> bool {
         let mut in_use = Vec::new();
         for node in self.cluster_of(node).into_iter().map(|node| &self.nodes[node]) {
@@ -211,7 +211,7 @@ impl World {
         live.worker.set(Some(pid));
     }
 
-    /// Takes the place of a tag away, with what is in its buffers: whoever asked looks again.
+    /// Takes the place of a tag away, with what is in its buffers: callers look again.
     pub fn vacate(&mut self, live: &Live, tag: Tag) {
         let slot = &live.slots[tag];
         slot.segment.hand_over(self.number());

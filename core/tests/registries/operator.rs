@@ -40,7 +40,7 @@ impl World {
         self.after(delay, Event::Operator);
     }
 
-    /// Changes a row of a registry, whose rows nobody has locked.
+    /// Changes a row of a registry, whose rows are not locked.
     pub fn change_row<T>(&mut self, registry: usize, tag: usize, change: impl FnOnce(&mut Line) -> T) -> T {
         let version = (self.number() << 1 | 1).cast_signed();
         let server = &self.servers[self.registries[registry].primary];
@@ -113,7 +113,7 @@ impl World {
             .collect();
         let used = sites.iter().map(|site| registry_of(&site.server));
         let right = used.eq(wanted.iter().copied()) && strangers.is_empty();
-        // Nobody is introduced to one restored from a dump before it is raised.
+        // No node is introduced to one restored from a dump before it is raised.
         let known = wanted.iter().all(|registry| !self.registries[*registry].is(Trouble::Dump));
         if right || !known || wanted.is_empty() || self.now < alone_until {
             return;

@@ -9,7 +9,7 @@ use snowflake_ids_core::guard;
 use std::fmt;
 use std::ops::Range;
 
-/// Within this time everybody has ids again.
+/// Within this time every session has ids again.
 const RECOVERY: u64 = 75 * SECOND;
 
 /// What came of one seed.
@@ -32,7 +32,7 @@ impl Run {
     fn of(world: Shared) -> Self {
         let faulty = world.borrow_mut().between(60 * SECOND, 240 * SECOND);
         run_until(&world, faulty);
-        // One registry works from now on. Who uses it must have ids again.
+        // One registry works from now on. A node that uses it must have ids again.
         let one = {
             let world = world.borrow_mut();
             let registries = world.registries.len();

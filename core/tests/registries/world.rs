@@ -18,7 +18,7 @@ use std::rc::{Rc, Weak};
 
 /// Times are milliseconds since the run began.
 pub const SECOND: u64 = 1_000;
-/// Who has had no id of a tag for so long is silent.
+/// A session that has had no id of a tag for so long is silent.
 const SILENCE: u64 = 15 * SECOND;
 
 /// The tags, by their place here.

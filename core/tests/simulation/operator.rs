@@ -9,8 +9,8 @@ use snowflake_ids_core::state::StateError;
 use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;
 
-/// For how long a run goes on after all faults: who waits for somebody else's expiry to pass needs that, and a renewal, and an
-/// operator; or for the clock to pass ids that were issued while it was ahead.
+/// For how long a run goes on after all faults: a server that waits for another's expiry to pass needs that, and a renewal, and
+/// an operator; or for the clock to pass ids that were issued while it was ahead.
 pub const MAX_RECOVERY: i64 = 18 * EXPIRY;
 
 impl World {
@@ -117,7 +117,7 @@ impl World {
             self.begin_anew(server);
         } else if this.alone && !leased && self.chance.once_in(2) {
             let expiry = UnixMicros(this.believed(now).0 + MAX_DRIFT + MAX_SKEW);
-            // Who says that a holder is down also says that its ids are not ahead of the clock; or by so much that it
+            // An operator that says that a holder is down also says that its ids are not ahead of the clock; or by so much that it
             // does not matter here.
             let ahead =
                 this.layout.position_at(expiry)..this.layout.position_at(UnixMicros(now + 12 * EXPIRY));
@@ -127,7 +127,7 @@ impl World {
         }
     }
 
-    /// Ends all faults: clocks are right, everybody is up and connected.
+    /// Ends all faults: clocks are right, every server is up and connected.
     pub fn heal(&mut self) {
         self.healed.set(true);
         self.healed_at.set(self.now());

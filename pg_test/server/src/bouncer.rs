@@ -80,7 +80,7 @@ impl Bouncer {
         self.folder.path().join("log")
     }
 
-    /// Kills it: whoever is connected loses the session.
+    /// Kills it: all who are connected lose their sessions.
     pub fn kill(&mut self) -> Result<()> {
         let mut process = self.process.take().context("the pooler does not run")?;
         kill(Pid::from_raw(process.id().try_into()?), Signal::SIGKILL)?;

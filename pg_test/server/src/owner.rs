@@ -10,10 +10,10 @@ use std::process::Command;
 /// The account that root runs servers as.
 const ACCOUNT: &str = "postgres";
 
-/// Who owns a server's files and processes.
+/// The owner of a server's files and processes.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner {
-    /// None: whoever runs the tests.
+    /// None: the user that runs the tests.
     other: Option<(Uid, Gid)>,
 }
 

@@ -177,7 +177,7 @@ fn calls(client: &mut Client, few: bool) -> Result<Vec<String>> {
     Ok(calls)
 }
 
-/// Sends statements, and gives those that failed with an error that is nobody's fault but ours.
+/// Sends statements, and gives those that failed with an error that is our fault.
 fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = String>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for statement in statements {
@@ -192,7 +192,7 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
     Ok(found)
 }
 
-/// What calls are made with, and two roles: one may call everything, one what everybody may.
+/// What calls are made with, and two roles: one may call everything, one what every role may.
 fn prepare(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.batch_execute(

@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, sql, wait};
 use std::thread;
 
-/// Code that is run by whoever can be had to: it notes whose rights it has, under `what`, and grabs what it can. The
+/// Code that is run by every role that can be made to: it notes whose rights it has, under `what`, and grabs what it can. The
 /// functions that call it say of themselves that they are immutable, so that the planner runs them.
 const LOOTING: &str = "
     create table hostile.loot (who name default current_user, what text);
@@ -174,7 +174,7 @@ fn server() -> Result<(Server, Client, Client)> {
     Ok((server, client, mallory))
 }
 
-/// Nobody's rights were had but these, and the session is as it was.
+/// No rights were had but these, and the session is as it was.
 fn check_loot(client: &mut Client, whose: &str, what: &str) -> Result<()> {
     let others = format!(
         "select format('%s with the rights of %s', what, who) from hostile.loot where who <> '{whose}'"
@@ -222,7 +222,7 @@ fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights() -> Result<(
         )?;
         client.batch_execute("select snowflake_ids.segment_drop(tag) from snowflake_ids.segment")?;
     }
-    // Or this tests nothing: some code is run by whoever reads a table.
+    // Or this tests nothing: some code is run by any role that reads a table.
     ensure!(ran >= 4, "only {ran} of the tables had code that was run");
     Ok(())
 }
@@ -293,7 +293,7 @@ fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights() -> Result<
     Ok(())
 }
 
-/// Who waits for a lock looks again when it has it: the table may be a view by then, or another's.
+/// A session that waits for a lock looks again when it has it: the table may be a view by then, or another's.
 #[test]
 fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Result<()> {
     let (server, mut client, mut mallory) = server()?;
@@ -345,7 +345,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
     Ok(())
 }
 
-/// What attach is made of gives nobody more than he has, should he be allowed to call it.
+/// What attach is made of gives no role more than it has, should it be allowed to call it.
 #[test]
 fn the_parts_of_attach_refuse_tables_of_others() -> Result<()> {
     let (_server, mut client, mut mallory) = server()?;

@@ -1,5 +1,5 @@
 //! A clock that is set far ahead by mistake: its ids would take the server hostage until that time comes. So it is
-//! not followed, unless somebody says that it is right.
+//! not followed, unless an operator says that it is right.
 
 use anyhow::Result;
 use postgres::Client;
@@ -198,7 +198,7 @@ fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
             snowflake_ids_server_tests::sql::one(&mut client, "show snowflake_ids.max_clock_jump")?;
         Ok(now == "10min")
     })?;
-    // The launcher shows nobody when it has read it.
+    // The launcher does not show when it has read it.
     sleep(Duration::from_secs(1));
     server.set_clock("+30m")?;
     issues_true_time(&mut client, &mut taken)

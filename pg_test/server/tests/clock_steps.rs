@@ -72,7 +72,7 @@ fn follows_a_clock_that_was_set_right(back: &[&str]) -> Result<()> {
     let mut taken = take(&mut client, 100)?;
     for clock in back {
         server.set_clock(clock)?;
-        // Somebody looks at the clock at each step.
+        // A session looks at the clock at each step.
         let _ = next(&mut client);
         sleep(Duration::from_millis(200));
         let _ = next(&mut client);

@@ -1,4 +1,4 @@
-//! Copies of a data directory: two servers must not issue as one, whoever made the copy and however.
+//! Copies of a data directory: two servers must not issue as one, however the copy was made.
 
 use anyhow::Result;
 use postgres::error::SqlState;

@@ -62,7 +62,7 @@ fn with_committed(mut returned: Vec<i64>, client: &mut Client) -> Result<Vec<i64
     returned.sort_unstable();
     let committed: Vec<i64> = sql::column(client, "select id from t")?;
     let unheard: Vec<i64> = committed.into_iter().filter(|id| returned.binary_search(id).is_err()).collect();
-    // One insert a session and round can have been committed unheard; more are ids of nobody.
+    // One insert a session and round can have been committed unheard; more are ids that no session took.
     assert!(unheard.len() <= 3 * SESSIONS, "{} rows whose id no session was given", unheard.len());
     returned.extend(unheard);
     Ok(returned)

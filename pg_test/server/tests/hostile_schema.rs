@@ -1,4 +1,4 @@
-//! A login that may create objects in a schema on everybody's path plants functions and operators there that fit better
+//! A login that may create objects in a schema on every user's path plants functions and operators there that fit better
 //! than those of Postgres: whatever superusers do with the extension, none of them runs.
 
 use anyhow::Result;
@@ -94,7 +94,7 @@ const USES: [&str; 22] = [
     "drop extension snowflake_ids cascade",
 ];
 
-/// Who was caught, but for the one who set the traps.
+/// The roles that were caught, but for the one that set the traps.
 fn caught(client: &mut Client) -> Result<Vec<String>> {
     sql::column(
         client,

@@ -71,7 +71,7 @@ fn write(servers: &[Server; 2], tables: [&str; 2]) -> Result<()> {
     sessions::at_once(clients.into_iter().flatten().collect(), work).map(drop)
 }
 
-/// A row: snowflake id, the tag's number, who made it.
+/// A row: snowflake id, the tag's number, the node that made it.
 type Row = (i64, i64, i32);
 
 /// What a server holds when all rows have arrived there.

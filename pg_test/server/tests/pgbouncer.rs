@@ -113,8 +113,8 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
         stop.store(true, Ordering::Relaxed);
         Ok(loads.into_iter().filter_map(|load| load.join().ok()).flatten().collect())
     })?;
-    ensure!(!taken.is_empty(), "nobody was given an id");
-    // Nothing of those who were cut off goes on holding ids up.
+    ensure!(!taken.is_empty(), "no session was given an id");
+    // Nothing of the sessions that were cut off goes on holding ids up.
     taken.push(next(&mut client, "t")?);
     ids::unique(taken)
 }

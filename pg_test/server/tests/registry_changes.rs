@@ -20,7 +20,7 @@ fn pair(definition: &str) -> Result<(Cluster, Client, Client)> {
     Ok((cluster, registry, node))
 }
 
-/// Everybody takes ids of one tag while an operator turns all its knobs.
+/// All sessions take ids of one tag while an operator turns all its knobs.
 #[test]
 fn changes_under_load_repeat_nothing() -> Result<()> {
     let cluster = Cluster::start(2)?;
@@ -188,7 +188,7 @@ fn a_node_is_no_registry() -> Result<()> {
     Ok(())
 }
 
-/// Somebody changes which registries the node uses, and has not committed it: what the registry gave could not be noted.
+/// A session changes which registries the node uses, and has not committed it: what the registry gave could not be noted.
 #[test]
 fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry() -> Result<()> {
     let (cluster, mut registry, mut client) = pair("step => 10, max_step => 10")?;

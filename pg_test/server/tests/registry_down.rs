@@ -57,7 +57,7 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> R
     ids::growing(&taken)
 }
 
-/// Nobody calls while it is away; a node asks again by itself.
+/// No session calls while it is away; a node asks again by itself.
 #[test]
 fn buffers_are_filled_again_without_a_caller() -> Result<()> {
     let (mut cluster, mut client) = small_segments()?;
@@ -242,7 +242,7 @@ fn a_registry_away_for_hours_ends_ids_at_the_expiry_and_not_for_good() -> Result
     ids::growing(&taken)
 }
 
-/// Whoever calls first after a long time meets a connection that was cut without a word.
+/// The first call after a long time meets a connection that was cut without a word.
 #[test]
 fn a_session_that_the_registry_has_ended_is_replaced_without_an_error() -> Result<()> {
     let (cluster, mut client) = small_segments()?;

@@ -61,7 +61,7 @@ fn three_nodes_under_load_follow_the_new_primary_and_share_no_id() -> Result<()>
             Ok(registry_status::<i32>(&mut client, NAME, "timeline")? == 2)
         })?;
     }
-    // The former primary takes writes, too, but nobody who has heard of the new one follows it.
+    // The former primary takes writes, too, but no node that has heard of the new one follows it.
     pair.primary.start_again()?;
     let version = pair.primary.version("t")?;
     pair.standby.end_nodes_sessions()?;

@@ -1,4 +1,4 @@
-//! Tags that go over to a registry with those who join it, and come back with those who leave.
+//! Tags that go over to a registry with nodes that join it, and come back with nodes that leave.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row, strangers};
@@ -118,7 +118,7 @@ fn ids_taken_by_the_transaction_that_joins_do_not_come_again() -> Result<()> {
     let mut taken = take(&mut client, "t", 33)?;
     for call in [JOIN, LEAVE] {
         for end in ["rollback", "commit"] {
-            // What comes after the transaction may wait: who lost an answer to its locks asks again after a second.
+            // What comes after the transaction may wait: a worker that lost an answer to its locks asks again after a second.
             client.batch_execute("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
             client.batch_execute(call)?;
             match take(&mut client, "t", 33) {

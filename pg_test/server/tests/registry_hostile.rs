@@ -1,4 +1,4 @@
-//! A node that lies: whoever has the role of nodes changes nothing but what he asks for within bounds, and what he asks can
+//! A node that lies: a login with the role of nodes changes nothing but what it asks for within bounds, and what it asks can
 //! be ended.
 
 use anyhow::{Context, Result};

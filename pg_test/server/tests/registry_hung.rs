@@ -127,7 +127,7 @@ fn a_node_shuts_down_and_starts_without_it() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// As long as a segment of a tag is fetched by one who waits, another tag is not held up for longer than that.
+/// As long as a segment of a tag is fetched by one session, another tag is not held up for longer than that.
 #[test]
 fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is() -> Result<()> {
     let (cluster, mut client) = in_use(10, FOR_EVER)?;

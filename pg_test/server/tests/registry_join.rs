@@ -108,7 +108,7 @@ fn names_that_are_none_and_users_that_may_not_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// Whoever listens there never says a word.
+/// What listens there never says a word.
 #[test]
 fn a_silent_registry_is_given_up() -> Result<()> {
     let (registry, node, mut client) = strangers()?;
@@ -234,7 +234,7 @@ fn a_node_leaves_the_tags_to_the_registry() -> Result<()> {
     Ok(())
 }
 
-/// Whoever commits it may be another session, long after what the registry was told.
+/// Another session may commit it, long after what the registry was told.
 #[test]
 fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
     let registry = auto().start()?;
@@ -254,7 +254,7 @@ fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Operators at two sessions who do not know of each other.
+/// Operators at two sessions that do not know of each other.
 #[test]
 fn joining_and_leaving_at_once_repeats_nothing() -> Result<()> {
     let (_registry, node, mut client) = strangers()?;

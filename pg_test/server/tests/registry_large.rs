@@ -88,7 +88,7 @@ fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
     Ok(())
 }
 
-/// Whoever gives up a hand-over that waits for a lock there leaves nothing behind: neither what waits, nor locks, nor tags.
+/// A hand-over that is given up while it waits for a lock there leaves nothing behind: neither what waits, nor locks, nor tags.
 #[test]
 fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
     let (registry, node, mut client) = strangers(5)?;

@@ -88,7 +88,7 @@ fn a_node_that_restarts_meanwhile_notices_too() -> Result<()> {
     ids::unique(taken)
 }
 
-/// A tag that the old registry does not have at all, and that somebody creates again.
+/// A tag that the old registry does not have at all, and that a session creates again.
 #[test]
 fn a_tag_that_was_created_since_is_not_begun_anew() -> Result<()> {
     let (mut cluster, [mut client, _]) = two_nodes()?;
@@ -168,7 +168,7 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
     ids::unique(taken)
 }
 
-/// What is wrong with one tag is told to whoever waits for another of the same registry.
+/// What is wrong with one tag is told to sessions that wait for another of the same registry.
 #[test]
 fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     let cluster = Cluster::start(1)?;

@@ -62,7 +62,7 @@ fn requests_that_make_no_sense_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// Nobody else is told where the registry is, or what other tags there are.
+/// No other role is told where the registry is, or what other tags there are.
 #[test]
 fn users_are_not_told_where_the_registry_is() -> Result<()> {
     let mut cluster = Cluster::start(1)?;

@@ -77,7 +77,7 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it() -> 
     ids::unique(first)
 }
 
-/// What another server holds is its own until somebody says so there.
+/// What another server holds is its own until an operator says so there.
 #[test]
 fn what_another_node_holds_is_taken_away_where_that_is_asked_for() -> Result<()> {
     let (server, mut registry) = registry()?;
@@ -135,14 +135,14 @@ fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
     assert_eq!(error.code(), Some(&SqlState::UNDEFINED_OBJECT), "{error:?}");
     let count = "select count(*) from snowflake_ids.segment where tag = 't'";
     assert_eq!(sql::one::<i64>(&mut registry, count)?, 0, "the tag is there again");
-    // Nor by who may: others would get the ids again that this database has received.
+    // Nor by roles that may: others would get the ids again that this database has received.
     wait_at_most(&mut client, Duration::from_secs(2))?;
     let (_, error) = take_until_refused(&mut client, "t");
     let error = error.downcast::<postgres::Error>()?;
     let said = format!("{error:?}");
     assert!(said.contains("segment_create"), "{said}");
     assert_eq!(sql::one::<i64>(&mut registry, count)?, 0, "the tag is there again");
-    // A tag that nobody here has received is made.
+    // A tag that was not received here is made.
     assert_eq!(next(&mut client, "another")?, 1);
     Ok(())
 }

@@ -74,7 +74,7 @@ fn no_call_of_a_slow_session_writes_but_the_first() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Who calls once in a while finds the mark moved, up to ten minutes after the last call.
+/// A session that calls once in a while finds the mark moved, up to ten minutes after the last call.
 #[test]
 fn a_pause_does_not_make_the_next_call_write() -> Result<()> {
     let server = server("200ms")?;

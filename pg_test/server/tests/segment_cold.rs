@@ -1,4 +1,4 @@
-//! A tag that nobody used yet is called from all sides at once, with a step that is far too small.
+//! A tag that no session used yet is called from all sides at once, with a step that is far too small.
 
 use anyhow::Result;
 use postgres::Client;

@@ -67,7 +67,7 @@ impl Taken {
         self.inserted.sort_unstable();
         let unheard: Vec<i64> =
             rows.into_iter().filter(|id| self.inserted.binary_search(id).is_err()).collect();
-        assert!(unheard.len() <= rounds * INSERTING, "{} rows of nobody", unheard.len());
+        assert!(unheard.len() <= rounds * INSERTING, "{} rows that no session was told of", unheard.len());
         ids::unique([self.all(), unheard].concat())
     }
 }

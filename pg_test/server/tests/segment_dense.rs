@@ -1,4 +1,4 @@
-//! Segments are dense: without a crash or a rollback n ids of a tag are exactly 1..n, whoever takes them.
+//! Segments are dense: without a crash or a rollback n ids of a tag are exactly 1..n, whichever sessions take them.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::segments::{create, next};

@@ -1,4 +1,4 @@
-//! What `pg_dump` writes goes on, in another database, above every id it knew, and for those alone who may take ids.
+//! What `pg_dump` writes goes on, in another database, above every id it knew, and only for roles that may take ids.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -127,9 +127,9 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     let after: i64 = sql::one(&mut copy, "insert into t default values returning id")?;
     assert!(after > before, "{after} after {before}");
     assert!(may_take(&server, "alice")? && may_take(&server, "keeper")? && !may_take(&server, "bob")?);
-    // What was granted to a role that is no more would be somebody else's in another cluster.
+    // What was granted to a role that is no more would be another's in another cluster.
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.segment_privilege")?, 1);
-    // Who leases which worker id is not a database owner's to say.
+    // Which server leases which worker id is not a database owner's to say.
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.worker_lease")?, 0);
     copy.batch_execute("set role keeper")?;
     for (wanted, statement) in [

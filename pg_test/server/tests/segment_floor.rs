@@ -53,7 +53,7 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart() -> Result<()> {
     Ok(())
 }
 
-/// Whoever commits it, and over a restart.
+/// Whichever session commits it, and over a restart.
 #[test]
 fn a_tag_that_a_prepared_transaction_forces_back_goes_back() -> Result<()> {
     let (mut server, mut client) = sessions()?;

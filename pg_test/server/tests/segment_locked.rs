@@ -1,4 +1,4 @@
-//! A tag's row is locked by a transaction that somebody left open.
+//! A tag's row is locked by a transaction that was left open.
 
 use anyhow::{Context, Result};
 use postgres::Client;

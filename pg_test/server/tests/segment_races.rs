@@ -44,7 +44,7 @@ fn change(
         ensure!(start.elapsed() < wait::LONG, "{rounds} rounds, while a session was given {:?} ids", few());
         taken.extend(round(client, rounds)?);
         rounds += 1;
-        // Whoever changes a tag has its row locked: the worker must come in between.
+        // A session that changes a tag has its row locked: the worker must come in between.
         sleep(Duration::from_millis(5));
     }
     Ok(taken)
@@ -69,7 +69,7 @@ fn hold_worker_up(server: &Server, stop: &AtomicBool, mut client: Client) -> Res
     Ok(())
 }
 
-/// Lets sessions take ids while another one works through rounds; gives everybody's ids.
+/// Lets sessions take ids while another one works through rounds; gives the ids of all.
 fn under_load(
     server: &Server,
     worker: Worker,

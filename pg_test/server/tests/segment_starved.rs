@@ -91,7 +91,7 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
 }
 
 /// A server that can run two refill workers, a database that wants ids, and two whose refill worker never comes to an end with what
-/// somebody asked it for.
+/// a session asked it for.
 fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
     let builder = Server::builder().small().set("max_logical_replication_workers", "0");
     let server = builder.set("max_worker_processes", "3").start()?;
@@ -122,7 +122,7 @@ fn workers_that_never_come_to_an_end_make_room() -> Result<()> {
     })
 }
 
-/// A transaction that renames a database has it locked: whoever connects to it waits.
+/// A transaction that renames a database has it locked: a session that connects to it waits.
 #[test]
 fn workers_that_cannot_connect_make_room() -> Result<()> {
     let (server, mut sound, names) = two_that_hang()?;
@@ -133,7 +133,7 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
             locker.batch_execute(&format!("begin; alter database {name} rename to former_{name}"))?;
             anyhow::Ok(locker)
         });
-        // It waits until nobody is connected to it.
+        // It waits until no session is connected to it.
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
         wait::until_true("the database to be renamed", || {
             sound.batch_execute(&end)?;

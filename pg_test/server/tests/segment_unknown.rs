@@ -1,4 +1,4 @@
-//! Calls for tags that nobody has found: what they may take of the server, and what is left of them.
+//! Calls for tags that no session has found: what they may take of the server, and what is left of them.
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
@@ -10,7 +10,7 @@ use snowflake_ids_server_tests::{Server, sql, wait};
 use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
-/// Of 16 places half may be for tags that nobody has found.
+/// Of 16 places half may be for tags that no session has found.
 const PLACES: &str = "16";
 const TRIALS: usize = 8;
 
@@ -54,7 +54,7 @@ fn lock(server: &Server, mode: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// 1,000 calls from four sessions, each for another tag, which are over before anybody could answer.
+/// 1,000 calls from four sessions, each for another tag, which are over before a worker could answer.
 fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
     at_once(server.sessions("postgres", 4)?, |session, mut client| {
         client.batch_execute(settings)?;

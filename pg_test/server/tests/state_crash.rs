@@ -38,7 +38,7 @@ fn crash_again_and_again(
         let first = next(&mut client)?;
         ids::growing(&[newest, first])?;
         let lost = time(&mut client, first)? - time(&mut client, newest)?.max(now()?);
-        // A hundred milliseconds are reserved beyond, and the ids of a call that nobody heard of come on top.
+        // A hundred milliseconds are reserved beyond, and the ids of a call that was not answered come on top.
         ensure!(lost <= reserve + 0.3, "{lost} s were lost by a crash");
         taken.ids.push(first);
     }

@@ -1,4 +1,4 @@
-//! The state file: what can't be trusted stops the ids until somebody says how to go on.
+//! The state file: what can't be trusted stops the ids until an operator says how to go on.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;

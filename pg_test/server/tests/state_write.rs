@@ -77,7 +77,7 @@ fn a_full_disk_stops_ids_until_there_is_room() -> Result<()> {
     goes_on_once_mended(Fault::DiskFull, &SqlState::DISK_FULL, "No space left on device")
 }
 
-/// A running server does not replace it unasked either: somebody may be looking for what it said.
+/// A running server does not replace it unasked either: an operator may be looking for what it said.
 #[test]
 fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -> Result<()> {
     let server = server()?;
@@ -90,7 +90,7 @@ fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -
         }
         let error = take_until_refused(&mut client, &mut taken)?;
         sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
-        // What this server has issued since its start counts even where nobody says so.
+        // What this server has issued since its start counts even where no operator says so.
         client.batch_execute("select snowflake_ids.state_reset(now() - interval '1 day')")?;
         taken.extend(take(&mut client, 100)?);
     }

@@ -31,7 +31,7 @@ fn the_longest_text_is_an_error_and_no_crash() -> Result<()> {
     let mut client = server.session()?;
     let started = sql::one::<String>(&mut client, "select pg_postmaster_start_time()::text")?;
     is_refused(&mut client, &format!("select snowflake_encode(1, repeat('x', {LONGEST}))"), LONGEST)?;
-    // Compressed it takes a few pages, and nobody takes it apart.
+    // Compressed it takes a few pages, and it is not taken apart.
     client.batch_execute("create table long as select repeat('x', 50000000) as a")?;
     for call in CALLS {
         is_refused(&mut client, &format!("select {} from long", call.replace('$', "a")), 50_000_000)?;
@@ -53,7 +53,7 @@ fn a_setting_of_the_longest_text_is_an_error_and_no_crash() -> Result<()> {
         assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
         assert!(error.detail().is_some_and(|detail| detail.contains("1025 bytes")), "{error:?}");
     }
-    // Without the library loaded at server start the setting is anybody's, and of any length.
+    // Without the library loaded at server start any user may set it, to any length.
     server.set("shared_preload_libraries", "")?;
     server.restart()?;
     let mut client = server.session()?;

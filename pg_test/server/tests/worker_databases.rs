@@ -1,4 +1,4 @@
-//! Looking for the registry of worker ids among databases that nobody can connect to for now.
+//! Looking for the registry of worker ids among databases that cannot be connected to for now.
 
 use anyhow::Result;
 use postgres::Client;

@@ -116,7 +116,7 @@ fn a_restart_gives_the_same_id_back() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The registry's table is not there for anybody else before.
+/// The registry's table is not there for any other session before.
 #[test]
 fn an_extension_that_is_not_committed_gives_no_id_yet() -> Result<()> {
     let server = auto().start()?;

@@ -45,7 +45,7 @@ fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
     Ok(())
 }
 
-/// Where other servers are is for those who may see what goes on.
+/// Where other servers are is for roles that may see what goes on.
 #[test]
 fn an_error_names_no_holder_to_ordinary_users() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;

@@ -85,7 +85,7 @@ fn a_registry_that_takes_no_connections_is_found_and_renews_the_lease() -> Resul
     wait::until_true("the lease to be renewed", || {
         Ok(status::<String>(&mut client, "lease_expires_at::text")? != expiry)
     })?;
-    // Nobody is in the template that is closed so that it can be copied.
+    // No process is in the template that is closed so that it can be copied.
     client.batch_execute("create database copy template template0")?;
     ids::unique(taken)
 }
@@ -193,7 +193,7 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     next(&mut client).map(drop)
 }
 
-/// Who is behind what others have issued would issue ids that look older than theirs.
+/// A server behind what others have issued would issue ids that look older than theirs.
 #[test]
 fn a_clock_behind_the_other_holders_gets_no_lease() -> Result<()> {
     let mut server = auto().set("snowflake_ids.worker_id", "1").start()?;

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use postgres::error::{DbError, Error};
 use std::path::Path;
 
-/// What may be said to whoever takes ids, and to whoever does something to the server.
+/// What may be said to sessions that take ids, and to those that do something to the server.
 const EXPECTED: &[&str] = &[
     "0A000", // cached plan must not change result type
     "23502", // the default is away while the extension is
@@ -26,7 +26,7 @@ const OF_POSTGRES: &[&str] = &[
     "could not find trigger",
 ];
 
-/// Whether an error is nobody's fault but the test's.
+/// Whether an error is the test's fault.
 pub fn is_expected(error: &DbError) -> bool {
     let code = error.code().code();
     // Ours come from files in Rust.
@@ -69,9 +69,9 @@ pub fn has_no_faults(log: &str, killed: bool) -> Result<()> {
 fn faults(log: &str, killed: bool) -> Vec<&str> {
     let words = ["PANIC: ", "TRAP: ", "was terminated by signal", "panicked at", "unexpected"];
     let bad = |line: &&str| {
-        // A worker's, told to who waited; which one it was is not said.
+        // A worker's, told to sessions that waited; which one it was is not said.
         let internal = line.contains(" XX000 ") && !OF_POSTGRES.iter().any(|start| line.contains(start));
-        // Who outlives a killed postmaster says so, and who was connected to it.
+        // A process that outlives a killed postmaster says so, and so does one that was connected to it.
         let line =
             line.replace("unexpected postmaster exit", "").replace("closed the connection unexpectedly", "");
         internal

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The lives of a tag in a database, numbered from 0.
 #[derive(Debug, Default)]
 pub struct Lives {
-    /// The one that whoever asks now gets at least.
+    /// The one that a session now gets at least.
     earliest: AtomicU32,
-    /// The one that whoever asks now gets at most.
+    /// The one that a session now gets at most.
     latest: AtomicU32,
 }
 
@@ -43,7 +43,7 @@ impl Lives {
     }
 }
 
-/// An id that somebody was given, and the lives of its tag that it may be of.
+/// An id that a session was given, and the lives of its tag that it may be of.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub database: usize,

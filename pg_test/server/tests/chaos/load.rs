@@ -174,7 +174,7 @@ impl Session {
 
     fn failed(&self, error: &Error) {
         if error.as_db_error().is_some_and(|db| !is_expected(db)) {
-            // Nobody listens any more when the test has failed.
+            // The receiver is gone when the test has failed.
             let _ = self.orders.faults.send(format!(
                 "session {} at {} ms: {}",
                 self.orders.number,

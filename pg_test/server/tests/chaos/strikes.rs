@@ -77,7 +77,7 @@ impl World {
         Ok(())
     }
 
-    /// Rows come from elsewhere, and the column is attached again: nobody who inserts meets them.
+    /// Rows come from elsewhere, and the column is attached again: no insert meets them.
     fn import(&mut self, node: usize) -> Result<()> {
         if env::var("CHAOS_WITHOUT").is_ok_and(|without| without.split(',').any(|out| out == "import")) {
             return Ok(());

@@ -8,8 +8,8 @@ use crate::sync::{AtomicU64, Ordering};
 /// it can be a plain static without unsafe code, and cost nothing.
 ///
 /// Ids taken under a clock that was far ahead by mistake must not go on coming out of a block when the mistake
-/// was mended. So a block is good for [`Block::SPAN`] positions at a time, then its owner looks at the clock
-/// and [renews](Block::renew) it or fills it anew; and it is good for nothing once any session has seen the clock
+/// was mended. So a block is good for [`Block::SPAN`] positions at a time. Then its owner looks at the clock
+/// and [renews](Block::renew) it or fills it anew. It is good for nothing once any session has seen the clock
 /// step back, or the node has changed. `era` below is a number that such an event changes. Ids are made with the
 /// node's bits that the positions were taken with, even if the node has changed by then.
 #[derive(Debug)]

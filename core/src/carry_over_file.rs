@@ -1,7 +1,7 @@
 //! What a server does with its carry-over file: when it starts, when ids of it are taken up, and when it stops.
 //!
 //! The process that starts all others takes the ids out of the buffers when all others have ended, and writes them to the
-//! file; a refill worker goes on with them when the server runs again, so that a restart leaves no gap. The file is only a
+//! file. A refill worker goes on with them when the server runs again, so a restart leaves no gap. The file is only a
 //! note. What decides is the row: its version must still be what it was after the reservation, and taking the ids up
 //! changes it. What was taken up is noted in the file, too, before it is handed out: so it is taken up once or never,
 //! whichever of both is set back to an earlier state. A crash leaves a gap and nothing else.

@@ -1,8 +1,8 @@
 //! Which of several registries to ask next, and when to ask one again that did not answer.
 //!
 //! Those that answer take turns. One that does not is left out, and asked again after a pause that doubles with each
-//! failure, as Tinyid's and TDDL's clients do: at a moment when no session waits, if there is another to turn to, because
-//! it may cost the whole time limit.
+//! failure, as Tinyid's and TDDL's clients do. That may cost the whole time limit: so it happens at a moment when no
+//! session waits, if there is another to turn to.
 
 use crate::backoff::Backoff;
 use std::time::Duration;

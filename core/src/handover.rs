@@ -1,8 +1,8 @@
 //! Beginning to use registries on other servers, and ending it: what is checked first, which tags are handed over from one
-//! table of tags to another so that none goes on below what the other has given, and in which order all of it is done.
+//! table of tags to another, and in which order. No tag goes on below what the other table has given.
 //!
-//! Here it is one transaction, and one at each registry, which is committed there before it is here. Rolled back here after
-//! that, tags stay raised there, which does no harm.
+//! It is one transaction here, and one at each registry, which is committed first. If the one here is then rolled back,
+//! tags stay raised there, which does no harm.
 
 mod error;
 mod host;

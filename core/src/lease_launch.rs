@@ -1,8 +1,8 @@
 //! When a lease worker is started, and in which database: the one that holds the registry, which has to be found first.
 //!
-//! Which database that is follows from what the databases themselves hold, never from which of them asks first: a standby
-//! that is promoted without a state of its own has to come to the same one as its primary, whose leases are in that table,
-//! and a server that has lost its state to the registry that it shares with others.
+//! Which database that is follows from what the databases themselves hold, never from which of them asks first. A standby
+//! that is promoted without a state of its own has to come to the same one as its primary, whose leases are in that table.
+//! A server that has lost its state has to come to the registry that it shares with others.
 
 mod missed;
 mod ranked;

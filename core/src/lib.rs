@@ -1,9 +1,9 @@
 //! The algorithms of `snowflake_ids`: 64-bit ids that are unique across servers and ordered by time, and dense
 //! ones per tag, out of segments reserved ahead.
 //!
-//! Nothing here knows Postgres, does I/O or reads a clock: time is an argument ([`Clock`]), shared state is
-//! a plain struct of atomics that the shell places into shared memory, and errors say what they are
-//! ([`Kind`]) without knowing an SQLSTATE. So all of it runs under proptest, threads and loom.
+//! Nothing here knows Postgres, does I/O or reads a clock. Time is an argument ([`Clock`]). Shared state is
+//! a plain struct of atomics that the shell places into shared memory. Errors say what they are ([`Kind`])
+//! without knowing an SQLSTATE. So all of it runs under proptest, threads and loom.
 //!
 //! | module | holds |
 //! | --- | --- |

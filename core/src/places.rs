@@ -1,8 +1,8 @@
 //! Which tags have a place where there are fewer places than tags, and which give one up.
 //!
 //! A tag whose row was seen has a right to a place. One that no session has seen yet, and that may not exist, is *on
-//! trial*: it has a place only while a session waits for its ids, of a share of the places that is small, so that
-//! a user that asks for any number of names takes no more than that. The first ids end the trial.
+//! trial*: it has a place only while a session waits for its ids. The first ids end the trial. Tags on trial have a small
+//! share of the places: no user that asks for any number of names takes more.
 
 use crate::reservation::Floor;
 use crate::segment::{Period, Shelves};

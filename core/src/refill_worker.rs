@@ -1,6 +1,5 @@
 //! The refill worker of one database: reserves ids for its tags ahead of demand, from the database's own table of tags or from
-//! registries on other servers, and ends when there is nothing to do, so that the database can be dropped, renamed and
-//! copied.
+//! registries on other servers. It ends when there is nothing to do: then the database can be dropped, renamed and copied.
 //!
 //! Everything it touches is behind a trait: [`RefillHost`] is its process and the memory that it shares with sessions,
 //! [`Database`] its tables, [`RegistryLink`] the registries, [`CarryOvers`] what the last stop left over.

@@ -1,4 +1,4 @@
-//! The registries that a database uses, as the processes see them that send requests to them.
+//! The registries that a database uses, as seen by the processes that send requests to them.
 
 use crate::failover::Health;
 use crate::registry_error::{Complaint, RegistryError};

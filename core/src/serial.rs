@@ -9,8 +9,8 @@
 //! | `{{`, `}}` | a brace |
 //!
 //! All else stands for itself. A tag whose count starts anew each period has the same numbers in every one, so
-//! its template must say the period; and no more than that, since a key shows the period's first day and not
-//! the day it was made. All fields but the number have a fixed width, so keys of different periods or numbers
+//! its template must say the period. It must say no more than that, since a key shows the period's first day and
+//! not the day it was made. All fields but the number have a fixed width, so keys of different periods or numbers
 //! always differ, up to the year 9999. Keys with `{YY}` in place of `{YYYY}` come again after a century.
 
 mod error;

@@ -3,8 +3,8 @@
 //!
 //! A position is `tick << sequence_bits | sequence`. The next one is the largest of the position after the
 //! last and the first of the present tick. So a repeated tick goes on with the sequence, a used-up sequence
-//! borrows the next tick, and a clock that steps back leaves the generator where it was: in all three cases
-//! ids stay unique and growing, and only their *drift*, how far they run ahead of the wall clock, changes.
+//! borrows the next tick, and a clock that steps back leaves the generator where it was. In all three cases
+//! ids stay unique and growing. Only their *drift* changes: how far they run ahead of the wall clock.
 //! [`Rules`] bound it. (Kulkarni et al., "Logical Physical Clocks", 2014, with a bounded logical part.)
 //!
 //! The wall clock is read once a decision, after the last observed reading was loaded. Readings of a
@@ -12,8 +12,8 @@
 //! stepped back, and not that another process was faster.
 //!
 //! Positions are handed out below the `limit` only: the high-water mark, which is durable before it is raised
-//! here. The node may change: a *term* is the time in which one issues. As the node's bits are merged
-//! into an id after its position was taken, a taker proves that both belong to one term: it reads the
+//! here. The node may change: a *term* is the time in which one issues. The node's bits are merged
+//! into an id after its position was taken. So a taker proves that both belong to one term: it reads the
 //! term's number before and after, and throws the position away if it has changed.
 
 use crate::clock::{Clock, UnixMicros};

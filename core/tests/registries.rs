@@ -9,9 +9,9 @@
 //! One case is not covered, and counted apart: a registry that was restored to an earlier snapshot of itself does not know what
 //! it reserved since. A node that received it refuses; one that did not may be given it again, until an operator raises the tag.
 //!
-//! What operators have to see to is done here as it should be: a former primary is cut off from nodes that do not know its successor;
-//! a registry restored from a dump is raised before a node is introduced to it; tags are older than a standby's lag; rows are
-//! made shares of one another, then raised, before a node uses several registries.
+//! What operators have to see to is done here as it should be: a former primary is cut off from nodes that do not know its
+//! successor; a registry restored from a dump is raised before a node is introduced to it; tags are older than a standby's lag;
+//! rows are made shares of one another, then raised, before a node uses several registries.
 //!
 //! `SNOWFLAKE_IDS_SEEDS` says how many runs there are, `SNOWFLAKE_IDS_FULL=1` makes it 10,000, `SNOWFLAKE_IDS_SEED` runs
 //! one seed and shows what happened.

@@ -44,7 +44,6 @@ impl Relation {
         }
     }
 
-    /// Its owner.
     pub fn owner(&self) -> pg_sys::Oid {
         self.owner
     }

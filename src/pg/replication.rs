@@ -6,8 +6,8 @@ use std::ffi::CStr;
 /// Where the server's own processes that apply what arrives begin.
 const APPLIERS: [&CStr; 3] = [c"ApplyWorkerMain", c"TablesyncWorkerMain", c"ParallelApplyWorkerMain"];
 
-/// Whether the row that a trigger is called for came from a publisher: this process applies such rows, and no statement of
-/// a function's is running in it, as those of triggers and the like are run by SPI.
+/// Whether the row that a trigger is called for came from a publisher: this process applies such rows, and no function
+/// runs a statement in it now, as triggers and the like do by SPI.
 pub fn is_applied() -> bool {
     is_applier() && !is_within_spi()
 }

@@ -87,10 +87,10 @@ pub(super) enum Settings {
     Stay,
 }
 
-/// Runs `work` with the rights of a role, and no more, as REINDEX and VACUUM run what an index computes: code of that
-/// role's can neither get the caller's rights back (SET ROLE and its like are refused) nor leave anything in the session. Names mean what they mean in `pg_catalog`, whatever
-/// the session's `search_path`: else its user could have functions of his own run. With `all_rows` FORCE ROW LEVEL
-/// SECURITY hides nothing from the owner of a table. Only within a transaction.
+/// Runs `work` with the rights of a role, and no more, as REINDEX and VACUUM run what an index computes. That role's code
+/// can neither get the caller's rights back (SET ROLE and its like are refused) nor leave anything in the session. Names
+/// mean what they mean in `pg_catalog`, whatever the session's `search_path`: else its user could have functions of its own
+/// run. With `all_rows` FORCE ROW LEVEL SECURITY hides nothing from the owner of a table. Only within a transaction.
 pub(super) fn with_rights<T>(
     role: pg_sys::Oid,
     all_rows: bool,

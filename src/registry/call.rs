@@ -29,8 +29,8 @@ const TAKE_OVER: &str = "SELECT snowflake_ids.registry_take_over($1)";
 
 /// What a hand-over begins with: it is of several requests, and all of it is done or nothing.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// What ends it there should this process be gone, whose rows stay locked else: looked for once a second, where the
-/// registry's version can do so; and a time limit for each statement and for the pauses between them.
+/// What ends it there should this process be gone: its rows would stay locked. The registry looks for it once a second,
+/// where its version can; and each statement, and the pauses between them, have a time limit.
 const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
          WHEN 'client_connection_check_interval' THEN '1s' WHEN 'statement_timeout' THEN $1::pg_catalog.json ->> 'statement'
          ELSE $1::pg_catalog.json ->> 'pause' END, true))

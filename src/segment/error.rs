@@ -32,7 +32,6 @@ pub enum SegmentError {
     /// The role has not the right to.
     #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
     Denied {
-        /// The tag.
         tag: String,
         /// What it wanted to do.
         action: Action,
@@ -42,7 +41,6 @@ pub enum SegmentError {
     /// There is no such tag.
     #[error("segment tag \"{tag}\" does not exist")]
     Unknown {
-        /// The tag.
         tag: String,
         /// The registry that has none.
         registry: Option<String>,
@@ -65,7 +63,6 @@ pub enum SegmentError {
     /// So many tags are being looked for that no session has found yet, and this would be one more.
     #[error("cannot look for segment tag \"{tag}\" now")]
     NoTrial {
-        /// The tag.
         tag: String,
         /// How many may be.
         most: usize,
@@ -76,7 +73,6 @@ pub enum SegmentError {
     /// No ids came in time, or the role that may take them did not become known.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
     TooLate {
-        /// The tag.
         tag: String,
         /// The time that the call may wait.
         limit: Duration,

@@ -99,7 +99,6 @@ impl Registry {
 }
 
 impl World {
-    /// A server has committed.
     pub fn committed(&mut self, server: usize) {
         let store = self.servers[server].db.store.borrow();
         if let Some(registry) = self.registries.iter_mut().find(|registry| registry.primary == server) {

@@ -30,7 +30,6 @@ const IDLE: u32 = 10;
 /// How long an answer is waited for.
 const LIMIT: i64 = 5 * SECOND;
 
-/// A lease worker in a database.
 pub fn lease_worker(host: &Host<'_>, errand: Errand, database: u32) {
     databases::run(host, errand, database, || look_after(host, database));
 }

@@ -9,8 +9,8 @@ use snowflake_ids_core::state::StateError;
 use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;
 
-/// For how long a run goes on after all faults: a server that waits for another's expiry to pass needs that, and a renewal, and
-/// an operator; or for the clock to pass ids that were issued while it was ahead.
+/// For how long a run goes on after all faults. A server that waits for another's expiry to pass needs that, a renewal and an
+/// operator; or it waits for the clock to pass ids that were issued while it was ahead.
 pub const MAX_RECOVERY: i64 = 18 * EXPIRY;
 
 impl World {

@@ -1,6 +1,6 @@
-//! A server on which everything happens at once, in a random order: its databases are dumped, restored, dropped, created with the
-//! same oid, renamed, copied and closed, the extension is dropped and created, its tables are rewritten and locked, processes
-//! are ended and killed, while sessions take ids in every way. No id comes twice within one life of its tag, no call hangs,
+//! A server on which everything happens at once, in a random order, while sessions take ids in every way. Its databases are
+//! dumped, restored, dropped, created with the same oid, renamed, copied and closed; the extension is dropped and created; its
+//! tables are rewritten and locked; processes are ended and killed. No id comes twice within one life of its tag, no call hangs,
 //! every session can be ended and every database dropped, and no session meets an internal error.
 //!
 //! `CHAOS_SEED` says which order it is, `CHAOS_SECONDS` for how long, `CHAOS_STORY=1` tells what happens while it does.

@@ -1,6 +1,6 @@
-//! The second form of `chaos.rs`: a registry and two nodes, under sessions that take ids in every way, while they are restarted, killed
-//! and held up, nodes leave and join, columns are attached again after rows came from elsewhere, and tags are changed at the
-//! registry. The settings are the same; of actions only `import` can be left out.
+//! The second form of `chaos.rs`: a registry and two nodes, while sessions take ids in every way. The servers are restarted,
+//! killed and held up; nodes leave and join; columns are attached again after rows came from elsewhere; tags are changed at
+//! the registry. The settings are the same; of actions only `import` can be left out.
 
 #[path = "chaos/calls.rs"]
 mod calls;

@@ -31,7 +31,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A document.
 struct Document {
     /// Its path within the checkout.
     path: PathBuf,

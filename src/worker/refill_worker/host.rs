@@ -25,7 +25,6 @@ pub struct Host {
     pub segments: &'static Segments,
     /// Where this process sits.
     pub worker_slot: &'static WorkerSlot,
-    /// Its database.
     pub database: u32,
 }
 

@@ -1,5 +1,5 @@
-//! The workers: one launcher for the server; a refill worker, which reserves segments, for each database that needs one
-//! at the moment; and a lease worker while there is something to do about the lease of the worker id.
+//! The workers. The server has one launcher. Each database that needs one at the moment has a refill worker, which reserves
+//! segments. A lease worker runs while there is something to do about the lease of the worker id.
 //!
 //! Nothing is passed from process to process. Requests stand in shared memory; being called only means to look
 //! there. So a worker may die at any moment, and a call may get lost, without a request being so.

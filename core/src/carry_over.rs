@@ -1,8 +1,8 @@
 //! What must outlast a stop of the server beside the tables, as the text of a file: ids that were reserved and are in
 //! no buffers, and how far transactions came that were rolled back.
 //!
-//! One line each, in JSON, after a checksum of it. When ids are taken up, a line that says so comes behind the others, and is durable before the first
-//! of them is handed out: so they serve once, whatever state the tables are set back to.
+//! One line each, in JSON, after a checksum of it. When ids are taken up, a line that says so comes behind the others. It is
+//! durable before the first of them is handed out. So they serve once, whatever state the tables are set back to.
 
 use crate::definition::Range;
 use crate::error::excerpt;
@@ -95,8 +95,8 @@ pub struct InUse {
 }
 
 impl Notes {
-    /// What there is to note at a stop: of the tags that are in use what is left of them, of all others what was noted at
-    /// former stops, as long as their databases are there.
+    /// What there is to note at a stop. Of tags in use that is what is left of them; of all others what was noted at former
+    /// stops, as long as their databases are there.
     #[must_use]
     pub fn at_stop(self, in_use: Vec<InUse>, mut is_there: impl FnMut(u32) -> bool) -> Self {
         let mut passed = FxHashSet::default();

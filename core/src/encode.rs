@@ -1,7 +1,7 @@
 //! Ids as short text: base62, base58, base36, Crockford's base32 and hexadecimal.
 //!
 //! Every alphabet ascends in ASCII, so texts of equal length sort (byte by byte, as under collation "C")
-//! like their ids; fixed width pads with the alphabet's zero to make all lengths equal.
+//! like their ids. Fixed width pads with the alphabet's zero to make all lengths equal.
 
 use crate::error::{Explain, Kind, excerpt};
 use std::str::FromStr;

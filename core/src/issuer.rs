@@ -1,7 +1,7 @@
 //! The issuer: a server's right to issue, as which node, and up to where.
 //!
 //! All changes go the same way, one at a time, under the *state lock*: read the stored state, take it up as what it is
-//! here and now, change it, write it durably, and only then let sessions have what was reserved. A *term* is a time of
+//! here and now, change it, write it durably. Only then sessions have what was reserved. A *term* is a time of
 //! issuing as one node.
 //!
 //! What an issuer touches it reaches through the traits of [`host`]: the state's file, the machine's clocks, the lock.

@@ -98,9 +98,9 @@ fn worth(claim: Claim, used: Use) -> Option<(u8, Reverse<Duration>)> {
     Some((rank, Reverse(idle)))
 }
 
-/// The highest id of a tag that was handed out, given its buffers, how far transactions came that were rolled back, and what
-/// its row says, which is in this life. The buffers can tell only if they end where the row does: what is beyond them a
-/// transaction handed out by itself.
+/// The highest id of a tag that was handed out. It takes the tag's buffers, how far transactions came that were rolled back,
+/// and what its row says, which is in this life. The buffers can tell only if they end where the row does: a transaction
+/// handed out by itself what is beyond them.
 pub fn highest(shelves: &Shelves, floor: Option<Floor>, reserved: i64, life: i64) -> i64 {
     let end = shelves.next.or(shelves.current).map(|shelf| shelf.range.last());
     let issued = last_issued(shelves).filter(|_| end == Some(reserved)).unwrap_or(reserved);

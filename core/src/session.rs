@@ -1,5 +1,5 @@
-//! A session's calls for snowflake ids: from the block that it holds, from the generator, and where that gives nothing by
-//! having the mark raised, a worker id leased, another node issue, or by waiting for the clock.
+//! A session's calls for snowflake ids. They come from the block that it holds, or from the generator. Where that gives
+//! nothing, the session has the mark raised, a worker id leased or another node issue, or waits for the clock.
 
 use crate::block::Block;
 use crate::clock::{Clock, UnixMicros, human};

@@ -29,8 +29,8 @@ use std::time::Duration;
 /// In place of the next position while no session may take one.
 const CLOSED: u64 = u64::MAX;
 
-/// The state of one generator, shared by all that use it: a cache line that calls write, and one that they only read,
-/// as it changes when the clock is stepped back or the node changes.
+/// The state of one generator, shared by all that use it. Calls write to one cache line. The other they only read: it
+/// changes when the clock is stepped back or the node changes.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Generator {

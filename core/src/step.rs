@@ -5,7 +5,7 @@
 //! Unlike Leaf's, a step that would leave its bounds goes to the bound rather than staying where it is.
 //!
 //! One doubling a segment is slow where demand rises from nothing to thousands a second. So a tag that makes
-//! callers wait is hungry for [`HUNGER`], as in `CosId`'s `SegmentChainId` (`PrefetchJob`): its depth, the number
+//! callers wait is hungry for [`HUNGER`], as in `CosId`'s `SegmentChainId` (`PrefetchJob`). Its depth, the number
 //! of steps reserved at once, doubles with every segment, and the next one is fetched at once. Without hunger
 //! the depth goes back by halves; what the demand deserves is by then in the step.
 

@@ -76,8 +76,8 @@ pub fn of_name(name: &str) -> Option<u32> {
     find(|row| (name_of(row) == name).then(|| row.oid.to_u32()))
 }
 
-/// The databases in which there may be the extension: also those that are closed to new sessions, but for closed
-/// templates, which are there to be copied, and those whose removal was cut short. Only within a transaction.
+/// The databases in which there may be the extension, also those that are closed to new sessions. Closed templates are
+/// there to be copied, and are left out, as are databases whose removal was cut short. Only within a transaction.
 pub fn all_in_use() -> Vec<u32> {
     let mut found = Vec::new();
     let _: Option<()> = find(|row| {

@@ -1,4 +1,4 @@
-//! Turning columns of tables into ones with our defaults, and back: written in SQL, in the files below, but for what must
+//! Turning columns of tables into ones with our defaults, and back. It is written in SQL, in the files below. Here is what must
 //! not have the caller's rights, or must not go by names that may change hands.
 
 use pgrx::prelude::*;

@@ -72,8 +72,8 @@ pub fn keep_rejected() -> io::Result<()> {
     Ok(())
 }
 
-/// The data directory: told by the moment of its birth, which a copy has another of and a move leaves alone; where the
-/// file system does not keep it, by its inode.
+/// The data directory, known by the moment of its birth: a copy has another, and a move leaves it alone. Where the file
+/// system does not keep that, by its inode.
 pub fn data_directory() -> io::Result<DataDirectory> {
     let Birth { inode, at } = birth(&fs::metadata(".")?);
     let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));

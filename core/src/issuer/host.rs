@@ -11,8 +11,8 @@ use std::ops::DerefMut;
 use std::time::Duration;
 
 /// The state's file. It is written whole under another name, synced, and renamed: whenever the machine fails, either the
-/// old content or the new one is there. Beside it stands a *witness*, a file that only tells that there is a state: a
-/// server without either has never issued an id, one that has the witness only has lost its state.
+/// old content or the new one is there. Beside it stands a *witness*, a file that only tells that there is a state. A
+/// server without either has never issued an id; one that has the witness only has lost its state.
 ///
 /// All methods give the errors of the system.
 pub trait StateStore {

@@ -23,8 +23,8 @@ pub struct Job<'s, S> {
     pub source: u32,
     /// Answers go to the callers that asked before this.
     ticket: u64,
-    /// Whose the place was when the tag was found there, and how often it had been cleared when the row was locked,
-    /// under which lock it is cleared: what is reserved is published for this only.
+    /// The owner of the place when the tag was found there, and how often it had been cleared when the row was locked: a
+    /// place is cleared under that lock. What is reserved is published for this only.
     stamp: Cell<Stamp>,
 }
 

@@ -1,7 +1,7 @@
 //! How much memory libpq may take for what another server sends.
 //!
-//! It reads each message as a whole, of up to a gigabyte, into a buffer that it makes as large as the message says that it
-//! will be, and copies it once more for the answer. Nothing in its interface bounds that. What does is the process's own
+//! It reads each message as a whole, of up to a gigabyte. Its buffer is as large as the message says that it will be, and
+//! for the answer it copies all of it once more. Nothing in its interface bounds that. What does is the process's own
 //! limit of address space. It is lowered around each of libpq's calls that reads, and only around those. Then malloc tells
 //! libpq that there is no memory, which libpq takes for a broken connection.
 

@@ -21,9 +21,9 @@ const RETRY: Duration = Duration::from_millis(50);
 /// How soon it looks whether one that was started has reached its database.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
-/// How many refill workers there may be, of the workers that the server can run: beside the launcher, the launcher of logical
-/// replication where there is one, and, where the worker id is leased, the lease worker. Places that others take are not
-/// known; when there is none left, starting a worker fails.
+/// How many refill workers there may be, of the workers that the server can run. The launcher takes a place, and so do the
+/// launcher of logical replication, where there is one, and the lease worker, where the worker id is leased. Places that
+/// others take are not known; when there is none left, starting a worker fails.
 fn places() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));

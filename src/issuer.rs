@@ -17,7 +17,7 @@ use snowflake_ids_core::issuer::{
 };
 use snowflake_ids_core::session::Caller;
 use snowflake_ids_core::state::{Birth, DataDirectory, Here, State};
-use snowflake_ids_core::wire::NoLease;
+use snowflake_ids_core::wire::LeaseError;
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::fs::File;
 use std::io;
@@ -159,7 +159,7 @@ impl Caller for Server<'_> {
         self.shared.count(ids);
     }
 
-    fn lease(&self, other: bool) -> Result<(), NoLease> {
+    fn lease(&self, other: bool) -> Result<(), LeaseError> {
         crate::lease::ask(self.shared, other, LEASE_WAIT)
     }
 

@@ -8,27 +8,27 @@ use crate::shared::leases::{Leases, leases};
 use crate::shared::segments::segments;
 use snowflake_ids_core::lease_worker::LeaseSettings;
 use snowflake_ids_core::request::Answer;
-use snowflake_ids_core::wire::NoLease;
+use snowflake_ids_core::wire::LeaseError;
 use std::time::Duration;
 
 /// Between the parts of one in shared memory.
 const SEPARATOR: char = '\u{1f}';
 
 /// As one text. What may be cut comes last.
-fn to_text(none: &NoLease) -> String {
-    let NoLease { message, detail, hint, holders } = none;
+fn to_text(none: &LeaseError) -> String {
+    let LeaseError { message, detail, hint, holders } = none;
     format!("{message}{SEPARATOR}{hint}{SEPARATOR}{detail}{SEPARATOR}{holders}")
 }
 
-fn from_text(text: &str) -> Option<NoLease> {
+fn from_text(text: &str) -> Option<LeaseError> {
     let mut parts = text.splitn(4, SEPARATOR).map(legible);
     let (message, hint, detail, holders) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    Some(NoLease { message, detail, hint, holders })
+    Some(LeaseError { message, detail, hint, holders })
 }
 
 /// Has the lease worker lease a worker id, or another one where the clock is behind the ids of the present one; waits until
 /// it has looked after that.
-pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), NoLease> {
+pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseError> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
         leases.requests.want_another(shared.generator.era());
@@ -42,7 +42,7 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), NoLease>
 }
 
 /// Why there was no lease when the lease worker looked last; None where there was one.
-pub fn trouble() -> Option<NoLease> {
+pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)
 }
 
@@ -60,7 +60,7 @@ pub fn call(leases: &Leases) {
 }
 
 /// Answers all callers up to this ticket.
-pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
+pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
     note(leases, outcome.err().as_ref());
     leases.requests.request.answer(ticket, answer);
@@ -68,7 +68,7 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), NoLease>) {
 }
 
 /// Notes why there is no lease, for sessions that wait in vain.
-pub fn note(leases: &Leases, trouble: Option<&NoLease>) {
+pub fn note(leases: &Leases, trouble: Option<&LeaseError>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();
     if let Some(none) = trouble.filter(|none| !none.holders.is_empty() && former != text) {
@@ -86,20 +86,20 @@ pub fn settings() -> LeaseSettings {
     }
 }
 
-fn silence() -> NoLease {
+fn silence() -> LeaseError {
     let manned = segments().is_some_and(|segments| segments.launcher.is_manned());
     if !manned {
         return no_worker();
     }
-    NoLease::yet(
+    LeaseError::yet(
         "The background worker that leases one has not come to it in time.",
         "Look at \"snowflake_ids lease worker\" in pg_stat_activity, and at the server's log.",
     )
 }
 
 /// No worker is there: mostly because all of the server's are in use.
-pub fn no_worker() -> NoLease {
-    NoLease::yet(
+pub fn no_worker() -> LeaseError {
+    LeaseError::yet(
         "No background worker is there to lease one: it is about to start, or all max_worker_processes are in use.",
         "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the server.",
     )

@@ -8,8 +8,9 @@ use crate::layout::{Field, Layout};
 use crate::lease::{Holder, capacity};
 use crate::reservation::{Share, Wish};
 use crate::wire::{
-    Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT,
-    MAX_WANTS, NoLease, Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, cut, said,
+    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS,
+    MAX_TIMEOUT, MAX_WANTS, Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, cut,
+    said,
 };
 use std::time::Duration;
 
@@ -183,7 +184,7 @@ impl Response {
         match &mut answer.said {
             ResponseBody::Introduced { version } => *version = excerpt(version),
             ResponseBody::HandedOver(Some((tag, _))) => *tag = cut(tag, MAX_TEXT_CHARS),
-            ResponseBody::Leased(Leased::None(NoLease { message, detail, hint, holders })) => {
+            ResponseBody::Leased(Leased::None(LeaseError { message, detail, hint, holders })) => {
                 for text in [message, detail, hint, holders] {
                     *text = said(text);
                 }

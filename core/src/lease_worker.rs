@@ -11,7 +11,7 @@ mod renew;
 mod requests;
 mod worker;
 
-pub use error::{LeaseError, LinkError};
+pub use error::{LeaseStepError, LinkError};
 pub use host::{Doubt, LeaseEvent, LeaseHost, LeaseSettings, Other, Place, RegistryLink};
 pub use requests::{ANY, LeaseRequests};
 pub use worker::LeaseWorker;
@@ -22,7 +22,7 @@ use crate::issuer::{IssuerError, IssuerState};
 use crate::lease::{Holder, Lease, Origin};
 use crate::position::Position;
 use crate::state::{Here, Identity, State};
-use crate::wire::{Entry, MAX_LEASE, MAX_TEXT_CHARS, NoLease, RequestBody, ResponseBody, cut};
+use crate::wire::{Entry, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut};
 use acquire::Plan;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// Does what is to be done about the lease, all of it. Err: not here.
-    fn look_after(&mut self) -> Result<Result<(), NoLease>, Round> {
+    fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
         let this = self.host.database();
         let moved_to = self.requests.moved_to.load(Acquire);
         if moved_to != 0 && moved_to != this {
@@ -92,7 +92,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 Err(error) => return Ok(Err(error.explain())),
             }
         }
-        Ok(Err(NoLease::yet(
+        Ok(Err(LeaseError::yet(
             "The row of the worker id in snowflake_ids.worker_lease changes all the time.",
             "Find out what writes to that table.",
         )))
@@ -114,9 +114,9 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 
     /// Does what is most urgent.
     fn step(&mut self) -> Result<Step, StepError<L>> {
-        match self.job().map_err(LeaseError::State)? {
+        match self.job().map_err(LeaseStepError::State)? {
             Job::Nothing => Ok(Step::Done),
-            Job::Impossible => Err(LeaseError::None(NoLease::yet(
+            Job::Impossible => Err(LeaseStepError::None(LeaseError::yet(
                 "The clock is behind ids that this server may have issued as any worker.",
                 "Set the clock right.",
             ))),
@@ -170,14 +170,14 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError<L>> {
         let Some(other) = &self.other else {
             let now = self.state.believed_now();
-            return self.link.ask_own(ask, now).map_err(LeaseError::Registry);
+            return self.link.ask_own(ask, now).map_err(LeaseStepError::Registry);
         };
         if self.link.has_just_failed(other) {
-            return Err(LeaseError::Registry(self.link.doubt(other, Doubt::JustFailed)));
+            return Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::JustFailed)));
         }
-        let answer = self.link.ask_other(other, ask).map_err(LeaseError::Registry)?;
+        let answer = self.link.ask_other(other, ask).map_err(LeaseStepError::Registry)?;
         if answer.registry.timeline > other.seen.timeline {
-            self.link.note_seen(&answer.registry).map_err(LeaseError::Registry)?;
+            self.link.note_seen(&answer.registry).map_err(LeaseStepError::Registry)?;
         }
         let compared = self.state.compare(answer.clock);
         self.host.note(LeaseEvent::Compared(&compared));
@@ -197,7 +197,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError<L>> {
         let Some(other) = &self.other else { return Ok(()) };
         let why = format!("it leases worker id {worker} until {expiry}");
-        Err(LeaseError::Registry(self.link.doubt(other, Doubt::Garbled(why))))
+        Err(LeaseStepError::Registry(self.link.doubt(other, Doubt::Garbled(why))))
     }
 
     /// The registry, where it is another server.

@@ -11,7 +11,7 @@ use crate::position::{NodeBits, Position};
 use crate::rules::{ClockRollback, Rules};
 use crate::snowflake::Taken;
 use crate::state::Identity;
-use crate::wire::NoLease;
+use crate::wire::LeaseError;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub trait Caller: Host {
     /// Counts ids that were taken.
     fn count(&self, ids: u64);
     /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
-    fn lease(&self, other: bool) -> Result<(), NoLease>;
+    fn lease(&self, other: bool) -> Result<(), LeaseError>;
     /// Has the launcher keep the mark ahead from now on.
     fn call_launcher(&self);
     /// What to do about a clock that was stepped back.
@@ -53,7 +53,7 @@ pub enum SessionError {
     Issuer(#[from] IssuerError),
     /// No worker id could be leased.
     #[error("{0}")]
-    NoLease(NoLease),
+    LeaseError(LeaseError),
 }
 
 impl SessionError {
@@ -62,7 +62,7 @@ impl SessionError {
             Self::NotReady(error) => error,
             Self::Refused(error, _) => error,
             Self::Issuer(error) => error,
-            Self::NoLease(error) => error,
+            Self::LeaseError(error) => error,
         }
     }
 }
@@ -88,9 +88,9 @@ impl Explain for SessionError {
     }
 }
 
-impl From<NoLease> for SessionError {
-    fn from(none: NoLease) -> Self {
-        Self::NoLease(none)
+impl From<LeaseError> for SessionError {
+    fn from(none: LeaseError) -> Self {
+        Self::LeaseError(none)
     }
 }
 

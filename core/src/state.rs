@@ -420,7 +420,8 @@ impl State {
     /// did.
     pub fn end_of(&self, lease: &Lease, layout: &Layout) -> UnixMicros {
         let marks = self.marks.iter().filter(|mark| lease.is_of(mark.node));
-        let end = marks.map(|mark| mark.position).fold(lease.start, Position::max);
+        // The floor: the mark of one of its nodes may have been dropped.
+        let end = marks.map(|mark| mark.position).fold(lease.start.max(self.floor), Position::max);
         layout.instant_of(end).plus_micros(layout.unit())
     }
 

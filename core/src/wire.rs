@@ -183,12 +183,12 @@ pub enum Leased {
     /// Another was faster.
     Missed,
     /// There is none to be had.
-    None(NoLease),
+    None(LeaseError),
 }
 
 /// Why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NoLease {
+pub struct LeaseError {
     /// What is wrong,
     pub message: String,
     /// the figures,
@@ -200,7 +200,7 @@ pub struct NoLease {
     pub holders: String,
 }
 
-impl NoLease {
+impl LeaseError {
     /// There is none yet.
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
@@ -208,7 +208,7 @@ impl NoLease {
     }
 }
 
-impl Explain for NoLease {
+impl Explain for LeaseError {
     fn kind(&self) -> Kind {
         Kind::NotReady
     }
@@ -226,7 +226,7 @@ impl Explain for NoLease {
     }
 }
 
-impl fmt::Display for NoLease {
+impl fmt::Display for LeaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }

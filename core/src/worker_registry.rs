@@ -7,7 +7,7 @@ use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
 use crate::guard::{Guard, holds};
 use crate::lease::{Choice, Policy, Preferred, Row, Search, check_clock};
-use crate::wire::{Entry, LeaseRequest, Leased, MAX_LEASE, NoLease, RequestBody};
+use crate::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
 
 /// How many servers may come for a worker id at the same time.
 const CROWD: usize = 64;
@@ -122,7 +122,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
     let (highest, latest) = rows.overview(entry, now)?;
     if let Err(skew) = check_clock(entry.now, now, latest, wish.max_clock_skew) {
         let detail = format!("{}. {}", capitalized(&skew.to_string()), skew.detail().unwrap_or_default());
-        return Ok(Leased::None(NoLease::yet(detail, skew.hint().unwrap_or_default())));
+        return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
     }
     let own = [wish.token, Some(entry.token)];
     if rows.held(entry, own, now)? >= MAX_HELD {
@@ -240,7 +240,7 @@ fn none_free<R: WorkerRows>(
     wish: &LeaseRequest,
     preferred: Preferred,
     now: UnixMicros,
-) -> Result<NoLease, R::Error> {
+) -> Result<LeaseError, R::Error> {
     let (datacenter, capacity) = (wish.entry.datacenter, wish.capacity);
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
     let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
@@ -271,7 +271,7 @@ fn none_free<R: WorkerRows>(
         [] => String::new(),
         holders => format!("Leased are: {}{}.", holders.join(", "), more(holders.len())),
     };
-    Ok(NoLease { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
+    Ok(LeaseError { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
 }
 
 impl Held {
@@ -282,8 +282,8 @@ impl Held {
 }
 
 /// A server that leases one after the other would leave none for others.
-fn too_many_held() -> NoLease {
-    NoLease::yet(
+fn too_many_held() -> LeaseError {
+    LeaseError::yet(
         format!("The registry has leased {MAX_HELD} worker ids to this server that are not free yet."),
         "See why it takes one after the other. On the registry, give those that it does not use back with SELECT \
          snowflake_ids.worker_release(worker_id, datacenter_id).",

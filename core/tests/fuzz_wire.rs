@@ -13,7 +13,7 @@ use snowflake_ids_core::reservation::{Outcome, Row, Wish};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::step::Pace;
 use snowflake_ids_core::wire::{
-    LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Request, RequestBody, Response, ResponseBody,
+    LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::{Field, Layout, UnixMicros};
 use std::time::Duration;
@@ -187,7 +187,7 @@ fn believe(answer: &Response, wishes: &[Wish]) -> usize {
                 }
             }
         }
-        ResponseBody::Leased(Leased::None(NoLease { message, detail, hint, holders })) => {
+        ResponseBody::Leased(Leased::None(LeaseError { message, detail, hint, holders })) => {
             for text in [message, detail, hint, holders] {
                 assert!(text.chars().count() <= 2_048 && !text.chars().any(char::is_control));
             }

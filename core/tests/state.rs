@@ -471,3 +471,15 @@ fn marks_that_are_dropped_raise_the_floor_of_all_others() {
         assert!(state.mark(node(worker, 0)) > Position(u64::from(worker)), "worker {worker}");
     }
 }
+
+/// A worker id that is given back is free above all that was issued under it, also where the mark of that is not kept any more.
+#[test]
+fn a_worker_id_is_free_above_its_mark_even_if_that_was_dropped() {
+    let mut state = leased();
+    state.settle(node(3, 0), after(30));
+    for worker in 4..400 {
+        state.settle(node(worker, 0), after(40));
+    }
+    assert!(!state.marks.iter().any(|mark| mark.node == node(3, 0)), "it is kept");
+    assert!(layout().position_at(state.end_of(&lease(3), &layout())) > after(30));
+}

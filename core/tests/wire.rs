@@ -14,7 +14,7 @@ use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Unfit
 use snowflake_ids_core::segment::{Period, Supply};
 use snowflake_ids_core::step::Pace;
 use snowflake_ids_core::wire::{
-    Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, NoLease, Registry, Request, RequestBody,
+    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Registry, Request, RequestBody,
     ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
 use std::fmt::Debug;
@@ -210,7 +210,7 @@ fn each_outcome_of_an_answer_is_understood_by_itself() {
 #[test]
 fn what_a_registry_says_can_be_shown() {
     let noise = format!("{}\u{1b}[31m", "\u{7}\u{9b}".repeat(100_000));
-    let none = NoLease {
+    let none = LeaseError {
         message: noise.clone(),
         detail: noise.clone(),
         hint: noise.clone(),
@@ -218,7 +218,7 @@ fn what_a_registry_says_can_be_shown() {
     };
     let told =
         Response::accept(&answer(ResponseBody::Leased(Leased::None(none))).to_text().unwrap()).unwrap();
-    let ResponseBody::Leased(Leased::None(NoLease { message, detail, hint, holders })) = told.said else {
+    let ResponseBody::Leased(Leased::None(LeaseError { message, detail, hint, holders })) = told.said else {
         panic!()
     };
     let tag = answer(ResponseBody::HandedOver(Some((noise.clone(), Unfit::Redated { dated: true }))));
@@ -537,7 +537,7 @@ fn leased() -> impl Strategy<Value = Leased> {
     prop_oneof![
         (choices(), instants()).prop_map(|(choice, expiry)| Leased::Taken { choice, expiry }),
         Just(Leased::Missed),
-        prop::array::uniform4(".*").prop_map(|[message, detail, hint, holders]| Leased::None(NoLease {
+        prop::array::uniform4(".*").prop_map(|[message, detail, hint, holders]| Leased::None(LeaseError {
             message,
             detail,
             hint,

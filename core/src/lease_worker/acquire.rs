@@ -1,6 +1,6 @@
 //! Taking a worker id.
 
-use super::error::LeaseError;
+use super::error::LeaseStepError;
 use super::host::{LeaseEvent, LeaseHost, RegistryLink};
 use super::worker::{LeaseWorker, Step, StepError};
 use crate::clock::UnixMicros;
@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
 use crate::position::Position;
 use crate::state::{Here, State};
-use crate::wire::{Entry, LeaseRequest, Leased, MAX_EXCEPT, NoLease, RequestBody, ResponseBody};
+use crate::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
 use std::time::Duration;
 
 /// What there is to go by.
@@ -42,7 +42,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         let lease = match leased {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
             Leased::Missed => return Ok(Step::Again),
-            Leased::None(none) => return Err(LeaseError::None(self.named(none))),
+            Leased::None(none) => return Err(LeaseStepError::None(self.named(none))),
         };
         self.check_lease(&lease, plan)?;
         let former = plan.lease.as_ref().filter(|former| former.worker != lease.worker);
@@ -75,7 +75,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             }
             ours
         });
-        taken_up.map_err(LeaseError::State)
+        taken_up.map_err(LeaseStepError::State)
     }
 
     /// A worker id of another registry than the one in use may be any server's there.
@@ -88,7 +88,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 state.give_up();
             }
         });
-        left.map_err(LeaseError::State)
+        left.map_err(LeaseStepError::State)
     }
 
     /// What another server says is not believed blindly.
@@ -105,9 +105,9 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     }
 
     /// With the name of the registry, where it is another server.
-    fn named(&self, none: NoLease) -> NoLease {
+    fn named(&self, none: LeaseError) -> LeaseError {
         let Some(other) = &self.other else { return none };
-        NoLease { detail: format!("Registry \"{}\": {}", other.server, none.detail), ..none }
+        LeaseError { detail: format!("Registry \"{}\": {}", other.server, none.detail), ..none }
     }
 
     /// Gives a former worker id back. Should that fail, it is free when its lease has ended.
@@ -120,7 +120,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             self.ask(ask)
         } else if former.origin.is_none() {
             let now = self.state.believed_now();
-            self.link.ask_own(ask, now).map_err(LeaseError::Registry)
+            self.link.ask_own(ask, now).map_err(LeaseStepError::Registry)
         } else {
             return;
         };

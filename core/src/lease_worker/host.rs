@@ -4,7 +4,7 @@ use super::error::LinkError;
 use crate::clock::UnixMicros;
 use crate::issuer::Compared;
 use crate::lease::{Lease, Policy};
-use crate::wire::{MAX_LEASE, NoLease, Registry, RequestBody, Response, ResponseBody};
+use crate::wire::{LeaseError, MAX_LEASE, Registry, RequestBody, Response, ResponseBody};
 use std::time::Duration;
 
 /// The way to the registry.
@@ -89,7 +89,7 @@ pub trait LeaseHost {
     fn note(&mut self, event: LeaseEvent<'_>);
 
     /// Answers all callers up to this ticket.
-    fn answer(&mut self, ticket: u64, outcome: Result<(), NoLease>);
+    fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>);
 }
 
 /// The settings that leases depend on.

@@ -1,6 +1,6 @@
 //! Renewing the lease.
 
-use super::error::LeaseError;
+use super::error::LeaseStepError;
 use super::host::{LeaseEvent, LeaseHost, RegistryLink};
 use super::worker::{LeaseWorker, Step, StepError};
 use crate::issuer::IssuerState;
@@ -33,7 +33,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             }
             expiry.is_none()
         });
-        let lost = lost.map_err(LeaseError::State)?;
+        let lost = lost.map_err(LeaseStepError::State)?;
         match expiry {
             Some(expiry) => self.note_granted(expiry),
             None => self.requests.renew.store(false, Release),

@@ -1,6 +1,6 @@
 //! What the lease worker keeps from one step to the next.
 
-use super::error::LeaseError;
+use super::error::LeaseStepError;
 use super::host::{Other, RegistryLink};
 use super::requests::LeaseRequests;
 
@@ -19,7 +19,7 @@ pub struct LeaseWorker<'a, S, L, H> {
 }
 
 /// Why a step was in vain.
-pub(super) type StepError<L> = LeaseError<<L as RegistryLink>::Error>;
+pub(super) type StepError<L> = LeaseStepError<<L as RegistryLink>::Error>;
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

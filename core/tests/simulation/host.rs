@@ -11,7 +11,7 @@ use snowflake_ids_core::issuer::{self, Cluster, Issuer, IssuerError, Issuing, Se
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::session::{Caller, SessionError};
 use snowflake_ids_core::state::{Birth, DataDirectory};
-use snowflake_ids_core::wire::NoLease;
+use snowflake_ids_core::wire::LeaseError;
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::cell::{Cell, RefMut};
 use std::io;
@@ -236,7 +236,7 @@ impl issuer::Host for &Host<'_> {
 impl Caller for &Host<'_> {
     fn count(&self, _: u64) {}
 
-    fn lease(&self, other: bool) -> Result<(), NoLease> {
+    fn lease(&self, other: bool) -> Result<(), LeaseError> {
         let requests = &self.live.requests;
         if other {
             requests.want_another(self.live.shared.generator.era());
@@ -249,7 +249,7 @@ impl Caller for &Host<'_> {
                 None => self.rest(200_000),
             }
         }
-        Err(NoLease::yet("", ""))
+        Err(LeaseError::yet("", ""))
     }
 
     fn call_launcher(&self) {}

@@ -15,7 +15,7 @@ use snowflake_ids_core::lease_worker::{
 };
 use snowflake_ids_core::request;
 use snowflake_ids_core::wire::{
-    self, NoLease, Registry as Name, Request, RequestBody, Response, ResponseBody,
+    self, LeaseError, Registry as Name, Request, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::worker_registry::bounded;
 use snowflake_ids_core::{Position, UnixMicros};
@@ -101,7 +101,7 @@ impl LeaseHost for &Host<'_> {
         self.sim.note(|| format!("server {}: {event:?}", self.server.number));
     }
 
-    fn answer(&mut self, ticket: u64, outcome: Result<(), NoLease>) {
+    fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>) {
         self.sim.note(|| format!("server {}: lease {:?}", self.server.number, outcome));
         let answer = if outcome.is_ok() { request::Answer::Supplied } else { request::Answer::Exhausted };
         self.live.requests.request.answer(ticket, answer);
@@ -139,8 +139,8 @@ impl LinkError for NoAnswerError {
         matches!(self, Self::Locked)
     }
 
-    fn explain(self) -> NoLease {
-        NoLease::yet(self.to_string(), "")
+    fn explain(self) -> LeaseError {
+        LeaseError::yet(self.to_string(), "")
     }
 }
 

@@ -17,7 +17,7 @@ use snowflake_ids_core::lease_launch::{
 };
 use snowflake_ids_core::lease_worker::ANY;
 use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::wire::NoLease;
+use snowflake_ids_core::wire::LeaseError;
 use snowflake_ids_core::{Position, UnixMicros};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
@@ -189,34 +189,34 @@ fn remind(expiry: UnixMicros, left: Duration) {
 }
 
 /// Answers the callers. Only while the worker slot is free.
-fn refuse(board: &Board, none: NoLease) {
+fn refuse(board: &Board, none: LeaseError) {
     if let Some(ticket) = board.requests.request.pending() {
         lease::answer(board, ticket, Err(none));
     }
 }
 
 /// Why there is no registry, for the callers.
-fn explained(nowhere: Nowhere) -> NoLease {
+fn explained(nowhere: Nowhere) -> LeaseError {
     const NAMED: &str = "Give CREATE EXTENSION snowflake_ids there, or change the setting and reload.";
     let name = settings::registry_database();
     match nowhere {
-        Nowhere::NamedIsMissing => NoLease::yet(
+        Nowhere::NamedIsMissing => LeaseError::yet(
             format!(
                 "The database \"{name}\", which snowflake_ids.registry_database names as the registry, does not exist."
             ),
             "Create it and give CREATE EXTENSION snowflake_ids there, or change the setting and reload.",
         ),
-        Nowhere::NamedIsEmpty => NoLease::yet(
+        Nowhere::NamedIsEmpty => LeaseError::yet(
             format!(
                 "The extension is not in database \"{name}\", which snowflake_ids.registry_database names as the registry."
             ),
             NAMED,
         ),
-        Nowhere::Nothing => NoLease::yet(
+        Nowhere::Nothing => LeaseError::yet(
             "The extension, which brings the registry of worker ids, is in no database yet.",
             "Give CREATE EXTENSION snowflake_ids, and COMMIT.",
         ),
-        Nowhere::OutOfReach(database) => NoLease::yet(
+        Nowhere::OutOfReach(database) => LeaseError::yet(
             format!(
                 "The extension, which brings the registry of worker ids, is in no database that can be connected to; \
                  \"{}\" cannot.",
@@ -228,7 +228,7 @@ fn explained(nowhere: Nowhere) -> NoLease {
     }
 }
 
-fn out_of_reach(board: &Board, database: u32) -> NoLease {
+fn out_of_reach(board: &Board, database: u32) -> LeaseError {
     let (why, hint) = if board.locked_out.load(Acquire) == database {
         (
             ": a transaction that changes that database has it locked",
@@ -237,7 +237,7 @@ fn out_of_reach(board: &Board, database: u32) -> NoLease {
     } else {
         ("", "The server's log says why.")
     };
-    NoLease::yet(
+    LeaseError::yet(
         format!(
             "The background worker could not connect to database \"{}\", which holds the registry{why}.",
             name_of(database)

@@ -11,7 +11,7 @@ use snowflake_ids_core::Explain;
 use snowflake_ids_core::issuer::Compared;
 use snowflake_ids_core::lease::Lease;
 use snowflake_ids_core::lease_worker::{LeaseEvent, LeaseHost, LeaseSettings};
-use snowflake_ids_core::wire::NoLease;
+use snowflake_ids_core::wire::LeaseError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl LeaseHost for Host {
         }
     }
 
-    fn answer(&mut self, ticket: u64, outcome: Result<(), NoLease>) {
+    fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>) {
         lease::answer(self.leases, ticket, outcome);
     }
 }

@@ -17,7 +17,7 @@ use snowflake_ids_core::lease_worker::{Doubt, LinkError, Other, Place, RegistryL
 use snowflake_ids_core::refill_worker::TransactionError;
 use snowflake_ids_core::registry_error::RegistryError;
 use snowflake_ids_core::registry_link::{RegistryLink as _, RegistryNotes, Site};
-use snowflake_ids_core::wire::{NoLease, Registry, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::{UnixMicros, failover};
 use std::fmt;
 
@@ -114,13 +114,13 @@ impl LinkError for RegistryLinkError {
         }
     }
 
-    fn explain(self) -> NoLease {
+    fn explain(self) -> LeaseError {
         match self {
             Self::Failed(failed) => {
                 let message =
                     format!("snowflake_ids could not reach the registry of worker ids: {}", failed.message);
                 log::once(PgLogLevel::LOG, message);
-                NoLease::yet(
+                LeaseError::yet(
                     format!(
                         "The registry, the table snowflake_ids.worker_lease, gives SQLSTATE {}: {}.",
                         report::sqlstate(failed.code),
@@ -129,8 +129,8 @@ impl LinkError for RegistryLinkError {
                     "Ids go on by themselves when the table can be written to.",
                 )
             }
-            Self::Dropped => NoLease::yet(ended(self.to_string()), "Try again."),
-            Self::Away(server, error) => NoLease::yet(
+            Self::Dropped => LeaseError::yet(ended(self.to_string()), "Try again."),
+            Self::Away(server, error) => LeaseError::yet(
                 ended(format!("Registry \"{server}\", which leases worker ids: {}", error.briefly())),
                 error.hint(),
             ),

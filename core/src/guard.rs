@@ -22,7 +22,7 @@ pub enum Guard {
     ReleaseLast,
     /// A server that is its own registry keeps to the worker ids of its timeline.
     Shares,
-    /// What a holder tells of its ids is not further ahead of its clock than ids may be,
+    /// What a holder tells of its ids is not ahead of its clock,
     LastBounded,
     /// nor, to others that share a registry, ahead of the registry's clock.
     PeersBounded,

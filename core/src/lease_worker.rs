@@ -229,8 +229,8 @@ fn entry(
     duration: Duration,
     host: &mut impl LeaseHost,
 ) -> Entry {
-    // Ids far ahead of the clock are no reason for others to doubt theirs.
-    let latest = if holds(Guard::LastBounded) { now.plus(here.max_drift) } else { UnixMicros(i64::MAX) };
+    // Ids ahead of the clock are no reason for others to doubt theirs.
+    let latest = if holds(Guard::LastBounded) { now } else { UnixMicros(i64::MAX) };
     Entry {
         datacenter,
         token: claim(state, host),

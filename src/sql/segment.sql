@@ -162,11 +162,17 @@ CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     servers text;
+    was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
     -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position) INTO servers FROM snowflake_ids.registry_server;
-    IF servers IS NOT NULL THEN
+    IF servers IS NOT NULL AND was_home THEN
+        RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
+            ERRCODE = 'serialization_failure',
+            DETAIL = 'Until then the segment tags of this database were kept here.',
+            HINT = 'Try again.';
+    ELSIF servers IS NOT NULL THEN
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'Changes here would have no effect.',

@@ -233,7 +233,7 @@ fn the_registry_does_not_change_while_a_column_is_attached() -> Result<()> {
     client.batch_execute(&format!("begin; {JOIN}"))?;
     let attached = "select snowflake_ids.attach('a', 'id', 'segment', 'orders')";
     let refused = held_up(&mut other, &mut client, attached)?;
-    assert_eq!(refused, Some(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE));
+    assert_eq!(refused, Some(SqlState::T_R_SERIALIZATION_FAILURE));
     attach(&mut other, "a")?;
     assert!(next(&mut client, "orders")? > 9000);
     Ok(())

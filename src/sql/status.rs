@@ -95,7 +95,7 @@ mod snowflake_ids {
                 Identity::Leased { .. } => "this server only",
             },
             counts.expiry().map(time::to_sql).transpose()?,
-            origin.or_else(|| counts.registry().and_then(database::name)),
+            counts.expiry().and_then(|_| origin.or_else(|| counts.registry().and_then(database::name))),
             state(shared, &snapshot),
         )))
     }

@@ -143,7 +143,11 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                 Some(lease) if of_this(&lease) && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
-                    if lease.expiry > now && !due && !requests.renew.load(Acquire) {
+                    // Ids may run ahead of the clock, and come to the expiry long before it does.
+                    let is_used_up = state
+                        .node
+                        .is_some_and(|node| state.mark(node) >= here.layout.position_at(lease.expiry));
+                    if lease.expiry > now && !due && !is_used_up && !requests.renew.load(Acquire) {
                         return Job::Nothing;
                     }
                     let entry = entry(state, here, datacenter, now, next, duration, host);

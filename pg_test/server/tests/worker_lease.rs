@@ -32,6 +32,19 @@ fn a_fresh_server_leases_an_id_without_any_set_up() -> Result<()> {
     Ok(())
 }
 
+/// A reset has ids begin as far ahead of the clock as they may be, which is the end of the lease here. The renewal that is due
+/// by the clock is a quarter of an hour away.
+#[test]
+fn a_lease_is_renewed_where_ids_come_to_its_end_before_the_clock_does() -> Result<()> {
+    let server =
+        auto().set("snowflake_ids.lease_duration", "1h").set("snowflake_ids.max_drift", "1h").start()?;
+    let mut client = server.session()?;
+    let before = next(&mut client)?;
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    assert!(wait_for_id(&mut client)? > before);
+    Ok(())
+}
+
 /// The launcher looks for the database by its name, maybe before any session has been there, when the indexes of the
 /// shared catalogs can't be opened yet.
 #[test]

@@ -82,9 +82,12 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
 #[test]
 fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     // A call waits for five seconds for a lease: the registry is given up before.
-    let cluster = Cluster::of(auto(), &cluster::node().set("snowflake_ids.registry_timeout", "3s"), 1)?;
-    let mut client = cluster.session()?;
+    let node = cluster::node().set("snowflake_ids.registry_timeout", "3s");
+    let mut cluster = Cluster::of(auto(), &node.set("snowflake_ids.worker_id_policy", "disposable"), 1)?;
     let paused = cluster.registry.pause()?;
+    // What it had leased before is not used again.
+    cluster.nodes[0].restart()?;
+    let mut client = cluster.session()?;
     client.batch_execute("set statement_timeout = '300ms'")?;
     let error = refused(&mut client)?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");

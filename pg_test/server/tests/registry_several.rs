@@ -194,17 +194,15 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves() -> R
     client.batch_execute(JOIN)?;
     client.batch_execute("set snowflake_ids.segment_auto_create = on")?;
     let mut of_other = vec![next(&mut client, "other")?];
-    taken.extend(take(&mut client, "t", 500)?);
-    of_other.extend(take(&mut client, "other", 8000)?);
-    // Which of them is asked next depends on how soon each answers.
-    wait::until_true("each registry to have made the tag", || {
-        of_other.extend(take(&mut client, "other", 1000)?);
-        let made = |registry: &Server| {
-            let count = "select count(*) from snowflake_ids.segment where tag = 'other'";
-            Ok(sql::one::<i64>(&mut registry.connect("postgres")?, count)? == 1)
-        };
-        Ok(registries.iter().map(made).collect::<Result<Vec<bool>>>()?.into_iter().all(|made| made))
-    })?;
+    // Which of them is asked next depends on how soon each answers: so each is alone for a while.
+    for (number, what) in ["ids of the first", "ids of the second"].into_iter().enumerate() {
+        let _paused = registries[1 - number].pause()?;
+        wait::until_true(what, || {
+            taken.extend(take(&mut client, "t", 100)?);
+            of_other.extend(take(&mut client, "other", 1000)?);
+            Ok(shares(&taken[37..])[number] > 50 && shares(&of_other)[number] > 50)
+        })?;
+    }
     for (number, registry) in registries.iter().enumerate() {
         for tag in ["t", "other"] {
             let mut at_registry = registry.connect("postgres")?;

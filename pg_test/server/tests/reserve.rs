@@ -178,7 +178,7 @@ fn calls_cancelled_and_sessions_ended_while_the_mark_moves_do_no_harm() -> Resul
     let cancelled =
         under_hail.refusals.iter().filter(|error| error.code() == &SqlState::QUERY_CANCELED).count();
     assert_eq!(cancelled, under_hail.refusals.len(), "{:?}", under_hail.refusals.first());
-    assert!(cancelled > 5, "{cancelled} calls cancelled");
+    assert!(cancelled > 0, "no call was cancelled");
     taken.extend(under_hail.ids);
     taken.extend(take(&mut client, 100)?);
     ids::unique(taken)

@@ -89,6 +89,7 @@ fmt-check: ## is the code formatted
 lint: ## clippy over everything, warnings are errors
 	@echo '== clippy'
 	cargo clippy --workspace --all-targets $(FEATURES),pg_test -- -D warnings
+	cargo clippy -p snowflake_ids_core --all-targets --features guards -- -D warnings
 
 layers: ## does each module import lower ones only, and is unsafe code in its place
 	@echo '== layers'

@@ -178,8 +178,7 @@ impl World {
                 _ => run.set_back(),
             }
         }
-        let wrong = run.world.borrow_mut().wrong.take();
-        wrong
+        run.world.borrow_mut().wrong.take()
     }
 
     /// A number that no row had before.
@@ -290,7 +289,9 @@ impl World {
             _ => self.forced = None,
         }
         if commits || change != Change::Forced {
-            ids.iter().for_each(|id| self.give(*id));
+            for id in &ids {
+                self.give(*id);
+            }
         }
         if commits {
             self.tables.given.extend(&ids);
@@ -340,8 +341,8 @@ impl World {
         let noted = row.floor(self.memory.floor).map_or(0, |(_, id)| id);
         // Forced back into what is left over, and rolled back.
         let text = self.disk.borrow().text.clone();
-        let notes = text.map(|text| from_text(&text).unwrap()).unwrap_or_default();
-        let left: Vec<Range> = notes.left.iter().map(|note| note.what.range).collect();
+        let in_file = text.map(|text| from_text(&text).unwrap()).unwrap_or_default();
+        let left: Vec<Range> = in_file.left.iter().map(|note| note.what.range).collect();
         let is_left = |id: i64| left.iter().any(|left| (left.first..=left.last()).contains(&id));
         let max_id = row.definition.max_id;
         self.forced = None;

@@ -187,7 +187,7 @@ impl World {
         let this = &mut self.nodes[node];
         let file = File { env: None, text: this.carry_over.clone() };
         carry_over_file::save(&file, in_use, |_| true).unwrap();
-        this.former_carry_over = this.carry_over.borrow().clone();
+        this.former_carry_over.clone_from(&this.carry_over.borrow());
         self.crash(node)
     }
 

@@ -3,7 +3,7 @@
 use super::disk::File;
 use super::event::{BEGIN, Event, Scope};
 use super::removal::without;
-use super::server::{MAX_DRIFT, SECOND, Server};
+use super::server::{SECOND, Server};
 use super::world::World;
 use snowflake_ids_core::ClockRollback;
 use snowflake_ids_core::guard::Guard;

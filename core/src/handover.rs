@@ -10,14 +10,12 @@ mod page;
 mod row;
 mod seeded;
 mod take_over;
-mod there;
 
 pub use error::HandoverError;
 pub use host::{Handed, NodeTables, NotedFloor, Registries};
 pub use row::tag_of;
 pub use seeded::Seeded;
 pub use take_over::{RegistryTags, Standing, take_over};
-pub use there::There;
 
 use crate::clock::UnixMicros;
 use crate::form::RELEASE;

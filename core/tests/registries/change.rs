@@ -4,12 +4,13 @@ use super::database::{DEFINITION, Line, Lock, Locked, Tx, note_received};
 use super::network::Net;
 use super::node::Live;
 use super::registry::Trouble;
+use super::there::There;
 use super::world::{Env, SECOND, TAGS, Tag, World, server_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::definition::Definition;
-use snowflake_ids_core::handover::{self, NodeTables, NotedFloor, RegistryTags, Seeded, Standing, There};
+use snowflake_ids_core::handover::{self, NodeTables, NotedFloor, RegistryTags, Seeded, Standing};
 use snowflake_ids_core::places;
 use snowflake_ids_core::refill_worker::Received;
 use snowflake_ids_core::registry_link::Site;
@@ -105,7 +106,9 @@ fn join(env: &Env<'_>, node: usize, live: &Rc<Live>, registries: &[usize]) {
     }
     env.with(|world| {
         world.note(|| format!("node {node} comes to {registries:?}"));
-        registries.iter().for_each(|registry| world.registries[*registry].raised |= registries.len() > 1);
+        for registry in registries {
+            world.registries[*registry].raised |= registries.len() > 1;
+        }
     });
     here.commit();
 }
@@ -136,8 +139,8 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
                 back.map_or(highest, |reserved| highest.max(places::highest(&shelves, None, reserved, 1)));
             let new = Line { definition: Definition { max_id, ..DEFINITION }, ..here.tx.new_line() };
             here.tx.change(move |store| {
-                let line = store.rows.entry(tag).or_insert(new);
-                (line.definition.max_id, line.version) = (max_id, new.version);
+                let row = store.rows.entry(tag).or_insert(new);
+                (row.definition.max_id, row.version) = (max_id, new.version);
             });
             clear(&tag);
         }

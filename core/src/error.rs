@@ -20,9 +20,9 @@ pub enum Kind {
     NotReady,
     /// What was stored can't be trusted.
     Damaged,
-    /// A file can't be written because the disk is full.
+    /// A file cannot be written because the disk is full.
     DiskFull,
-    /// A file can't be read or written.
+    /// A file cannot be read or written.
     Io,
     /// The role lacks a right.
     Denied,

@@ -130,17 +130,15 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         let settings = self.host.settings();
         let shared = self.other.is_some();
         let duration = settings.duration_of(shared);
-        let identity = self.other.as_ref().map(|other| &other.seen.identity);
-        let (issuer, requests, host) = (&self.state, self.requests, &mut self.host);
+        let (issuer, requests, other, host) = (&self.state, self.requests, &self.other, &mut self.host);
         issuer.change(|state, here| {
             let Identity::Leased { datacenter } = here.identity else { return Job::Nothing };
             // By now the state lock is held, which may have taken a while.
             let (now, generator) = (issuer.believed_now(), &issuer.shared().generator);
             let behind = requests.is_another_wanted(generator.era());
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
-            let of_this = |lease: &Lease| lease.origin.as_ref().map(|origin| &origin.identity) == identity;
             match state.lease.clone() {
-                Some(lease) if of_this(&lease) && !behind => {
+                Some(lease) if is_of(&lease, other.as_ref()) && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
                     // Ids may run ahead of the clock, and come to the expiry long before it does.
@@ -212,8 +210,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 
     /// Whether a lease is of the registry in use.
     fn is_of_registry(&self, lease: &Lease) -> bool {
-        lease.origin.as_ref().map(|origin| &origin.identity)
-            == self.other.as_ref().map(|other| &other.seen.identity)
+        is_of(lease, self.other.as_ref())
     }
 
     /// Notes what the registry has granted, and that it was asked.
@@ -221,6 +218,11 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         self.requests.granted(until, self.state.believed_now(), self.host.uptime());
         self.requests.renew.store(false, Release);
     }
+}
+
+/// Whether a lease is of this registry on another server; None: of one of the server's own.
+fn is_of(lease: &Lease, other: Option<&Other>) -> bool {
+    lease.origin.as_ref().map(|origin| &origin.identity) == other.map(|other| &other.seen.identity)
 }
 
 /// What the row of this server is to say. `next`: the position that it issues next, if it issues.

@@ -111,7 +111,7 @@ impl NodeTables for Here {
     }
 
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Report> {
-        here(|| store::take_terms(rows))
+        here(|| store::define(rows))
     }
 
     fn give_up_lease(&mut self, site: &Site) -> Result<(), Report> {

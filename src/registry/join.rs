@@ -143,7 +143,6 @@ fn act() {
 }
 
 fn look_after(leases: &Leases) {
-    leases.requests.renew.store(true, Release);
-    leases.requests.request.ask();
+    leases.requests.ask_to_renew();
     lease::call(leases);
 }

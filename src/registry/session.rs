@@ -55,7 +55,7 @@ pub fn refused(server: &str, why: &RegistryError) -> Box<ErrorReport> {
 
 /// An answer to another question.
 pub fn garbled(server: &str) -> Box<ErrorReport> {
-    refused(server, &RegistryError::Garbled("it answers another question".to_owned()))
+    refused(server, &RegistryError::other_kind())
 }
 
 /// What keeps a registry from being used can be mended.

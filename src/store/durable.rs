@@ -6,14 +6,12 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Has a file hold a text and nothing else. It is written whole under another name, `new`, synced, and renamed: whenever the
-/// machine fails, either the old content or the new one is there. `text` gets the file that is to hold it.
+/// machine fails, either the old content or the new one is there.
 ///
 /// # Errors
 /// The system's, and the old content is still there, or already the new one: as after a crash.
-pub fn replace(name: &str, new: &str, text: impl FnOnce(&File) -> io::Result<Vec<u8>>) -> io::Result<()> {
-    let file = create(new)?;
-    let text = text(&file)?;
-    fill(file, &text)?;
+pub fn replace(name: &str, new: &str, text: &[u8]) -> io::Result<()> {
+    fill(create(new)?, text)?;
     fs::rename(new, name)?;
     sync_folder(".")
 }

@@ -273,8 +273,8 @@ fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
     Ok(rows.filter_map(|row| RawValue::from_string(row).ok()).collect())
 }
 
-/// Gives tags that there are the terms of these rows, in JSON: of each tag one.
-pub fn take_terms(rows: &[&RawValue]) -> Result<(), SpiError> {
+/// Gives tags that there are the definitions of these rows, in JSON: of each tag one.
+pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 

@@ -35,7 +35,7 @@ impl CarryOverFile for InDataDirectory {
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
-        durable::replace(FILE, NEW, |_| Ok(text.to_vec()))
+        durable::replace(FILE, NEW, text)
     }
 
     fn say_lost(&self, error: &io::Error) {

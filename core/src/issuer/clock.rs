@@ -18,7 +18,7 @@ impl<H: Host> Issuer<'_, H> {
         self.shared.believed(now.wall, now.since_boot, self.host.settings().max_clock_jump)
     }
 
-    /// Looks at the clock once in a while, so that many small corrections don't add up to a jump.
+    /// Looks at the clock once in a while, so that many small corrections do not add up to a jump.
     pub fn watch(&self) {
         self.judge(&self.host.reading());
     }
@@ -64,7 +64,7 @@ impl<H: Host> Issuer<'_, H> {
         if now.step_since(&stored.clock).is_some() {
             self.shared.set_anchor(stored.clock.wall, stored.clock.since_boot);
         } else if stored.clock.wall > now.wall {
-            // The machine was started since then, with a clock that can't be right, and will be set: no jump.
+            // The machine was started since then, with a clock that cannot be right, and will be set: no jump.
             self.shared.set_anchor(stored.clock.wall, now.since_boot);
         }
     }

@@ -9,13 +9,13 @@ use std::io;
 /// What keeps this server from issuing.
 #[derive(Debug, thiserror::Error)]
 pub enum IssuerError {
-    /// The state can't be trusted.
+    /// The state cannot be trusted.
     #[error(transparent)]
     Untrusted(#[from] StateError),
-    /// The state can't be read.
+    /// The state cannot be read.
     #[error("snowflake_ids could not read its state file")]
     Unreadable(#[source] io::Error),
-    /// The state can't be written.
+    /// The state cannot be written.
     #[error("{UNWRITABLE}")]
     Unwritable(#[source] io::Error),
     /// There is no worker id yet: it has to be leased.
@@ -34,7 +34,7 @@ pub enum IssuerError {
     Misfit(IdError),
 }
 
-/// The message where the state can't be written.
+/// The message where the state cannot be written.
 pub const UNWRITABLE: &str = "snowflake_ids could not write its state file";
 
 impl IssuerError {

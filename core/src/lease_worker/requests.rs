@@ -3,7 +3,10 @@
 use crate::clock::{UnixMicros, micros};
 use crate::lease::until_renewal;
 use crate::request::Request;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64,
+    Ordering::{Relaxed, Release},
+};
 use std::time::Duration;
 
 /// The requests.
@@ -31,6 +34,12 @@ pub struct LeaseRequests {
 pub const ANY: u32 = u32::MAX;
 
 impl LeaseRequests {
+    /// Asks for a renewal, however far the end of the lease is. The launcher has to be called then.
+    pub fn ask_to_renew(&self) {
+        self.renew.store(true, Release);
+        self.request.ask();
+    }
+
     /// Notes that a session has found the clock behind the ids of this era: another worker id is wanted.
     pub fn want_another(&self, era: u64) {
         self.behind.store(era + 1, Relaxed);

@@ -192,10 +192,11 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let answer = self.link.ask(site, RequestBody::Reserve(wants), limit).map_err(ErrandError::Away)?;
         let Response { registry, clock, said } = answer;
         let ResponseBody::Reserved(mut outcomes) = said else {
-            return Err(self.garbled(site, "it answers another question"));
+            return Err(self.garbled(site, RegistryError::other_kind()));
         };
         if outcomes.len() != errands.len() {
-            return Err(self.garbled(site, "it answers for another number of tags"));
+            let why = "it answers for another number of tags".to_owned();
+            return Err(self.garbled(site, RegistryError::Garbled(why)));
         }
         let now = self.host.now();
         for (outcome, wish) in outcomes.iter_mut().zip(&wishes) {
@@ -334,8 +335,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
     }
 
     /// An answer that is not to be believed counts as none.
-    fn garbled(&self, site: &Site, why: &str) -> ErrandError {
-        let error = RegistryError::Garbled(why.to_owned());
+    fn garbled(&self, site: &Site, error: RegistryError) -> ErrandError {
         let (notes, complaint) = (self.link.notes(site), error.complaint());
         if notes.is_news(&complaint) {
             let (server, why) = (&site.server, &complaint.why);

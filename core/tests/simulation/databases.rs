@@ -68,8 +68,7 @@ impl Leases {
                 Ended::Refuse(_) => refuse(host),
                 Ended::Move(database) => {
                     requests.moved_to.store(database, Release);
-                    requests.renew.store(true, Release);
-                    requests.request.ask();
+                    requests.ask_to_renew();
                 }
             }
         }

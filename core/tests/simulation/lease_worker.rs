@@ -22,7 +22,7 @@ use snowflake_ids_core::{Position, UnixMicros};
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 /// How many rounds without work it stays.
@@ -67,8 +67,7 @@ pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Rene
         has_jumped: !host.server.alone && live.shared.counts.clock_ahead.load(Relaxed) > 0,
     };
     if renewal.round(lapse, uptime).ask {
-        live.requests.renew.store(true, Release);
-        live.requests.request.ask();
+        live.requests.ask_to_renew();
     }
 }
 

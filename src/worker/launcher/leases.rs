@@ -129,8 +129,7 @@ impl Leases {
             Ended::Refuse(nowhere) => refuse(board, explained(nowhere)),
             Ended::Move(database) => {
                 board.requests.moved_to.store(database, Release);
-                board.requests.renew.store(true, Release);
-                board.requests.request.ask();
+                board.requests.ask_to_renew();
             }
         }
     }
@@ -167,8 +166,7 @@ impl Leases {
             remind(expiry, lapse.left);
         }
         if round.ask {
-            board.requests.renew.store(true, Release);
-            board.requests.request.ask();
+            board.requests.ask_to_renew();
             lease::call(board);
         }
         Some(round.due)

@@ -94,14 +94,6 @@ impl Layout {
         Ok(NodeBits(identity << self.node_shift()))
     }
 
-    /// The id at a position of a placed node. Of two positions of one node the larger gives the larger id.
-    #[inline]
-    pub const fn id(&self, position: Position, node_bits: NodeBits) -> u64 {
-        let tick = self.tick_of(position).0;
-        let sequence = position.0 & self.max(Field::Sequence);
-        tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits.0
-    }
-
     /// The tick, node and sequence that an id was made of.
     pub fn decode(&self, id: i64) -> Result<Decoded, IdError> {
         let bits = u64::try_from(id).map_err(|_| IdError::Negative { id })?;

@@ -3,7 +3,7 @@
 use super::error::{LayoutError, TickError};
 use super::field::{Field, Order, RANGES, Widths};
 use crate::clock::UnixMicros;
-use crate::position::{Position, Tick};
+use crate::position::{NodeBits, Position, Tick};
 use std::fmt;
 use strength_reduce::StrengthReducedU64;
 
@@ -144,6 +144,14 @@ impl Layout {
     pub fn instant(&self, tick: Tick) -> UnixMicros {
         let tick = tick.0.min(self.max(Field::Ticks));
         UnixMicros(self.epoch.0.wrapping_add_unsigned(tick.wrapping_mul(self.unit())))
+    }
+
+    /// The id at a position of a placed node. Of two positions of one node the larger gives the larger id.
+    #[inline]
+    pub const fn id(&self, position: Position, node_bits: NodeBits) -> u64 {
+        let tick = self.tick_of(position).0;
+        let sequence = position.0 & self.max(Field::Sequence);
+        tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits.0
     }
 
     pub(crate) const fn sequence_bits(&self) -> u8 {

@@ -46,7 +46,7 @@ pub enum GeneratorError {
     /// Too far ahead of the clock.
     #[error("{}", match .0.cause {
         Cause::StepBack => "the clock is behind the ids already issued",
-        Cause::Start => "the time reserved before the server's start is not over yet",
+        Cause::Start => "the time reserved earlier is not over yet",
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
     Drift(Drift),

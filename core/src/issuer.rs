@@ -22,7 +22,7 @@ pub use counts::Counts;
 pub use error::{IssuerError, UNWRITABLE};
 pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
 pub use issuing::{Issuer, Issuing};
-pub use repair::Compared;
+pub use repair::{Compared, Renewed};
 pub use shared::Shared;
 
 use crate::clock::UnixMicros;

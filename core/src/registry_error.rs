@@ -149,9 +149,9 @@ impl RegistryError {
     }
 
     /// What to do about it.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
-            Self::Failed(ConnectionError::Refused { code, .. }) => match code {
+            Self::Failed(ConnectionError::Refused { code, hint, .. }) => match code {
                 b"42501" => {
                     "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping; \
                      to hand tags over, that on snowflake_ids.registry_take_over(text), too."
@@ -160,7 +160,7 @@ impl RegistryError {
                     "There, give CREATE EXTENSION snowflake_ids in the database that the foreign server names."
                 }
                 b"25006" => "Name all of its servers as hosts, with target_session_attrs 'read-write'.",
-                _ => "See the log of that server.",
+                _ => hint.as_deref().unwrap_or("See the log of that server."),
             },
             Self::Failed(ConnectionError::TooLong) | Self::Version(_) | Self::Garbled(_) => {
                 "Install the same version of the extension on both servers."

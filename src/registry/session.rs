@@ -33,7 +33,8 @@ fn options_of(server: &str) -> Checked<Options> {
     PgTryBuilder::new(|| Ok(options(server)))
         .catch_others(|error| {
             let report = caught(error);
-            let hint = report.hint().unwrap_or(RegistryError::NoServer(String::new()).hint());
+            let no_server = RegistryError::NoServer(String::new());
+            let hint = report.hint().unwrap_or(no_server.hint());
             let detail = report.detail().unwrap_or_default();
             Err(refusal(report.sql_error_code(), server, report.message(), detail, hint))
         })

@@ -12,7 +12,9 @@ mod snowflake_ids {
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
+    use pgrx::{PgSqlErrorCode as Code, function_name};
     use snowflake_ids_core::error::NotReadyError;
+    use snowflake_ids_core::issuer::Renewed;
 
     /// Begins a new state where the stored one can't be trusted. Ids start above an instant, by default above all that
     /// may have been issued up to now.
@@ -20,8 +22,15 @@ mod snowflake_ids {
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
-        if let Some(known) = issuer(shared).reset(above).map_err(|error| report(&error))? {
+        let Renewed { may_repeat, begins } = issuer(shared).reset(above).map_err(|error| report(&error))?;
+        if let Some(known) = may_repeat {
             pgrx::warning!("ids up to {known} may have been issued, and may come again");
+        }
+        if let Some(begins) = begins {
+            ErrorReport::new(Code::ERRCODE_WARNING, format!("no snowflake id comes before {begins}"), function_name!())
+                .set_detail("Ids begin there, and the clock has not reached it.")
+                .set_hint("If that is wrong, call snowflake_ids.state_reset with the instant above which ids are to begin.")
+                .report(PgLogLevel::WARNING);
         }
         Ok(())
     }

@@ -23,11 +23,20 @@ pub enum Compared {
     Differs(Skew),
 }
 
+/// What is to be said of a new state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renewed {
+    /// Ids up to this instant may have been issued, and may come again.
+    pub may_repeat: Option<UnixMicros>,
+    /// No id comes before this instant, which the clock has not reached, nor `max_drift` ahead of it.
+    pub begins: Option<UnixMicros>,
+}
+
 impl<H: Host> Issuer<'_, H> {
     /// Begins a new state in place of one that can't be trusted. Every node begins above `above`: the operator who gives
     /// it says that no later id was kept of those from before the server's start. By default, above all that is known or
-    /// could have been issued up to now. Gives the instant up to which ids may have been issued, if that is later.
-    pub fn reset(&self, above: Option<UnixMicros>) -> Result<Option<UnixMicros>, IssuerError> {
+    /// could have been issued up to now.
+    pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();
         let (shared, layout) = (self.shared, self.layout());
         let here = self.here(&issuing)?;
@@ -51,7 +60,10 @@ impl<H: Host> Issuer<'_, H> {
         self.write(&state)?;
         *issuing = Issuing { opened: true, ..Issuing::default() };
         self.publish(&state);
-        Ok((known > position).then(|| layout.instant_of(known)))
+        Ok(Renewed {
+            may_repeat: (known > position).then(|| layout.instant_of(known)),
+            begins: (position > layout.position_after(now)).then(|| layout.instant_of(position)),
+        })
     }
 
     /// The state that there is, as far as it can be read. One of a newer release is nothing to begin anew for.

@@ -93,6 +93,36 @@ fn what_stands_in_the_way_is_refused_by_name() -> Result<()> {
     snowflakes::next(&mut client).map(drop)
 }
 
+/// One that draws from a registry itself is none, and says which one to use.
+#[test]
+fn a_node_is_refused_as_a_registry_with_its_own_advice() -> Result<()> {
+    let (registry, _node, mut client) = strangers()?;
+    registry.create_database("follower")?;
+    let mut follower = registry.connect("follower")?;
+    follower.batch_execute(&format!(
+        "create extension postgres_fdw;
+         grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
+    ))?;
+    let port = registry.port();
+    let mapping = format!("user '{ROLE}', password '{PASSWORD}'");
+    let at = |database: &str| format!("host '127.0.0.1', port '{port}', dbname '{database}'");
+    variant(&mut follower, NAME, &at("postgres"), &mapping)?;
+    follower.batch_execute(JOIN)?;
+
+    variant(&mut client, "follower", &at("follower"), &mapping)?;
+    let error = refused(&mut client, "'follower'", "follower")?;
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let words = said(&error);
+    for part in [
+        "this database is not a registry",
+        "It takes its own ids from registry \"central\".",
+        "Use that registry, or call snowflake_ids.use_local_registry() here.",
+    ] {
+        assert!(words.contains(part), "\"{part}\" is not said: {words}");
+    }
+    Ok(())
+}
+
 #[test]
 fn names_that_are_none_and_users_that_may_not_are_refused() -> Result<()> {
     let (_registry, _node, mut client) = strangers()?;

@@ -203,6 +203,26 @@ fn a_reset_begins_above_the_instant_it_is_given() -> Result<()> {
 }
 
 #[test]
+fn a_reset_far_ahead_of_the_clock_is_said_and_can_be_taken_back() -> Result<()> {
+    const SAID: &str = "WARNING:  no snowflake id comes before ";
+    let server = server()?;
+    let mut client = server.session()?;
+    next(&mut client)?;
+    client.batch_execute("select snowflake_ids.state_reset(now() + interval '10 years')")?;
+    assert_eq!(server.logged(SAID), 1, "nothing is said of the ten years");
+    let error = refused(&mut client)?;
+    let message = "the clock is behind the ids already issued";
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+
+    client.batch_execute("select snowflake_ids.state_reset(now())")?;
+    let id = next(&mut client)?;
+    let late = format!("select snowflake_timestamp({id}) > now() + interval '1 min'");
+    assert!(!sql::one::<bool>(&mut client, &late)?, "id {id} is still far ahead");
+    assert_eq!(server.logged(SAID), 1, "no word of the right instant");
+    Ok(())
+}
+
+#[test]
 fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
     let mut server = server()?;
     let mut taken = take(&mut server.session()?, 100)?;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -209,7 +209,7 @@ fn a_reset_far_ahead_of_the_clock_is_said_and_can_be_taken_back() -> Result<()> 
     let mut client = server.session()?;
     next(&mut client)?;
     client.batch_execute("select snowflake_ids.state_reset(now() + interval '10 years')")?;
-    assert_eq!(server.logged(SAID), 1, "nothing is said of the ten years");
+    wait::until_true("the warning of the ten years", || Ok(server.logged(SAID) == 1))?;
     let error = refused(&mut client)?;
     let message = "the clock is behind the ids already issued";
     sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;

@@ -99,8 +99,9 @@ impl RequestBody {
         match self {
             Self::Introduce => Ok(()),
             Self::Tags { after } => after.as_deref().map_or(Ok(()), is_tag),
-            Self::HandOver { rows, share } => {
-                bound(rows.len() <= MAX_ROWS, "number of rows", "65536 or less")?;
+            Self::HandOver { rows, received, share } => {
+                bound(rows.len().max(received.len()) <= MAX_ROWS, "number of rows", "65536 or less")?;
+                received.iter().try_for_each(|received| is_tag(&received.tag))?;
                 share.map_or(Ok(()), is_share)
             }
             Self::Reserve(wants) => {

@@ -86,6 +86,9 @@ pub enum Guard {
     HandOverNoted,
     /// and reserves nothing elsewhere meanwhile.
     HandOverLocks,
+    /// Nothing is handed over to a registry whose row of the tag is behind what was received of it: raised to that, it would
+    /// not be noticed that it was set back.
+    HandOverCompares,
     /// Rows of several registries are raised to the highest of them when they become shares.
     SharesRaised,
     /// A database that attaches a column that has ids empties its buffers when the registry is raised above them.

@@ -5,6 +5,7 @@
 //! tags stay raised there, which does no harm.
 
 mod error;
+mod give;
 mod host;
 mod page;
 mod row;
@@ -17,14 +18,14 @@ pub use row::tag_of;
 pub use seeded::Seeded;
 pub use take_over::{RegistryTags, Standing, take_over};
 
-use crate::clock::UnixMicros;
 use crate::form::RELEASE;
 use crate::guard::{Guard, holds};
 use crate::lease::check_clock;
 use crate::registry_link::Site;
-use crate::reservation::Reached;
-use crate::wire::{Registry, RequestBody, ResponseBody, Stranger};
+use crate::wire::{ReceivedTag, Registry, RequestBody, ResponseBody, Stranger};
+use give::{begin, give};
 use page::{pages, tags_of};
+use row::row_of;
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
@@ -99,7 +100,15 @@ pub fn seed<H: NodeTables, R: Registries>(
     // One that starts over would give the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
-    give::<H, R>(there, &sites, &rows)?;
+    let begun = begin::<H, R>(there, &sites)?;
+    // A registry that is set back later than this ends what was begun there.
+    let mut received = Vec::with_capacity(sites.len());
+    for Site { seen: Registry { identity, .. }, .. } in &sites {
+        if let Some(reached) = here.received_of(identity, tag).map_err(HandoverError::Here)? {
+            received.push((identity.clone(), ReceivedTag { tag: tag.to_owned(), reached }));
+        }
+    }
+    give::<H, R>(there, begun, &rows, &received)?;
     Ok(!sites.is_empty())
 }
 
@@ -134,7 +143,8 @@ fn introduce<H: NodeTables, R: Registries>(
     }
 }
 
-/// Sees to it that no registry is behind the tags of this database, nor behind each other.
+/// Sees to it that no registry is behind the tags of this database, nor behind each other. One that is behind what was
+/// received from it was set back, which others must notice, too: it is not raised.
 fn hand_over<H: NodeTables, R: Registries>(here: &mut H, there: &mut R, sites: &[Site]) -> Handed<(), H, R> {
     let mut rows = Vec::new();
     if sites.len() > 1 && holds(Guard::SharesRaised) {
@@ -144,7 +154,8 @@ fn hand_over<H: NodeTables, R: Registries>(here: &mut H, there: &mut R, sites: &
     }
     // Rows that say all of a tag come first: others only raise it.
     rows.extend(all_tags(here).map_err(HandoverError::Here)?);
-    rows.extend(here.received().map_err(HandoverError::Here)?);
+    let received = here.received().map_err(HandoverError::Here)?;
+    rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
     // What transactions handed out and rolled back, of the lives that tags are in.
     let floors = here.floors().map_err(HandoverError::Here)?;
     let floors = floors.iter().filter(|noted| noted.life == Some(noted.floor.life));
@@ -155,7 +166,11 @@ fn hand_over<H: NodeTables, R: Registries>(here: &mut H, there: &mut R, sites: &
     if !holds(Guard::HandOverRaises) {
         rows.clear();
     }
-    give::<H, R>(there, sites, &rows)
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let begun = begin::<H, R>(there, sites)?;
+    give::<H, R>(there, begun, &rows, &received)
 }
 
 /// All rows of this database's own table of tags, in their order.
@@ -171,15 +186,6 @@ fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error>
     }
 }
 
-/// A row that raises a tag this far.
-fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
-    let first = UnixMicros::of_day(day);
-    let period =
-        (day != 0).then(|| first.to_string().chars().take_while(|letter| *letter != 'T').collect::<String>());
-    let row = serde_json::json!({ "tag": tag, "period": period, "max_id": max_id });
-    RawValue::from_string(row.to_string()).ok()
-}
-
 /// Makes rows here of the tags that were received from registries, on the terms that they have there: above all that those
 /// have reserved.
 fn take_back<H: NodeTables, R: Registries>(
@@ -189,13 +195,13 @@ fn take_back<H: NodeTables, R: Registries>(
     mut unheard: impl FnMut(HandoverError<H::Error, R::Error>),
 ) -> Handed<(), H, R> {
     let received = here.received().map_err(HandoverError::Here)?;
-    let names: BTreeSet<String> = received.iter().filter_map(|row| tag_of(row)).collect();
+    let names: BTreeSet<&str> = received.iter().map(|(_, ReceivedTag { tag, .. })| tag.as_str()).collect();
     let mut known = BTreeSet::new();
     for site in sites {
         match tags_of::<H, R>(there, site, None) {
             Ok(rows) => {
                 let rows = rows.iter().map(AsRef::as_ref);
-                let is_ours = |row: &&RawValue| tag_of(row).is_some_and(|name| names.contains(&name));
+                let is_ours = |row: &&RawValue| tag_of(row).is_some_and(|name| names.contains(name.as_str()));
                 let rows: Vec<&RawValue> = rows.filter(is_ours).collect();
                 // Of several registries the first one that tells: its ids are none of the others'.
                 let is_first = |row: &&&RawValue| tag_of(row).is_some_and(|name| known.insert(name));
@@ -207,50 +213,15 @@ fn take_back<H: NodeTables, R: Registries>(
         }
     }
     if holds(Guard::LeaveRaises) {
-        let received: Vec<&RawValue> = received.iter().map(AsRef::as_ref).collect();
-        take(here, &received).map_err(HandoverError::Here)?;
+        let rows = received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached));
+        let rows: Vec<Box<RawValue>> = rows.collect();
+        let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
+        take(here, &rows).map_err(HandoverError::Here)?;
     }
     Ok(())
 }
 
 /// Has rows in the table of tags here that are not behind these.
 fn take<H: NodeTables>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
-    pages(rows).try_for_each(|rows| take_over(here, rows, None).map(drop))
-}
-
-/// Hands rows over to registries, in one transaction at each: where one cannot take them, none has. All of a page before the
-/// next, so that no registry waits for long.
-fn give<H: NodeTables, R: Registries>(
-    there: &mut R,
-    sites: &[Site],
-    rows: &[Box<RawValue>],
-) -> Handed<(), H, R> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let failed = |site: &Site| {
-        let server = site.server.clone();
-        |error| HandoverError::There { server, error }
-    };
-    let mut begun = Vec::with_capacity(sites.len());
-    for site in sites {
-        begun.push((site, there.begin(site, sites.len()).map_err(failed(site))?));
-    }
-    for page in pages(rows) {
-        for (site, block) in &mut begun {
-            let ask = RequestBody::HandOver { rows: page.to_vec(), share: site.share(sites.len()) };
-            let server = site.server.clone();
-            match there.ask_in(block, ask).map_err(failed(site))?.said {
-                ResponseBody::HandedOver(None) => {}
-                ResponseBody::HandedOver(Some((tag, unfit))) => {
-                    return Err(HandoverError::Unfit { server, tag, unfit });
-                }
-                _ => return Err(HandoverError::Garbled { server }),
-            }
-        }
-    }
-    for (site, block) in begun {
-        there.commit(block).map_err(failed(site))?;
-    }
-    Ok(())
+    pages(rows).try_for_each(|rows| take_over(here, rows, &[], None).map(drop))
 }

@@ -262,7 +262,8 @@ impl Unfit {
             ),
             Self::Dropped { .. } => format!(
                 "There, SELECT snowflake_ids.segment_create('{tag}', start => id) with an id above all that any server \
-                 may have got."
+                 may have got. Where it was dropped on purpose, and numbers may come again: here, DELETE FROM \
+                 snowflake_ids.received WHERE tag = '{tag}'."
             ),
             Self::Floor { floor, .. } => {
                 format!("There, SELECT snowflake_ids.segment_raise('{tag}', {floor}).")
@@ -360,7 +361,7 @@ fn is_format(text: &str, dated: bool) -> bool {
 impl Wish {
     /// What is to be said where there is no row, and one is to be made if that may be; None: it may.
     pub fn unfit_to_create(&self) -> Option<Unfit> {
-        self.received.map(|(_, received)| Unfit::Dropped { received })
+        Row::unfit_since(None, self.received?)
     }
 }
 
@@ -405,17 +406,25 @@ impl Row {
     }
 
     fn unfit_for(&self, wish: &Wish) -> Option<Unfit> {
-        let Definition { max_id, increment, remainder, .. } = self.definition;
+        let Definition { increment, remainder, .. } = self.definition;
         if let Some(share) = wish.share.filter(|share| !share.holds(increment, remainder)) {
             return Some(Unfit::Share { share, increment, remainder });
         }
-        let (day, received) = wish.received?;
-        let dated = self.period.dated().is_some();
+        Self::unfit_since(Some(self), wish.received?)
+    }
+
+    /// Why a tag that was received this far must not be used any more, if it must not, given its row by now; None: it has
+    /// none.
+    pub fn unfit_since(row: Option<&Self>, (day, received): Reached) -> Option<Unfit> {
+        let Some(Self { period, definition: Definition { max_id, .. }, .. }) = row else {
+            return Some(Unfit::Dropped { received });
+        };
+        let dated = period.dated().is_some();
         if (day != 0) != dated {
             return Some(Unfit::Redated { dated });
         }
-        let behind = (day, received) > (self.period.day, max_id);
-        behind.then_some(Unfit::SetBack { received, max_id, later: day > self.period.day })
+        let behind = (day, received) > (period.day, *max_id);
+        behind.then_some(Unfit::SetBack { received, max_id: *max_id, later: day > period.day })
     }
 
     /// The same wish of another server, with what is known here of ids that were handed out. A server has two segments of

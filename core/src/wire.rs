@@ -20,7 +20,7 @@ use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};
 use crate::guard::{Guard, holds};
 use crate::lease::{Choice, Holder, Policy, Preferred};
-use crate::reservation::{Outcome, Share, Unfit, Wish};
+use crate::reservation::{Outcome, Reached, Share, Unfit, Wish};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -93,6 +93,10 @@ pub enum RequestBody {
         /// Their rows.
         #[serde(deserialize_with = "bounded::rows")]
         rows: Vec<Box<RawValue>>,
+        /// How far tags were received from this registry: where its own row is behind that, or gone, it was set back, and
+        /// none is had.
+        #[serde(default, deserialize_with = "bounded::rows")]
+        received: Vec<ReceivedTag>,
         /// Which one of several registries is asked.
         share: Option<Share>,
     },
@@ -120,6 +124,15 @@ pub enum RequestBody {
         /// and the instant from which it is free.
         from: UnixMicros,
     },
+}
+
+/// A tag that ids were received of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceivedTag {
+    /// The tag.
+    pub tag: String,
+    /// How far.
+    pub reached: Reached,
 }
 
 /// What is wanted of a tag.

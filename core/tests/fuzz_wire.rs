@@ -64,10 +64,10 @@ fn obey(ask: &RequestBody) {
                 entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255
             );
         }
-        RequestBody::HandOver { .. }
-        | RequestBody::Tags { .. }
-        | RequestBody::Introduce
-        | RequestBody::Release { .. } => {}
+        RequestBody::HandOver { received, .. } => {
+            assert!(received.iter().all(|received| (1..=128).contains(&received.tag.chars().count())));
+        }
+        RequestBody::Tags { .. } | RequestBody::Introduce | RequestBody::Release { .. } => {}
     }
 }
 

@@ -152,6 +152,7 @@ fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
     assert_eq!(received.unfit_to_create(), Some(Unfit::Dropped { received: 501 }));
     let hint = Unfit::Dropped { received: 501 }.hint("it's");
     assert!(hint.contains("segment_create('it''s'"), "{hint}");
+    assert!(hint.contains("DELETE FROM snowflake_ids.received WHERE tag = 'it''s'"), "{hint}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ use snowflake_ids_core::reservation::{CarryOver, Outcome, Reserved, Share, Unfit
 use snowflake_ids_core::segment::{Period, Supply};
 use snowflake_ids_core::step::Pace;
 use snowflake_ids_core::wire::{
-    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Registry, Request, RequestBody,
-    ReserveRequest, Response, ResponseBody, Stranger, VERSION,
+    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, ReceivedTag, Registry, Request,
+    RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -175,7 +175,7 @@ fn tags_with_any_letters_pass_through_ascii() {
     for tag in ["", "a\"b\\c\n", "\u{0}", "na\u{ef}ve", "\u{65e5}\u{672c}", "\u{1f40c}\u{10ffff}"] {
         let row = serde_json::json!({ "tag": tag }).to_string();
         let rows = vec![RawValue::from_string(row).unwrap()];
-        let asked = there_and_back(&request(RequestBody::HandOver { rows, share: None }));
+        let asked = there_and_back(&request(RequestBody::HandOver { rows, received: vec![], share: None }));
         let RequestBody::HandOver { rows, .. } = asked.ask else { panic!("{asked:?}") };
         let row: serde_json::Value = serde_json::from_str(rows[0].get()).unwrap();
         assert_eq!(row["tag"], tag);
@@ -289,6 +289,10 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         change(&mut want.wish);
         RequestBody::Reserve(vec![want])
     };
+    let hands_over = |tag: &str, share| {
+        let received = vec![ReceivedTag { tag: tag.to_owned(), reached: (0, i64::MIN) }];
+        RequestBody::HandOver { rows: vec![], received, share }
+    };
     let renews = |worker| RequestBody::Renew { worker, token: 1, entry: bounds().entry };
     let long = "x".repeat(256);
     let good = [
@@ -299,6 +303,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         RequestBody::Reserve(vec![want("t"); MAX_WANTS]),
         RequestBody::Reserve(vec![want(&"\u{1f40c}".repeat(128))]),
         renews(31),
+        hands_over("t", Some(Share { index: 1, of: 2 })),
         RequestBody::Tags { after: Some("t".into()) },
     ];
     for ask in good {
@@ -334,7 +339,9 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
         ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: 1 }))),
         ("share", reserves(&|wish| wish.share = Some(Share { index: 2, of: 2 }))),
         ("share", reserves(&|wish| wish.share = Some(Share { index: 0, of: u32::MAX }))),
-        ("share", RequestBody::HandOver { rows: vec![], share: Some(Share { index: 0, of: 0 }) }),
+        ("share", hands_over("t", Some(Share { index: 0, of: 0 }))),
+        ("tag", hands_over("", None)),
+        ("tag", hands_over(&"x".repeat(129), None)),
         ("tag", RequestBody::Tags { after: Some(long.clone()) }),
         ("release", RequestBody::Release { datacenter: 0, worker: 0, token: 1, from: UnixMicros(i64::MAX) }),
         (
@@ -362,10 +369,12 @@ fn lists_that_no_server_sends_are_given_up() {
     let lease = RequestBody::Lease(Box::new(LeaseRequest { except, ..bounds() }));
     assert!(matches!(Request::accept(&request(lease).to_text().unwrap()), Err(RequestError::Garbled(_))));
     let rows = format!("[{}0]", "0,".repeat(100_000));
-    let hand_over = format!(
-        r#"{{"version":1,"registry":null,"timeout":{{"secs":1,"nanos":0}},"ask":{{"HandOver":{{"rows":{rows},"share":null}}}}}}"#
-    );
-    assert!(matches!(Request::accept(&hand_over), Err(RequestError::Garbled(_))));
+    for (rows, received) in [(rows.as_str(), "[]"), ("[]", rows.as_str())] {
+        let hand_over = format!(
+            r#"{{"version":1,"registry":null,"timeout":{{"secs":1,"nanos":0}},"ask":{{"HandOver":{{"rows":{rows},"received":{received},"share":null}}}}}}"#
+        );
+        assert!(matches!(Request::accept(&hand_over), Err(RequestError::Garbled(_))));
+    }
     let said = format!(
         r#"{{"registry":{{"identity":"a","timeline":1}},"clock":"2026-01-01T00:00:00Z","said":{{"Reserved":{rows}}}}}"#
     );
@@ -456,6 +465,10 @@ prop_compose! {
     }
 }
 
+fn received_tags() -> impl Strategy<Value = ReceivedTag> {
+    (".{1,128}", any::<(i32, i64)>()).prop_map(|(tag, reached)| ReceivedTag { tag, reached })
+}
+
 fn asks() -> impl Strategy<Value = RequestBody> {
     let rows = vec(any::<(i64, Option<bool>)>(), 0..4).prop_map(|rows| {
         let json = |(max_id, dated)| {
@@ -466,7 +479,8 @@ fn asks() -> impl Strategy<Value = RequestBody> {
     prop_oneof![
         Just(()).prop_map(|()| RequestBody::Introduce),
         of(".{0,128}").prop_map(|after| RequestBody::Tags { after }),
-        (rows, of(shares())).prop_map(|(rows, share)| RequestBody::HandOver { rows, share }),
+        (rows, vec(received_tags(), 0..4), of(shares()))
+            .prop_map(|(rows, received, share)| RequestBody::HandOver { rows, received, share }),
         vec(wants(), 0..4).prop_map(RequestBody::Reserve),
         lease_wishes().prop_map(|wish| RequestBody::Lease(Box::new(wish))),
         (any::<(u32, i64)>(), entries()).prop_map(|((worker, token), entry)| RequestBody::Renew {

@@ -5,7 +5,7 @@ use super::join;
 use super::session::{NOT_READY, ask, begin, garbled, here, refusal, refused, unfit_row};
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
-use crate::pg::encoding::to_utf8;
+use crate::pg::encoding::{from_utf8, to_utf8};
 use crate::segment::place;
 use crate::settings;
 use crate::store::registry as store;
@@ -14,15 +14,18 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, check_for_interrupts, function_name};
 use serde_json::value::RawValue;
+use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::form::RELEASE;
 use snowflake_ids_core::handover::{
     self, HandoverError, NodeTables, NotedFloor, Registries, RegistryTags, Standing,
 };
 use snowflake_ids_core::registry_error::RegistryError;
 use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::reservation::Share;
-use snowflake_ids_core::wire::{self, RequestBody, Response};
+use snowflake_ids_core::reservation::{Reached, Share};
+use snowflake_ids_core::tag_rows::StoredRow;
+use snowflake_ids_core::wire::{self, ReceivedTag, RequestBody, Response};
 use snowflake_ids_core::{Clock, Explain, UnixMicros};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 type Report = Box<ErrorReport>;
@@ -58,6 +61,10 @@ pub fn seed(tag: &str, highest: i64) -> Result<bool, Report> {
 impl RegistryTags for Here {
     type Error = Report;
 
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Report> {
+        here(|| segment::read_all(tags))
+    }
+
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Report> {
         here(|| store::put(rows, share))
     }
@@ -92,8 +99,13 @@ impl NodeTables for Here {
         here(|| store::tags(after))
     }
 
-    fn received(&mut self) -> Result<Vec<Box<RawValue>>, Report> {
+    fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Report> {
         here(store::received_tags)
+    }
+
+    fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Report> {
+        let Some(tag) = from_utf8(tag).and_then(|tag| Tag::new(&tag)) else { return Ok(None) };
+        Ok(here(|| store::received(identity, &tag))?.map(|received| received.reached))
     }
 
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Report> {

@@ -5,7 +5,7 @@ use crate::pg::encoding::from_utf8;
 use crate::pg::{cluster, server, tag};
 use crate::segment::place;
 use crate::store::registry as tags;
-use crate::store::segment::Tables;
+use crate::store::segment::{self, Tables};
 use crate::store::worker::Rows;
 use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
@@ -14,8 +14,10 @@ use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::handover::{RegistryTags, Standing, take_over};
 use snowflake_ids_core::reservation::{Floor, Share};
 use snowflake_ids_core::tag_registry::{TagRegistry, reserve_all};
+use snowflake_ids_core::tag_rows::StoredRow;
 use snowflake_ids_core::wire::{self, RequestBody, ResponseBody};
 use snowflake_ids_core::{UnixMicros, worker_registry};
+use std::collections::BTreeSet;
 
 /// This database as a registry. Only within a transaction, and where there is the extension.
 pub fn this() -> Option<wire::Registry> {
@@ -32,9 +34,9 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
         RequestBody::Tags { after } => ResponseBody::Tags(tags::tags(after.as_deref())?),
-        RequestBody::HandOver { rows, share } => {
+        RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
-            ResponseBody::HandedOver(take_over(&mut TagTable, &rows, share)?)
+            ResponseBody::HandedOver(take_over(&mut TagTable, &rows, &received, share)?)
         }
         RequestBody::Reserve(wants) => {
             ResponseBody::Reserved(reserve_all(&mut Tables(Source::find()), wants)?)
@@ -52,6 +54,10 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
 
 impl RegistryTags for TagTable {
     type Error = SpiError;
+
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, SpiError> {
+        segment::read_all(tags)
+    }
 
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), SpiError> {
         tags::put(rows, share)

@@ -14,7 +14,7 @@ use snowflake_ids_core::refill_worker::Received;
 use snowflake_ids_core::registry_link::Site;
 use snowflake_ids_core::reservation::{Reserved, Share};
 use snowflake_ids_core::segment::Supply;
-use snowflake_ids_core::wire;
+use snowflake_ids_core::wire::{self, ReceivedTag};
 use std::collections::BTreeMap;
 
 static SITES: Statement = Statement::new(
@@ -76,8 +76,8 @@ static TAGS: Statement = Statement::of_many(
 );
 
 static RECEIVED_TAGS: Statement = Statement::of_many(
-    "SELECT convert_to(jsonb_build_object('tag', tag, 'period', period, 'max_id', max_id)::text, 'UTF8')
-     FROM snowflake_ids.received ORDER BY tag",
+    "SELECT identity, convert_to(tag, 'UTF8'), coalesce(period - date '1970-01-01', 0), max_id
+     FROM snowflake_ids.received ORDER BY tag, identity",
     &[],
 );
 
@@ -261,16 +261,14 @@ fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     to_raw_value(&row).ok()
 }
 
-/// The tags that were received, and how far: rows that can raise others.
-pub fn received_tags() -> Result<Vec<Box<RawValue>>, SpiError> {
-    json_of(&RECEIVED_TAGS)
-}
-
-fn json_of(statement: &Statement) -> Result<Vec<Box<RawValue>>, SpiError> {
-    let read = |row: &SpiHeapTupleData<'_>| Ok(row.get::<Vec<u8>>(1)?.unwrap_or_default());
-    let rows = statement.all(&[], read)?;
-    let rows = rows.into_iter().filter_map(|row| String::from_utf8(row).ok());
-    Ok(rows.filter_map(|row| RawValue::from_string(row).ok()).collect())
+/// The tags that were received, in their order: each with the identity of the registry, and how far.
+pub fn received_tags() -> Result<Vec<(String, ReceivedTag)>, SpiError> {
+    RECEIVED_TAGS.all(&[], |row| {
+        let identity = row.get::<String>(1)?.unwrap_or_default();
+        let tag = String::from_utf8(row.get::<Vec<u8>>(2)?.unwrap_or_default()).unwrap_or_default();
+        let reached = (row.get::<i32>(3)?.unwrap_or_default(), row.get::<i64>(4)?.unwrap_or_default());
+        Ok((identity, ReceivedTag { tag, reached }))
+    })
 }
 
 /// Gives tags that there are the definitions of these rows, in JSON: of each tag one.

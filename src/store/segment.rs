@@ -16,31 +16,49 @@ use snowflake_ids_core::reservation::{Row, Share};
 use snowflake_ids_core::segment::Period;
 use snowflake_ids_core::serial::{Format, Reset};
 use snowflake_ids_core::tag_rows::{LockWait, StoredRow, TagRows};
+use std::collections::BTreeSet;
 
 /// Reads the row and locks it. On a later timeline than it was last written on by this cluster, it may lag behind what the
 /// former primary has reserved. A dated tag's period is the present one, but never one before that of the row: a
 /// clock that is set back does not bring a day back.
 macro_rules! read_sql {
-    ($otherwise:literal) => {
+    ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
             "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
                     p.label - date '1970-01-01',
                     coalesce(s.period < p.label, false),
                     (extract(epoch FROM (p.label + ('1 ' || s.reset)::interval) AT TIME ZONE s.time_zone)
                         * 1000000)::bigint,
-                    s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.life
-             FROM snowflake_ids.segment s,
-                  LATERAL (SELECT greatest(s.period,
+                    s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.life",
+            $place,
+            " FROM ",
+            $from,
+            " LATERAL (SELECT greatest(s.period,
                                date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p
-             WHERE s.tag = $1
-             FOR NO KEY UPDATE OF s",
+             WHERE s.tag = ",
             $otherwise
         )
     };
 }
 
-static READ_UNLOCKED: Statement = Statement::new(read_sql!(" SKIP LOCKED"), &[PgBuiltInOids::TEXTOID]);
-static READ: Statement = Statement::new(read_sql!(""), &[PgBuiltInOids::TEXTOID]);
+static READ_UNLOCKED: Statement = Statement::new(
+    read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s SKIP LOCKED"),
+    &[PgBuiltInOids::TEXTOID],
+);
+static READ: Statement = Statement::new(
+    read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s"),
+    &[PgBuiltInOids::TEXTOID],
+);
+/// Of several tags, in their order.
+static READ_ALL: Statement = Statement::of_many(
+    read_sql!(
+        ", n.place",
+        "jsonb_array_elements_text(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (tag, place),
+         snowflake_ids.segment s,",
+        "n.tag ORDER BY n.place FOR NO KEY UPDATE OF s"
+    ),
+    &[PgBuiltInOids::BYTEAOID],
+);
 
 static WRITE: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
@@ -104,6 +122,17 @@ impl TagRows for Tables {
 /// Reads and locks a tag's row; None where there is none.
 pub fn read(tag: &Tag) -> Result<Option<Row>, SpiError> {
     Ok(READ.first(&[TagText(*tag).into()], row_of)?.map(StoredRow::now))
+}
+
+/// Reads and locks the rows of these tags, which are in UTF-8 and differ, in their order: of those that there are.
+pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, SpiError> {
+    let names: Vec<&String> = tags.iter().collect();
+    let json = serde_json::json!(names).to_string().into_bytes();
+    let rows = READ_ALL.all(&[json.into()], |row| {
+        let place = row.get::<i64>(16)?.and_then(|place| usize::try_from(place - 1).ok());
+        Ok(place.and_then(|place| names.get(place)).map(|tag| row_of(row).map(|row| ((*tag).clone(), row))))
+    })?;
+    rows.into_iter().flatten().collect()
 }
 
 /// Which life a tag is in; None where there is none of this name.

@@ -4,8 +4,8 @@ use super::error::HandoverError;
 use super::take_over::RegistryTags;
 use crate::clock::UnixMicros;
 use crate::registry_link::Site;
-use crate::reservation::Floor;
-use crate::wire::{Registry, RequestBody, Response};
+use crate::reservation::{Floor, Reached};
+use crate::wire::{ReceivedTag, Registry, RequestBody, Response};
 use serde_json::value::RawValue;
 use std::time::Duration;
 
@@ -23,8 +23,10 @@ pub trait NodeTables: RegistryTags {
     /// The rows of this database's own table of tags in their order, in JSON: those after a tag, and as many as an answer
     /// takes.
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
-    /// The tags that were received, and how far: rows that can raise others.
-    fn received(&mut self) -> Result<Vec<Box<RawValue>>, Self::Error>;
+    /// The tags that were received, in their order: each with the identity of the registry, and how far.
+    fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
+    /// How far a tag was received from the registry of this identity; None where it was not.
+    fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Self::Error>;
     /// How far transactions came here that were rolled back.
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Self::Error>;
     /// Notes, for all registries in use, how far each tag has come: as if that was received.

@@ -13,7 +13,7 @@ pub const QUESTIONS: [&str; 12] = [
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"Renew":{"worker":0,"token":77,"entry":{"datacenter":0,"token":80,"duration":{"secs":86400,"nanos":0},"now":"2026-01-01T00:00:00Z","last":null,"holder":{"system_identifier":7,"timeline":1,"host":"a","port":5432,"directory":"/d","layout":"41/5/5/12"}}}}}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"Release":{"datacenter":0,"worker":0,"token":77,"from":"2026-01-01T00:00:00Z"}}}"#,
     r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":1},"timeout":{"secs":1,"nanos":0},"ask":{"Tags":{"after":"a"}}}"#,
-    r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"HandOver":{"rows":[{"tag":"t","period":null,"max_id":9}],"share":null}}}"#,
+    r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"HandOver":{"rows":[{"tag":"t","period":null,"max_id":9}],"received":[{"tag":"t","reached":[0,9]}],"share":null}}}"#,
 ];
 
 /// What is put in place of a value: the ends of what there is, and what is none.

@@ -14,7 +14,10 @@ use snowflake_ids_core::handover::{self, NodeTables, NotedFloor, RegistryTags, S
 use snowflake_ids_core::places;
 use snowflake_ids_core::refill_worker::Received;
 use snowflake_ids_core::registry_link::Site;
-use snowflake_ids_core::reservation::Share;
+use snowflake_ids_core::reservation::{Reached, Share};
+use snowflake_ids_core::tag_rows::StoredRow;
+use snowflake_ids_core::wire::ReceivedTag;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -222,6 +225,19 @@ impl Tx<'_> {
 impl RegistryTags for Tx<'_> {
     type Error = Locked;
 
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Locked> {
+        let mut found = Vec::new();
+        for name in tags {
+            self.env().turn();
+            let tag = TAGS.iter().position(|tag| tag == name).unwrap();
+            if self.stored(tag).is_some() {
+                self.lock(Lock::Row(tag), true)?;
+            }
+            found.extend(self.stored(tag).map(|row| (name.clone(), row)));
+        }
+        Ok(found)
+    }
+
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Locked> {
         for row in rows {
             let (tag, Handed { max_id, increment, remainder, .. }) = Handed::of(row);
@@ -266,6 +282,10 @@ impl Tx<'_> {
 impl RegistryTags for Here<'_> {
     type Error = Locked;
 
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Locked> {
+        self.tx.read_all(tags)
+    }
+
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Locked> {
         self.tx.put(rows, share)
     }
@@ -308,13 +328,18 @@ impl NodeTables for Here<'_> {
         Ok(self.tx.page(after))
     }
 
-    fn received(&mut self) -> Result<Vec<Box<RawValue>>, Locked> {
+    fn received(&mut self) -> Result<Vec<(String, ReceivedTag)>, Locked> {
         self.tx.env().turn();
-        let row = |((_, tag), received): (&(String, Tag), &Received)| {
-            let row = serde_json::json!({ "tag": TAGS[*tag], "max_id": received.reached.1 });
-            RawValue::from_string(row.to_string()).unwrap()
+        let noted = |((identity, tag), received): (&(String, Tag), &Received)| {
+            (identity.clone(), ReceivedTag { tag: TAGS[*tag].to_owned(), reached: received.reached })
         };
-        Ok(self.tx.look(|store| store.received.iter().map(row).collect()))
+        Ok(self.tx.look(|store| store.received.iter().map(noted).collect()))
+    }
+
+    fn received_of(&mut self, identity: &str, tag: &str) -> Result<Option<Reached>, Locked> {
+        self.tx.env().turn();
+        let tag = TAGS.iter().position(|name| *name == tag).unwrap();
+        Ok(self.tx.look(|store| store.received.get(&(identity.to_owned(), tag)).map(|noted| noted.reached)))
     }
 
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Locked> {

@@ -169,6 +169,11 @@ impl<'e> Tx<'e> {
         Self { env, db, number, cluster, timeline, lock_timeout, written: Vec::new() }
     }
 
+    /// A row as its server sees it.
+    pub fn stored(&self, tag: Tag) -> Option<StoredRow> {
+        self.look(|store| store.rows.get(&tag).map(|line| line.stored(self.cluster, self.timeline)))
+    }
+
     pub fn env(&self) -> &'e Env<'e> {
         self.env
     }
@@ -249,8 +254,7 @@ impl TagRows for Tx<'_> {
             LockWait::Skip => {}
             LockWait::Wait => self.lock(Lock::Row(tag), true)?,
         }
-        let line = self.look(|store| store.rows.get(&tag).copied());
-        Ok(line.map(|line| line.stored(self.cluster, self.timeline)))
+        Ok(self.stored(tag))
     }
 
     fn exists(&mut self, tag: &directory::Tag) -> Result<bool, Locked> {

@@ -183,9 +183,9 @@ fn answer<'e>(
 fn said(tx: &mut Tx<'_>, ask: RequestBody) -> Result<ResponseBody, Locked> {
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: RELEASE.to_owned() },
-        RequestBody::HandOver { rows, share } => {
+        RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
-            ResponseBody::HandedOver(take_over(tx, &rows, share)?)
+            ResponseBody::HandedOver(take_over(tx, &rows, &received, share)?)
         }
         RequestBody::Tags { after } => ResponseBody::Tags(tx.page(after.as_deref())),
         RequestBody::Reserve(wants) => {

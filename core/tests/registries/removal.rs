@@ -138,3 +138,63 @@ fn what_ids_were_received_of_is_not_made_anew() {
     assert!(!is_made_anew(Guards::default()));
     assert!(is_made_anew(Guards::without(Guard::Dropped)));
 }
+
+/// How many ids come twice where a registry that has lost its tags is used along with a second one, which is raised to what the
+/// tables say only. Each node knows what it received itself.
+fn given_twice_by_the_second(guards: Guards) -> u64 {
+    guards.impose();
+    let world = World::of_several(1, 2, 3);
+    {
+        let mut world = world.borrow_mut();
+        world.shared_from = 60 * SECOND;
+        // Only one node is to use both.
+        world.nodes[1..].iter_mut().for_each(|node| node.wants_all = false);
+        // Before any tag was made.
+        world.back_up(0);
+    }
+    while !world.borrow().shared {
+        let next = world.borrow().now + 1;
+        run_until(&world, next);
+    }
+    world.borrow_mut().restore(0, Origin::Archive);
+    let next = world.borrow().now + 60 * SECOND;
+    run_until(&world, next);
+    guard::leave_out(None);
+    let world = world.borrow();
+    assert!(
+        world.silent(None).is_empty() && world.used_by(&world.nodes[0]).len() == 2,
+        "it was raised by now"
+    );
+    world.ledger.twice
+}
+
+#[test]
+fn a_registry_that_was_set_back_is_not_raised_by_who_joins_so_that_nobody_notices() {
+    assert_eq!(given_twice_by_the_second(Guards::default()), 0);
+    assert!(given_twice_by_the_second(Guards::without(Guard::HandOverCompares)) > 0);
+}
+
+/// A tag that its registry has lost is not made there by a node that received ids of it, whatever that does.
+#[test]
+fn who_joins_again_or_attaches_does_not_make_what_was_lost() {
+    let is_made = |change: &dyn Fn(&mut World) -> bool, guards: Guards| {
+        guards.impose();
+        let world = World::of_several(1, 1, 2);
+        world.borrow_mut().back_up(0);
+        run_until(&world, 60 * SECOND);
+        assert!(world.borrow_mut().restore(0, Origin::Copy));
+        assert!(change(&mut world.borrow_mut()));
+        // Before an operator has noticed.
+        run_until(&world, 70 * SECOND);
+        guard::leave_out(None);
+        let world = world.borrow();
+        let rows = &world.servers[world.registries[0].primary].db.store.borrow().rows;
+        !rows.is_empty()
+    };
+    let joins = |world: &mut World| world.join(0, vec![0]);
+    let attaches = |world: &mut World| world.attach(0);
+    for change in [&joins as &dyn Fn(&mut World) -> bool, &attaches] {
+        assert!(!is_made(change, Guards::default()));
+        assert!(is_made(change, Guards::without(Guard::HandOverCompares)));
+    }
+}

@@ -1,9 +1,9 @@
 //! A registry that fails over to its standby, with the former primary coming back.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    JOIN, NAME, becomes, blames, exhaust, node, only_for_want_of_ids, registry_status, row, said,
+    JOIN, NAME, becomes, blames, exhaust, node, only_for_want_of_ids, received, registry_status, row, said,
     wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::load::Load;
@@ -136,6 +136,43 @@ fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     assert!(!taken.contains(&(known + 150)), "what was lost is not handed out");
     let reserved: i64 = row(&mut pair.standby.connect("postgres")?, "t", "max_id")?;
     assert!(reserved <= known + 200 + 1400, "skipped once: {reserved} after {known}");
+    ids::unique(taken)
+}
+
+/// What a node received and the standby has not is no reason to refuse it where it is passed over; beyond that it is.
+#[test]
+fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
+    let mut pair = pair("step => 100, max_step => 100", 1)?;
+    let mut client = pair.session()?;
+    let mut taken = vec![next(&mut client, "t")?];
+    pair.standby.catch_up(&pair.primary)?;
+    pair.standby.cut_off()?;
+    let known: i64 = row(&mut pair.standby.connect("postgres")?, "t", "max_id")?;
+    while received(&mut client, "t")? <= known {
+        taken.push(next(&mut client, "t")?);
+    }
+    pair.fail_over()?;
+    client.batch_execute(JOIN)?;
+    wait_as_long_as_it_takes(&mut client)?;
+    taken.extend(take(&mut client, "t", 100)?);
+    // Of a tag that nobody draws from meanwhile: twice max_step above the row, and further.
+    let mut registry = pair.standby.connect("postgres")?;
+    create(&mut registry, "idle", "step => 100, max_step => 100")?;
+    registry.batch_execute("update snowflake_ids.segment set timeline = 1 where tag = 'idle'")?;
+    let joins = |client: &mut Client, highest: i64| {
+        client.batch_execute(&format!(
+            "delete from snowflake_ids.received where tag = 'idle';
+             insert into snowflake_ids.received (identity, tag, max_id)
+             select identity, 'idle', {highest} from snowflake_ids.registry_server"
+        ))?;
+        Ok::<_, anyhow::Error>(client.batch_execute(JOIN).err())
+    };
+    assert!(joins(&mut client, 200)?.is_none());
+    registry.batch_execute("update snowflake_ids.segment set max_id = 0 where tag = 'idle'")?;
+    let error = joins(&mut client, 201)?.context("it is used")?;
+    let error = error.as_db_error().context("it is no error of the server's")?;
+    let words = "Ids up to 201 were received from it before, and its row knows of ids up to 200.";
+    assert_eq!(error.detail(), Some(words), "{error:?}");
     ids::unique(taken)
 }
 

@@ -54,11 +54,20 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
     assert_eq!(sql::one::<i64>(&mut at_registry, highest)?, before);
     assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.received")?, TAGS);
     let mut taken = vec![next(&mut client, "tag 9")?];
-    // Those that were received are handed over like the others, and each raises what there is.
+    // What was received of another registry is handed over like the rest, and each raises what there is.
     at_registry.batch_execute("update snowflake_ids.segment set max_id = 0")?;
+    let refused = sql::error(&mut client, JOIN)?;
+    assert!(
+        refused.detail().is_some_and(|detail| detail.contains("its row knows of ids up to 0")),
+        "{refused:?}"
+    );
+    client.batch_execute("update snowflake_ids.received set identity = 'another'")?;
     client.batch_execute(JOIN)?;
     let received = "select sum(max_id)::bigint from snowflake_ids.received";
-    assert_eq!(sql::one::<i64>(&mut at_registry, highest)?, sql::one::<i64>(&mut client, received)?);
+    let of_both = sql::one::<i64>(&mut client, received)?;
+    assert_eq!(2 * sql::one::<i64>(&mut at_registry, highest)?, of_both);
+    // Each of them is compared with its row.
+    client.batch_execute(JOIN)?;
     client.batch_execute("vacuum analyze snowflake_ids.segment")?;
     client.batch_execute(LEAVE)?;
     taken.push(next(&mut client, "tag 9")?);

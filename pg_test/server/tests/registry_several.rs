@@ -259,3 +259,32 @@ fn a_connection_cut_again_and_again_repeats_nothing() -> Result<()> {
     only_for_want_of_ids(&taken)?;
     taken.unique()
 }
+
+/// Each registry is compared with what was received of that one; where one was set back, none is changed.
+#[test]
+fn where_one_was_set_back_none_is_raised() -> Result<()> {
+    let registries = registries(true)?;
+    let (_node, mut client) = joined(&registries)?;
+    let mut taken = take(&mut client, "t", 300)?;
+    let mut at_registries = [registries[0].connect("postgres")?, registries[1].connect("postgres")?];
+    let highest = |clients: &mut [Client; 2]| -> Result<[i64; 2]> {
+        let [first, second] = clients;
+        Ok([row(first, "t", "max_id")?, row(second, "t", "max_id")?])
+    };
+    let before = highest(&mut at_registries)?;
+    assert!(before.iter().all(|highest| *highest > 0), "both were used: {before:?}");
+    // The first would be raised, if the second were not refused.
+    client.batch_execute(
+        "insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 50000)",
+    )?;
+    at_registries[1].batch_execute("select snowflake_ids.segment_set('t', 1, true)")?;
+    let set_back = highest(&mut at_registries)?;
+    let error = sql::error(&mut client, JOIN)?;
+    assert!(error.message().contains("cannot use registry \"second\": segment tag \"t\""), "{error:?}");
+    assert_eq!(highest(&mut at_registries)?, set_back);
+    at_registries[1].batch_execute(&format!("select snowflake_ids.segment_raise('t', {})", before[1]))?;
+    client.batch_execute(JOIN)?;
+    assert!(highest(&mut at_registries)?.iter().all(|highest| *highest >= 50_000));
+    taken.extend(take(&mut client, "t", 300)?);
+    ids::unique(taken)
+}

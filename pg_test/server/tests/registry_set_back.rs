@@ -1,0 +1,220 @@
+//! What is handed over to a registry that is behind what the node received of it: nothing. Raised to what one node knows, it
+//! would be taken by all for what it was.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, received, row, strangers};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+
+/// All that a registry says of its tags.
+const TAGS: &str =
+    "select coalesce(string_agg(s::text, E'\\n' order by tag), '') from snowflake_ids.segment s";
+/// All that a node says of its registries.
+const NODE: &str =
+    "select (select string_agg(r::text, E'\\n' order by identity, tag) from snowflake_ids.received r)
+    || (select string_agg(r::text, E'\\n' order by position) from snowflake_ids.registry_server r)";
+
+/// A copy of a registry as it is now.
+fn copy(registry: &mut Server) -> Result<Server> {
+    registry.stop(Shutdown::Fast)?;
+    let copy = registry.copy()?;
+    registry.start_again()?;
+    Ok(copy)
+}
+
+/// A statement at a node is refused for this tag at its registry, with these words, and changes nothing there.
+fn refused(
+    registry: &Server,
+    client: &mut Client,
+    statement: &str,
+    tag: &str,
+    words: &[&str],
+) -> Result<DbError> {
+    let mut at_registry = registry.connect("postgres")?;
+    let before: String = sql::one(&mut at_registry, TAGS)?;
+    let error = sql::error(client, statement)?;
+    assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    let message = format!("cannot use registry \"{NAME}\": segment tag \"{tag}\" there is not fit");
+    assert_eq!(error.message(), message, "{error:?}");
+    let (detail, hint) = (error.detail().context("no DETAIL")?, error.hint().context("no HINT")?);
+    for word in words {
+        assert!(detail.contains(word) || hint.contains(word), "no {word}: {error:?}");
+    }
+    assert_eq!(sql::one::<String>(&mut at_registry, TAGS)?, before, "{statement} changed the registry");
+    Ok(error)
+}
+
+fn raise(registry: &Server, tag: &str, highest: i64) -> Result<()> {
+    let raise = format!("select snowflake_ids.segment_raise('{tag}', {highest})");
+    Ok(registry.connect("postgres")?.batch_execute(&raise)?)
+}
+
+/// Whoever received more than the other one, it is refused until the tag is raised above both; also where it has left the
+/// registry meanwhile.
+#[test]
+fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
+    let mut cluster = Cluster::start(2)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut clients = [cluster.session()?, cluster.nodes[1].connect("postgres")?];
+    let mut taken = Vec::new();
+    for client in &mut clients {
+        taken.extend(take(client, "t", 30)?);
+    }
+    let old = copy(&mut cluster.registry)?;
+    for client in &mut clients {
+        taken.extend(take(client, "t", 100)?);
+    }
+    cluster.registry.replace_by(old)?;
+
+    for client in &mut clients {
+        let before: String = sql::one(client, NODE)?;
+        let highest = format!("Ids up to {} were received from it before", received(client, "t")?);
+        refused(&cluster.registry, client, JOIN, "t", &[&highest, "segment_raise('t', id)"])?;
+        assert_eq!(sql::one::<String>(client, NODE)?, before);
+    }
+    let [first, second] = &mut clients;
+    second.batch_execute(LEAVE)?;
+    let alone = take(second, "t", 30)?;
+    refused(&cluster.registry, second, JOIN, "t", &["segment_raise('t', id)"])?;
+    let highest = received(first, "t")?.max(received(second, "t")?).max(row(second, "t", "max_id")?);
+    raise(&cluster.registry, "t", highest)?;
+    for client in &mut clients {
+        client.batch_execute(JOIN)?;
+        taken.extend(take(client, "t", 100)?);
+    }
+    // By itself it gave what others of the registry may have had; no node has had one twice.
+    assert!(alone.iter().all(|id| *id <= highest));
+    ids::unique(taken)
+}
+
+/// What was handed over was noted as received: a tag that is lost again is not made again.
+#[test]
+fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
+    let (mut registry, _node, mut client) = strangers()?;
+    create(&mut client, "own", "step => 10, max_step => 10")?;
+    create(&mut client, "zzz", "")?;
+    let mut taken = take(&mut client, "own", 30)?;
+    let old = copy(&mut registry)?;
+    client.batch_execute(JOIN)?;
+    taken.extend(take(&mut client, "own", 30)?);
+    registry.replace_by(old)?;
+
+    let gone = format!("It is gone; ids up to {} were received", received(&mut client, "own")?);
+    refused(
+        &registry,
+        &mut client,
+        JOIN,
+        "own",
+        &[&gone, "segment_create('own', start => id)", "DELETE FROM"],
+    )?;
+    // The way out that the HINT names.
+    let above = received(&mut client, "own")? + 1;
+    let mut at_registry = registry.connect("postgres")?;
+    create(&mut at_registry, "own", &format!("step => 10, max_step => 10, start => {above}"))?;
+    refused(&registry, &mut client, JOIN, "zzz", &["It is gone"])?;
+    create(&mut at_registry, "zzz", "")?;
+    client.batch_execute(JOIN)?;
+    taken.extend(take(&mut client, "own", 30)?);
+    ids::growing(&taken)
+}
+
+/// A column whose ids would raise the tag far above all that was lost.
+#[test]
+fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
+    let mut cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    take(&mut client, "t", 30)?;
+    let old = copy(&mut cluster.registry)?;
+    cluster.create("since", "step => 10, max_step => 10")?;
+    take(&mut client, "t", 100)?;
+    take(&mut client, "since", 30)?;
+    cluster.registry.replace_by(old)?;
+    client.batch_execute(
+        "create table c (id bigint, note int); insert into c select n, n from generate_series(1, 1000) n",
+    )?;
+
+    let attach = |tag| format!("select snowflake_ids.attach('c', 'id', 'segment', '{tag}')");
+    refused(&cluster.registry, &mut client, &attach("t"), "t", &["segment_raise('t', id)"])?;
+    refused(
+        &cluster.registry,
+        &mut client,
+        &attach("since"),
+        "since",
+        &["segment_create('since', start => id)"],
+    )?;
+    let default = "select count(*) from pg_attrdef where adrelid = 'c'::regclass";
+    assert_eq!(sql::one::<i64>(&mut client, default)?, 0);
+    // What is wrong with one tag is no matter to another one.
+    client.batch_execute("create table d (id bigint); insert into d values (7)")?;
+    client.batch_execute("select snowflake_ids.attach('d', 'id', 'segment', 'other')")?;
+    raise(&cluster.registry, "t", received(&mut client, "t")?)?;
+    client.batch_execute(&attach("t"))?;
+    assert!(sql::one::<i64>(&mut client, "insert into c (note) values (0) returning id")? > 1000);
+    Ok(())
+}
+
+/// The HINT gives the way out, and that goes.
+#[test]
+fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    let mut client = cluster.session()?;
+    for tag in ["t", "u"] {
+        cluster.create(tag, "step => 10, max_step => 10")?;
+        take(&mut client, tag, 5)?;
+    }
+    let mut registry = cluster.registry.connect("postgres")?;
+    registry.batch_execute("select snowflake_ids.segment_drop('t')")?;
+    let error = refused(&cluster.registry, &mut client, JOIN, "t", &["It is gone", "on purpose"])?;
+    let delete = "DELETE FROM snowflake_ids.received WHERE tag = 't'";
+    assert!(error.hint().is_some_and(|hint| hint.contains(delete)), "{error:?}");
+    client.batch_execute(delete)?;
+    client.batch_execute(JOIN)?;
+    let tags = sql::column::<String>(&mut registry, "select tag from snowflake_ids.segment")?;
+    assert_eq!(tags, ["u"], "it is not made again");
+    create(&mut registry, "t", "step => 10, max_step => 10")?;
+    assert_eq!(wait::until(TIMEOUT, "an id", || Ok(next(&mut client, "t").ok()))?, 1);
+    Ok(())
+}
+
+/// Days are compared as a reservation does it: by the registry's own, which may have begun since.
+#[test]
+fn days_count_as_they_do_for_a_reservation() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10, reset => 'day'")?;
+    let mut client = cluster.session()?;
+    take(&mut client, "t", 5)?;
+    let noted = |client: &mut Client, period: &str| {
+        client
+            .batch_execute(&format!("update snowflake_ids.received set period = {period}, max_id = 1000000"))
+    };
+    // Days that are neither over nor begun in any time zone about here.
+    noted(&mut client, "current_date - 3")?;
+    client.batch_execute(JOIN)?;
+    noted(&mut client, "current_date + 3")?;
+    refused(&cluster.registry, &mut client, JOIN, "t", &["Ids of a later period were received"])?;
+    noted(&mut client, "null")?;
+    refused(&cluster.registry, &mut client, JOIN, "t", &["It starts over each day, month or year now"])?;
+    client.batch_execute("delete from snowflake_ids.received")?;
+    client.batch_execute(JOIN)?;
+    next(&mut client, "t")?;
+    Ok(())
+}
+
+/// What another registry gave, as the predecessor of this one, says nothing of this one: it is raised to that.
+#[test]
+fn what_came_from_another_registry_raises_this_one() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    let mut client = cluster.session()?;
+    next(&mut client, "t")?;
+    client.batch_execute(
+        "insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 5000), ('another', 'a', 7);
+         select snowflake_ids.use_registry('central')",
+    )?;
+    assert!(next(&mut client, "t")? > 5000);
+    assert_eq!(row::<i64>(&mut cluster.registry.connect("postgres")?, "a", "max_id")?, 7);
+    Ok(())
+}

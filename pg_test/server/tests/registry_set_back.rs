@@ -1,10 +1,10 @@
 //! What is handed over to a registry that is behind what the node received of it: nothing. Raised to what one node knows, it
 //! would be taken by all for what it was.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
-use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, received, row, strangers};
+use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, ROLE, received, row, strangers};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 
@@ -44,6 +44,14 @@ fn refused(
     }
     assert_eq!(sql::one::<String>(&mut at_registry, TAGS)?, before, "{statement} changed the registry");
     Ok(error)
+}
+
+/// Waits until so many sessions of nodes wait for a row of the registry.
+fn waits(registry: &mut Client, sessions: i64) -> Result<()> {
+    let waiting = format!(
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and usename = '{ROLE}'"
+    );
+    wait::until_true("hand-overs to wait for a row", || Ok(sql::one::<i64>(registry, &waiting)? >= sessions))
 }
 
 fn raise(registry: &Server, tag: &str, highest: i64) -> Result<()> {
@@ -216,5 +224,57 @@ fn what_came_from_another_registry_raises_this_one() -> Result<()> {
     )?;
     assert!(next(&mut client, "t")? > 5000);
     assert_eq!(row::<i64>(&mut cluster.registry.connect("postgres")?, "a", "max_id")?, 7);
+    Ok(())
+}
+
+/// Rows are locked in one order, those that are compared and those that are only handed over: no two nodes wait for each other.
+#[test]
+fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> {
+    let cluster = Cluster::start(2)?;
+    for tag in ["b", "c"] {
+        cluster.create(tag, "")?;
+    }
+    // The second node's row of "b" comes after the first one's, and has it locked when that comes to "c".
+    for (node, [its, other]) in cluster.nodes.iter().zip([["b", "c"], ["c", "b"]]) {
+        node.connect("postgres")?.batch_execute(&format!(
+            "insert into snowflake_ids.received (identity, tag, max_id)
+             select identity, '{its}', 0 from snowflake_ids.registry_server union all select 'another', '{other}', 0"
+        ))?;
+    }
+    let mut owner = cluster.registry.connect("postgres")?;
+    let mut locked = owner.transaction()?;
+    locked.batch_execute("select 1 from snowflake_ids.segment where tag = 'b' for update")?;
+    let mut registry = cluster.registry.connect("postgres")?;
+    let mut joining = Vec::new();
+    for (node, others) in cluster.nodes.iter().zip(1..) {
+        let mut client = node.connect("postgres")?;
+        joining.push(std::thread::spawn(move || client.batch_execute(JOIN)));
+        waits(&mut registry, others)?;
+    }
+    locked.rollback()?;
+    for joins in joining {
+        joins.join().map_err(|_| anyhow!("the session that joins"))??;
+    }
+    Ok(())
+}
+
+/// A row that is being set back is waited for, and compared as it is then.
+#[test]
+fn a_row_that_is_set_back_meanwhile_is_not_raised() -> Result<()> {
+    let cluster = Cluster::start(1)?;
+    cluster.create("t", "step => 10, max_step => 10")?;
+    take(&mut cluster.session()?, "t", 30)?;
+    for change in ["segment_set('t', 1, true)", "segment_drop('t')"] {
+        let mut owner = cluster.registry.connect("postgres")?;
+        let mut changed = owner.transaction()?;
+        changed.batch_execute(&format!("select snowflake_ids.{change}"))?;
+        let mut client = cluster.session()?;
+        let joins = std::thread::spawn(move || sql::error(&mut client, JOIN));
+        let mut registry = cluster.registry.connect("postgres")?;
+        waits(&mut registry, 1)?;
+        changed.commit()?;
+        let error = joins.join().map_err(|_| anyhow!("the session that joins"))??;
+        assert!(error.message().contains("segment tag \"t\" there is not fit"), "{change}: {error:?}");
+    }
     Ok(())
 }

@@ -169,14 +169,14 @@ fn given_twice_by_the_second(guards: Guards) -> u64 {
 }
 
 #[test]
-fn a_registry_that_was_set_back_is_not_raised_by_who_joins_so_that_nobody_notices() {
+fn a_registry_that_was_set_back_is_not_raised_by_a_node_that_joins() {
     assert_eq!(given_twice_by_the_second(Guards::default()), 0);
     assert!(given_twice_by_the_second(Guards::without(Guard::HandOverCompares)) > 0);
 }
 
 /// A tag that its registry has lost is not made there by a node that received ids of it, whatever that does.
 #[test]
-fn who_joins_again_or_attaches_does_not_make_what_was_lost() {
+fn a_node_that_joins_again_or_attaches_does_not_make_what_was_lost() {
     let is_made = |change: &dyn Fn(&mut World) -> bool, guards: Guards| {
         guards.impose();
         let world = World::of_several(1, 1, 2);

@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, reason = "entries written by hand")]
 
+mod copy;
 mod segment;
 mod snowflake;
 mod trigger;

@@ -35,6 +35,7 @@ pub extern "C-unwind" fn _PG_init() {
     let keep = pg::shmem::Keep { begin: worker::carry_over::restore_floors, end: worker::carry_over::save };
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::database::watch_creation(worker::forget_database);
+    pg::utility::watch();
     pg::worker::register_launcher();
 }
 

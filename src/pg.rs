@@ -29,5 +29,6 @@ pub mod tag;
 pub mod text;
 pub mod time;
 pub mod transaction;
+pub mod utility;
 pub mod wait;
 pub mod worker;

@@ -74,7 +74,9 @@ extension_sql!(
     "
 /* The next id of a tag: dense, and growing from call to call of a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 ",
-    name = "segment_nextval"
+    name = "segment_nextval",
+    requires = ["nextval_support"]
 );

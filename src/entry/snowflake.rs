@@ -29,7 +29,9 @@ extension_sql!(
     "
 /* The next id: unique across all servers, and growing from call to call of a snowflake. */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 ",
-    name = "snowflake_nextval"
+    name = "snowflake_nextval",
+    requires = ["nextval_support"]
 );

@@ -95,6 +95,25 @@ pub fn extension() -> Option<u32> {
     (extension != pg_sys::InvalidOid && Source::registry().is_some()).then_some(extension.to_u32())
 }
 
+/// The function of this name and arguments in the schema of another one. Only within a transaction.
+pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
+    let count = i32::try_from(arguments.len()).unwrap_or_default();
+    // SAFETY: as above. Lives as long as the memory that the caller works in.
+    let function = unsafe {
+        let schema = pg_sys::get_func_namespace(other);
+        let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP.cast_signed(),
+            pg_sys::Anum_pg_proc_oid.cast_signed().try_into().unwrap_or_default(),
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(arguments),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::null(),
+        )
+    };
+    (function != pg_sys::InvalidOid).then_some(function)
+}
+
 /// Whether a role is a superuser. Only within a transaction.
 pub fn is_superuser(role: pg_sys::Oid) -> bool {
     // SAFETY: as above.

@@ -37,6 +37,20 @@ pub fn may_update(role: pg_sys::Oid, table: pg_sys::Oid) -> bool {
     unsafe { pg_sys::pg_class_aclcheck(table, role, update) == pg_sys::AclResult::ACLCHECK_OK }
 }
 
+/// Whether the current role may call a function. Only within a transaction.
+pub fn may_execute(function: pg_sys::Oid) -> bool {
+    let execute = pg_sys::AclMode::from(pg_sys::ACL_EXECUTE);
+    // SAFETY: as above.
+    let result = unsafe {
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        let result = pg_sys::pg_proc_aclcheck(function, current(), execute);
+        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        let result = pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, current(), execute);
+        result
+    };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
 /// What a role is called. Only within a transaction.
 pub fn name(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: as above; a copy that belongs to the transaction's memory.

@@ -32,9 +32,6 @@ impl Key {
     pub const UUID: Self = Self::new("uuid v4", "by_uuid", "uuid default gen_random_uuid()");
     /// A column without a default, for ids that come from outside.
     pub const PLAIN: Self = Self::new("ids in the file", "by_file", "bigint");
-    /// What snowflake ids would be if their function were STABLE, which its meaning forbids.
-    pub const STABLE: Self =
-        Self::new("snowflake, as if STABLE", "by_stable", "bigint default stable_nextval()");
 
     const fn new(label: &'static str, table: &'static str, column: &'static str) -> Self {
         Self { label, table, column, cache: 1 }

@@ -220,5 +220,20 @@ INSERT INTO quoted DEFAULT VALUES RETURNING id > 50 AS above;
 SELECT snowflake_ids.detach('quoted', 'id');
 RESET quote_all_identifiers;
 DROP TABLE quoted;
+-- A default that is written with a synonym is ours as well; one that is made of it is not.
+CREATE TABLE with_synonyms (id bigint NOT NULL DEFAULT segment_id('with synonym'), made bigint DEFAULT segment_id('with synonym') + 1,
+    snowflake bigint NOT NULL DEFAULT snowflake_id());
+SELECT snowflake_ids.segment_create('with synonym');
+SELECT count(segment_id('with synonym')) FROM generate_series(1, 50);
+INSERT INTO with_synonyms DEFAULT VALUES RETURNING id, made, snowflake = snowflake_lastval() AS last;
+SELECT segment_currval('with synonym');
+SELECT snowflake_ids.detach('with_synonyms', 'made');
+SELECT snowflake_ids.detach('with_synonyms', 'snowflake', 'none');
+SELECT snowflake_ids.detach('with_synonyms', 'id');
+INSERT INTO with_synonyms (snowflake) VALUES (1) RETURNING id;
+ALTER TABLE with_synonyms ALTER COLUMN id SET DEFAULT segment_id('public.synonymous');
+CREATE TABLE synonymous (id bigint);
+SELECT snowflake_ids.attach('synonymous', 'id', kind => 'segment');
+DROP TABLE with_synonyms, synonymous;
 DROP ROLE adopter;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment \g /dev/null

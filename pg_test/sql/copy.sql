@@ -48,6 +48,13 @@ c
 RESET snowflake_ids.cache;
 SELECT count(DISTINCT id), array_agg(no ORDER BY id) FROM both_kinds;
 
+CREATE TABLE synonyms (id bigint DEFAULT snowflake_id(), no bigint DEFAULT segment_id('copied'), note text CHECK (tell_rows('synonyms')));
+COPY synonyms (note) FROM stdin;
+a
+b
+\.
+SELECT count(DISTINCT id), array_agg(no ORDER BY id) FROM synonyms;
+
 -- Partitions, and rows that are left out.
 CREATE TABLE parts (id bigint DEFAULT snowflake_nextval(), no bigint DEFAULT segment_nextval('copied'), note text CHECK (tell_rows('parts')))
     PARTITION BY LIST (note);
@@ -68,6 +75,7 @@ e
 SELECT count(*), count(DISTINCT id) FROM snowflakes;
 
 -- Which functions are called: the twins by COPY alone, not by what its triggers run.
+CREATE TABLE checked (i integer CHECK (snowflake_nextval() > 0));
 CREATE TABLE logged (id bigint, note text);
 CREATE FUNCTION log_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -86,6 +94,9 @@ COPY with_trigger (note) FROM stdin;
 a
 b
 \.
+SELECT * FROM calls;
+-- Nor after it: the check of a table is planned in the same way as a default.
+INSERT INTO checked VALUES (1);
 SELECT * FROM calls;
 COMMIT;
 SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM logged UNION ALL SELECT id FROM with_trigger) ids;
@@ -152,7 +163,6 @@ g	h
 \.
 SELECT count(*) FROM segments WHERE note = 'f';
 SELECT add_columns('after an error');
-CREATE TABLE checked (i integer CHECK (snowflake_nextval() > 0));
 CREATE TABLE failing (id bigint DEFAULT snowflake_nextval(), note text);
 \c -
 \set SHOW_CONTEXT never
@@ -215,7 +225,7 @@ SELECT nextval_support(NULL);
 SELECT snowflake_nextval_in_copy(NULL::internal);
 COPY snowflakes (note) FROM PROGRAM 'echo i' WHERE snowflake_nextval_in_copy(NULL) > 0;
 
-DROP TABLE one_by_one, snowflakes, segments, both_kinds, parts, logged, with_trigger, adding, outer_copy, checked, failing;
+DROP TABLE one_by_one, snowflakes, segments, both_kinds, synonyms, parts, logged, with_trigger, adding, outer_copy, checked, failing;
 DROP VIEW calls;
 DROP DOMAIN key;
 DROP FUNCTION tell_rows(regclass), log_row(), add_columns(text), add_by_trigger(), add_by_event_trigger(), copy_more();

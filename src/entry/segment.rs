@@ -76,6 +76,12 @@ extension_sql!(
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+
+/* The same for tools that take a default with \"nextval\" in it for a sequence's, and the tag for the sequence. */
+CREATE FUNCTION segment_id(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
 ",
     name = "segment_nextval",
     requires = ["nextval_support"]

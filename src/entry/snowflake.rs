@@ -31,6 +31,12 @@ extension_sql!(
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+
+/* The same for tools that take a default with \"nextval\" in it for a sequence's. */
+CREATE FUNCTION snowflake_id() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+COMMENT ON FUNCTION snowflake_id IS 'the same as snowflake_nextval()';
 ",
     name = "snowflake_nextval",
     requires = ["nextval_support"]

@@ -12,14 +12,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
-CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pg_get_expr(d.adbin, d.adrelid)
-    FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE a.attrelid = relation AND a.attname = attribute
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_of IS 'a column''s default, all names in it qualified';
-
 -- Owned by the column, whether as an identity's or a serial's, or named in its default.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)

@@ -49,3 +49,15 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
+
+-- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
+            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = relation AND a.attname = attribute) AS w) AS r
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
+    'a column''s default, all names in it qualified, ours without synonyms';

@@ -95,8 +95,9 @@ BEGIN
     SELECT d.adrelid, a.attname INTO other, other_attribute
     FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
         JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid = 'pg_catalog.segment_nextval(text)'::regprocedure
-        AND pg_get_expr(d.adbin, d.adrelid) = expression
+    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
+            ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression
         AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute)
     ORDER BY d.adrelid, d.adnum LIMIT 1;
     IF FOUND THEN

@@ -64,3 +64,25 @@ fn a_malformed_layout_is_an_error_without_preload_too() -> Result<()> {
     assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(4096, '41/5/5/12')")?, 1);
     Ok(())
 }
+
+/// Each library calls the hook that it found, whichever was loaded first.
+#[test]
+fn utility_statements_are_watched_beside_another_library() -> Result<()> {
+    for libraries in ["pg_stat_statements, snowflake_ids", "snowflake_ids, pg_stat_statements"] {
+        let server = Server::builder().small().set("shared_preload_libraries", libraries).start()?;
+        let mut client = server.session()?;
+        client.batch_execute(
+            "create extension pg_stat_statements;
+             create table plain (id bigint default snowflake_nextval(), note text)",
+        )?;
+        client.batch_execute("begin; set local track_functions = 'all'")?;
+        client.batch_execute("copy plain (note) from program 'echo a'")?;
+        let twin =
+            "select calls from pg_stat_xact_user_functions where funcname = 'snowflake_nextval_in_copy'";
+        assert_eq!(sql::one::<i64>(&mut client, twin)?, 1, "{libraries}");
+        client.batch_execute("commit")?;
+        let copies = "select count(*) from pg_stat_statements where query like 'copy plain%'";
+        assert_eq!(sql::one::<i64>(&mut client, copies)?, 1, "{libraries}");
+    }
+    Ok(())
+}

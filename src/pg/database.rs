@@ -22,7 +22,8 @@ pub fn watch_creation(created: fn(u32)) {
     }
 }
 
-#[pg_guard]
+/// Has no guard around it, and no destructor in it: an error of the hook before passes through it whole, as through a
+/// function in C. A guard would make an error report of its own of it, in which fields are missing.
 unsafe extern "C-unwind" fn on_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,
@@ -33,14 +34,18 @@ unsafe extern "C-unwind" fn on_access(
     // SAFETY: the hook that was set before ours is called once, as the server would have.
     unsafe {
         if let Some(previous) = PREVIOUS {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| previous(access, class, object, part, argument));
+            previous(access, class, object, part, argument);
         }
     }
-    if access == pg_sys::ObjectAccessType::OAT_POST_CREATE
-        && class == pg_sys::DatabaseRelationId
-        && let Some(created) = CREATED.get()
-    {
-        created(object.to_u32());
+    if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && class == pg_sys::DatabaseRelationId {
+        tell_created(object);
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn tell_created(database: pg_sys::Oid) {
+    if let Some(created) = CREATED.get() {
+        created(database.to_u32());
     }
 }
 

@@ -101,6 +101,38 @@ SELECT * FROM calls;
 COMMIT;
 SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM logged UNION ALL SELECT id FROM with_trigger) ids;
 
+-- What a domain checks is planned once for all that follows in the session: by COPY no more than by others.
+CREATE DOMAIN checked_key AS bigint CHECK (VALUE > 0 AND snowflake_nextval() > 0);
+CREATE TABLE with_domain (id checked_key, note text);
+\c -
+\set SHOW_CONTEXT never
+BEGIN;
+SET LOCAL track_functions = 'all';
+COPY with_domain (id) FROM stdin;
+1
+2
+\.
+SELECT * FROM calls;
+INSERT INTO with_domain (id) VALUES (3);
+SELECT * FROM calls;
+ROLLBACK;
+-- Nor after an error in it.
+\c -
+\set SHOW_CONTEXT never
+BEGIN;
+SET LOCAL track_functions = 'all';
+DO $$
+BEGIN
+    COPY with_domain (id) FROM PROGRAM 'printf "4\nx\n"';
+EXCEPTION WHEN invalid_text_representation THEN
+    INSERT INTO with_domain (id) VALUES (5);
+END
+$$;
+SELECT * FROM calls;
+ROLLBACK;
+DROP TABLE with_domain;
+DROP DOMAIN checked_key;
+
 -- A column that is added gives each row an id of its own, wherever that is done.
 CREATE FUNCTION add_columns(name text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -51,6 +51,7 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
         if !role::may_execute((*call).funcid) || !role::may_execute(twin) {
             return NONE;
         }
+        utility::note_planned();
         let size = i32::try_from(size_of::<pg_sys::Datum>()).unwrap_or_default();
         let key = pg_sys::makeConst(
             pg_sys::INTERNALOID,

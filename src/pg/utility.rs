@@ -11,6 +11,9 @@ use std::sync::Once;
 static COPIES_IN: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
+/// Whether a COPY FROM had an expression planned by rules of its own that may still be kept.
+static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
 /// An error takes the way past the hook, and ends a transaction or subtransaction: what goes on after it is in no COPY,
 /// or in one that has planned its defaults.
 static AFTER_ERRORS: Hooks = Hooks {
@@ -18,8 +21,8 @@ static AFTER_ERRORS: Hooks = Hooks {
     before_commit: || {},
     before_prepare: || {},
     committed: || {},
-    ended: || COPIES_IN.set(false),
-    subtransaction_aborted: |_| COPIES_IN.set(false),
+    ended: end_after_error,
+    subtransaction_aborted: |_| end_after_error(),
     subtransaction_committed: |_, _| {},
 };
 
@@ -62,6 +65,26 @@ pub fn watch() {
 #[inline]
 pub fn copies_in() -> bool {
     COPIES_IN.get()
+}
+
+/// Notes that an expression is planned as it must be nowhere but in this COPY FROM.
+pub fn note_planned() {
+    PLANNED.set(true);
+}
+
+fn end_after_error() {
+    COPIES_IN.set(false);
+    forget_planned();
+}
+
+/// Has the checks of domains planned anew: those that were planned in a COPY FROM are kept beyond it, for all roles.
+fn forget_planned() {
+    if PLANNED.replace(false) {
+        // SAFETY: marks what this process keeps of constraints as out of date, without a look at the catalog.
+        unsafe {
+            pg_sys::CallSyscacheCallbacks(pg_sys::SysCacheIdentifier::CONSTROID.cast_signed(), 0);
+        }
+    }
 }
 
 /// Has no guard around it, and no destructor in it: it cannot panic, and errors of the server pass through it as through
@@ -107,6 +130,7 @@ unsafe extern "C-unwind" fn on_utility(
         );
     }
     COPIES_IN.set(outside);
+    forget_planned();
 }
 
 /// # Safety

@@ -7,6 +7,7 @@ use crate::pg::clock::SystemClock;
 use crate::pg::server;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
+use crate::worker::first_lease;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::session::{self, Session, SessionError};
 use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Taken};
@@ -67,8 +68,19 @@ fn refill(shared: &Shared) -> Result<i64, GeneratorError> {
 }
 
 #[cold]
-fn wait_and_refill(shared: &Shared) -> Result<i64, SessionError> {
-    SESSION.wait_and_refill(&issuer(shared), settings::cache())
+fn wait_and_refill(shared: &'static Shared) -> Result<i64, SessionError> {
+    or_with_first_lease(shared, || SESSION.wait_and_refill(&issuer(shared), settings::cache()))
+}
+
+/// Does it again where there was no worker id, and the transaction that creates the extension leases one.
+fn or_with_first_lease<T>(
+    shared: &'static Shared,
+    work: impl Fn() -> Result<T, SessionError>,
+) -> Result<T, SessionError> {
+    match work() {
+        Err(SessionError::LeaseError(_)) if first_lease::take(shared) => work(),
+        done => done,
+    }
 }
 
 /// Ids of one call of `snowflake_nextvals`.
@@ -101,7 +113,7 @@ impl Several {
                 shared.count(taken.positions.count());
                 taken
             }
-            Err(_) => session::wait_and_take(&issuer(shared), want)?.0,
+            Err(_) => or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0,
         };
         // Whatever the session still holds was refused, and is older than this.
         SESSION.drop_held();

@@ -463,6 +463,14 @@ impl State {
         self.node = None;
     }
 
+    /// Gives up the lease with this token, whose row was rolled back with the registry that it was in.
+    pub fn take_back(&mut self, token: i64) {
+        if self.lease.as_ref().is_some_and(|lease| lease.token == token) {
+            self.give_up();
+            self.registry = None;
+        }
+    }
+
     fn set_mark(&mut self, node: Node, position: Position) {
         if !holds(Guard::MarksKept) {
             self.marks.clear();

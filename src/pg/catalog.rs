@@ -58,6 +58,13 @@ impl Source {
         unsafe { pg_sys::get_rel_namespace(self.0) != pg_sys::InvalidOid }
     }
 
+    /// Whether this transaction has created it. Only within a transaction.
+    pub fn is_new(self) -> bool {
+        // SAFETY: as above; the table is open while its entry is read.
+        let table = unsafe { PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed()) };
+        table.rd_createSubid != 0
+    }
+
     /// The oid in `pg_class`.
     pub fn oid(self) -> pg_sys::Oid {
         self.0

@@ -1,7 +1,7 @@
 //! The lease worker as a process of the server: what it is about is decided by the core's `LeaseWorker`. It leaves when there
 //! is nothing to do, so that the database can be dropped and copied.
 
-mod host;
+pub mod host;
 mod link;
 
 use super::rest::rest;

@@ -4,7 +4,7 @@ use crate::clock::{UnixMicros, micros};
 use crate::lease::until_renewal;
 use crate::request::Request;
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64,
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release},
 };
 use std::time::Duration;
@@ -21,6 +21,9 @@ pub struct LeaseRequests {
     /// The database whose wish to be the registry, or not to be it any more, was rolled back, until the launcher has seen
     /// it; else 0.
     pub stays: AtomicU32,
+    /// The token of a lease whose row was rolled back with the transaction that wrote it, until the launcher has seen it;
+    /// else 0.
+    pub taken_back: AtomicI64,
     /// The era of the generator in which a session found the clock behind, and wants another worker id; plus 1, and 0 where
     /// none does.
     behind: AtomicU64,

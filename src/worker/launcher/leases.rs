@@ -77,6 +77,10 @@ impl Leases {
         if stays != 0 && issuer::change(shared, |state, _| state.stay(stays)).is_err() {
             board.requests.stays.store(stays, Release);
         }
+        let taken_back = board.requests.taken_back.swap(0, AcqRel);
+        if taken_back != 0 && issuer::change(shared, |state, _| state.take_back(taken_back)).is_err() {
+            board.requests.taken_back.store(taken_back, Release);
+        }
         let renewal_due = self.renew(shared, board);
         let moved = || match board.requests.moved_to.swap(0, AcqRel) {
             0 => None,
@@ -96,7 +100,7 @@ impl Leases {
                 Some(BACKOFF.first)
             }
             Action::Refuse(nowhere) => {
-                refuse(board, explained(nowhere));
+                refuse(board, nowhere);
                 None
             }
             Action::Wait(due) => due,
@@ -126,7 +130,7 @@ impl Leases {
         match self.launch.ended(end, &OfServer(shared), uptime()) {
             Ended::Fine => {}
             Ended::OutOfReach(database) => lease::note(board, Some(&out_of_reach(board, database))),
-            Ended::Refuse(nowhere) => refuse(board, explained(nowhere)),
+            Ended::Refuse(nowhere) => refuse(board, nowhere),
             Ended::Move(database) => {
                 board.requests.moved_to.store(database, Release);
                 board.requests.ask_to_renew();
@@ -187,9 +191,11 @@ fn remind(expiry: UnixMicros, left: Duration) {
 }
 
 /// Answers the callers. Only while the worker slot is free.
-fn refuse(board: &Board, none: LeaseError) {
+fn refuse(board: &Board, nowhere: Nowhere) {
     if let Some(ticket) = board.requests.request.pending() {
-        lease::answer(board, ticket, Err(none));
+        // A transaction that has not committed yet may be about to create it.
+        board.nowhere.store(matches!(nowhere, Nowhere::Nothing | Nowhere::NamedIsEmpty), Release);
+        lease::answer(board, ticket, Err(explained(nowhere)));
     }
 }
 

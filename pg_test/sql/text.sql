@@ -33,6 +33,11 @@ SELECT snowflake_decode_text('8000000000000000', 'hex');
 \echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_decode_text('1', 'morse');
 \echo :LAST_ERROR_SQLSTATE
+-- No error where the text may come from outside.
+SELECT left(text, 16) AS text, snowflake_try_decode_text(text, 'hex')
+FROM unnest(ARRAY['ff', '0000000000000000', '', '12g4', '8000000000000000', repeat('1', 1025), E'1\n', NULL]) AS text;
+SELECT snowflake_try_decode_text('1', 'morse');
+\echo :LAST_ERROR_SQLSTATE
 
 -- What is too long for any layout, format or id is refused by its length, and what is quoted is cut.
 SELECT snowflake_encode(1, repeat('x', 1025));

@@ -23,6 +23,13 @@ fn snowflake_decode_text(text: Text<'_>, format: Text<'_>) -> Result<i64, ErrorR
     named(&format)?.decode(&text.read("text")?).map_err(|error| report(&error))
 }
 
+/// The same; null where the text says none, as in a request from outside. A format that there is not is an error.
+#[pg_extern(immutable, strict, parallel_safe)]
+fn snowflake_try_decode_text(text: Text<'_>, format: Text<'_>) -> Result<Option<i64>, ErrorReport> {
+    let format = named(&format)?;
+    Ok(text.read("text").ok().and_then(|text| format.decode(&text).ok()))
+}
+
 fn named(format: &Text<'_>) -> Result<Format, ErrorReport> {
     format.read("format")?.parse().map_err(|error| report(&error))
 }

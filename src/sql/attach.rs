@@ -13,6 +13,7 @@ mod snowflake_ids_internal {
     use crate::pg::statement;
     use crate::pg::tag::TagText;
     use crate::pg::text::{Sql, Text};
+    use crate::shared::generator;
     use crate::store;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -72,6 +73,12 @@ mod snowflake_ids_internal {
         Ok(TableIterator::once(row))
     }
 
+    /// Whether this server gives ids: whether the library was loaded when it started.
+    #[pg_extern(stable, parallel_safe)]
+    fn is_preloaded() -> bool {
+        generator::shared().is_some()
+    }
+
     fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
         Relation::find(relation).ok_or_else(|| {
             ErrorReport::new(
@@ -107,6 +114,7 @@ extension_sql_file!(
         snowflake_ids_internal::create_sequence_for,
         snowflake_ids_internal::sequence_position,
         snowflake_ids_internal::tag_of_default,
+        snowflake_ids_internal::is_preloaded,
         "segments",
         "registries",
         "segment_nextval"

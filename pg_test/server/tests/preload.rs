@@ -41,6 +41,49 @@ fn generating_without_preload_says_what_to_do() -> Result<()> {
 }
 
 #[test]
+fn creating_the_extension_without_preload_warns_of_it() -> Result<()> {
+    let server = without_preload().start()?;
+    let said =
+        server.command("psql").args(["-d", "postgres", "-Xc", "create extension snowflake_ids"]).output()?;
+    let (said, failed) = (String::from_utf8_lossy(&said.stderr).into_owned(), !said.status.success());
+    assert!(
+        !failed && said.contains("WARNING") && said.contains("HINT:  Add snowflake_ids to shared"),
+        "{said}"
+    );
+    let preloaded = Server::builder().small().start()?;
+    let said = preloaded
+        .command("psql")
+        .args(["-d", "postgres", "-Xc", "create extension snowflake_ids"])
+        .output()?;
+    assert!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
+    Ok(())
+}
+
+#[test]
+fn nothing_is_attached_without_preload() -> Result<()> {
+    let server = without_preload().start()?;
+    let mut client = server.session()?;
+    client.batch_execute("create table t (id bigserial primary key, note text)")?;
+    let before: String = sql::one(
+        &mut client,
+        "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 't'::regclass",
+    )?;
+    for call in ["attach('t', 'id')", "attach('t', 'id', kind => 'segment')"] {
+        let error = sql::error(&mut client, &format!("select snowflake_ids.{call}"))?;
+        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("shared_preload_libraries")), "{error:?}");
+    }
+    let after: String = sql::one(
+        &mut client,
+        "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 't'::regclass",
+    )?;
+    assert_eq!(before, after);
+    assert_eq!(sql::one::<i64>(&mut client, "insert into t (note) values ('a') returning id")?, 1);
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.segment")?, 0);
+    Ok(())
+}
+
+#[test]
 fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
     let server = without_preload().set("snowflake_ids.layout", "sonyflake").start()?;
     let mut client = server.session()?;

@@ -1,5 +1,31 @@
 -- What attach and detach may be asked for.
 
+-- A default that gives no ids would make each insert fail.
+CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
+            DETAIL = format('%s() needs ids of this server, which it gives only if it loaded the library when it was started.',
+                function),
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_preloaded IS 'fails where this server gives no ids';
+
+DO $$
+BEGIN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE WARNING USING
+            MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
+            DETAIL = 'This server can read ids, and not make them.',
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
+    END IF;
+END
+$$;
+
 CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
     drop_sequence boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -17,6 +43,7 @@ BEGIN
             DETAIL = format('The tag given is "%s".', tag),
             HINT = 'Leave the tag out, or attach with kind => ''segment''.';
     END IF;
+    PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';

@@ -1,0 +1,216 @@
+//! The functions in plain SQL, on a server that does not have the library loaded, and from there to the extension.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, ids, sql};
+use std::path::PathBuf;
+
+/// A script of `sql/plain`.
+fn script(name: &str) -> Result<String> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../sql/plain").join(name);
+    std::fs::read_to_string(&path).with_context(|| path.display().to_string())
+}
+
+/// A server without the library, and databases of an ordinary role that have the functions, each with a worker id of its own.
+fn plain(databases: &[&str]) -> Result<Server> {
+    let server = Server::builder().small().without_preload().without("snowflake_ids.worker_id").start()?;
+    let mut client = server.connect("postgres")?;
+    client.batch_execute("create role app login; grant pg_execute_server_program to app")?;
+    for (worker, database) in databases.iter().enumerate() {
+        client.batch_execute(&format!("create database {database} owner app"))?;
+        let mut owner = session(&server, database)?;
+        owner.batch_execute(&format!("begin; set local snowflake_ids.worker_id = {}", worker + 3))?;
+        owner.batch_execute(&script("snowflake_ids.sql")?)?;
+        owner.batch_execute(
+            "commit;
+             select snowflake_ids.segment_create('t'), snowflake_ids.segment_create('late', start => 1000, description => 'd');
+             create table s (id bigint primary key default snowflake_nextval(), note text);
+             create table t (id bigint primary key default segment_nextval('t'), note text, other bigint default snowflake_id());
+             create table p (id bigint default segment_id('late'), note text) partition by list (note);
+             create table p_a partition of p for values in ('a')",
+        )?;
+    }
+    Ok(server)
+}
+
+/// The owner's session.
+fn session(server: &Server, database: &str) -> Result<Client> {
+    let mut client = server.connect(database)?;
+    client.batch_execute("set session authorization app")?;
+    Ok(client)
+}
+
+fn fill(client: &mut Client) -> Result<Vec<i64>> {
+    let mut taken: Vec<i64> =
+        sql::column(client, "insert into s (note) select 'a' from generate_series(1, 500) returning id")?;
+    taken.extend(sql::column::<i64>(client, "select snowflake_nextvals(500)")?);
+    taken.push(sql::one(client, "select snowflake_id()")?);
+    assert_eq!(sql::one::<i64>(client, "select snowflake_lastval()")?, taken[taken.len() - 1]);
+    ids::growing(&taken)?;
+    taken.extend(sql::column::<i64>(
+        client,
+        "insert into t (note) select 'a' from generate_series(1, 100) returning other",
+    )?);
+    client.batch_execute(
+        "copy s (note) from program 'printf \"a\\nb\\n\"'; insert into p (note) values ('a')",
+    )?;
+    Ok(taken)
+}
+
+#[test]
+fn ids_are_distinct_over_sessions_and_servers() -> Result<()> {
+    let server = plain(&["one", "two"])?;
+    let clients = ["one", "one", "one", "two", "two"].map(|database| session(&server, database));
+    let clients = clients.into_iter().collect::<Result<Vec<_>>>()?;
+    let taken = at_once(clients, |_, mut client| fill(&mut client))?;
+    ids::unique(taken.into_iter().flatten().collect())?;
+    for (database, sessions) in [("one", 3), ("two", 2)] {
+        let mut client = session(&server, database)?;
+        ids::dense(sql::column(&mut client, "select id from t")?)?;
+        assert_eq!(sql::one::<i64>(&mut client, "select count(*) from t")?, sessions * 100);
+        assert_eq!(sql::one::<i64>(&mut client, "select min(id) from p")?, 1000);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_read_of_an_id_is_what_it_was_made_of() -> Result<()> {
+    let server = plain(&["one"])?;
+    let mut client = session(&server, "one")?;
+    client.batch_execute("select snowflake_nextval()")?;
+    let right = "select snowflake_worker_id(id) = 3 and snowflake_datacenter_id(id) = 0
+        and abs(extract(epoch from clock_timestamp() - snowflake_timestamp(id))) < 3600
+        and id between snowflake_min_id(snowflake_timestamp(id)) and snowflake_max_id(snowflake_timestamp(id))
+        and id = snowflake_compose(snowflake_timestamp(id), 0, 3, snowflake_sequence(id))
+        from snowflake_lastval() id";
+    assert!(sql::one::<bool>(&mut client, right)?);
+    client.batch_execute("select snowflake_ids.worker_set(1, 9)")?;
+    let (before, after): (i64, i64) = (
+        sql::one(&mut client, "select snowflake_lastval()")?,
+        sql::one(&mut client, "select snowflake_nextval()")?,
+    );
+    ensure!(after > before, "{after} after {before}");
+    let node =
+        "select array[snowflake_datacenter_id(id), snowflake_worker_id(id)] from snowflake_lastval() id";
+    assert_eq!(sql::one::<Vec<i32>>(&mut client, node)?, [1, 9]);
+    Ok(())
+}
+
+/// Neither a rollback nor a clock that was behind the last id has it come again.
+#[test]
+fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
+    let server = plain(&["one"])?;
+    let mut client = session(&server, "one")?;
+    client.batch_execute("begin")?;
+    let mut taken = fill(&mut client)?;
+    client.batch_execute("rollback")?;
+    taken.extend(fill(&mut client)?);
+    ids::unique(taken)?;
+    // As if the clock had been an hour ahead, and the millisecond were used up.
+    client.batch_execute(
+        "select setval('snowflake_ids.plain_last', snowflake_max_id(clock_timestamp() + interval '1 hour'))",
+    )?;
+    let ahead: i64 = sql::one(&mut client, "select last_value from snowflake_ids.plain_last")?;
+    let next: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(5000)")?;
+    ids::growing(&next)?;
+    ensure!(next[0] > ahead, "{} after {ahead}", next[0]);
+    Ok(())
+}
+
+/// A call that is cancelled leaves no lock behind, and a transaction that goes on holds none.
+#[test]
+fn no_session_waits_for_another() -> Result<()> {
+    let server = plain(&["one"])?;
+    let (mut one, mut two) = (session(&server, "one")?, session(&server, "one")?);
+    one.batch_execute("begin; select snowflake_nextval(), segment_nextval('t')")?;
+    two.batch_execute("set statement_timeout = '30s'; select snowflake_nextval(), segment_nextval('t')")?;
+    one.batch_execute("set local statement_timeout = '50ms'")?;
+    let error = sql::error(&mut one, "select snowflake_nextvals(2000000)")?;
+    assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
+    two.batch_execute("select snowflake_nextval()")?;
+    one.batch_execute("rollback")?;
+    let locks = "select count(*) from pg_locks where locktype = 'advisory'";
+    assert_eq!(sql::one::<i64>(&mut two, locks)?, 0);
+    Ok(())
+}
+
+#[test]
+fn other_roles_take_ids_and_change_nothing() -> Result<()> {
+    let server = plain(&["one"])?;
+    let mut client = server.connect("one")?;
+    client.batch_execute("create role web; set session authorization web")?;
+    client.batch_execute(
+        "select snowflake_nextval(), segment_nextval('t'), segment_currval('t'), snowflake_lastval()",
+    )?;
+    for call in [
+        "select snowflake_ids.segment_create('u')",
+        "select snowflake_ids.segment_drop('t')",
+        "select snowflake_ids.worker_set(0, 0)",
+        "select setval('snowflake_ids.plain_last', 1)",
+        "delete from snowflake_ids.plain_segment",
+    ] {
+        let error = sql::error(&mut client, call)?;
+        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{call}: {error:?}");
+    }
+    for call in ["select segment_nextval('unknown')", "select segment_nextval(null)"] {
+        assert_eq!(sql::error(&mut client, call)?.code(), &SqlState::UNDEFINED_OBJECT, "{call}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_extension_goes_on_above_all_ids_that_were_given() -> Result<()> {
+    let mut server = plain(&["one"])?;
+    let mut taken = fill(&mut session(&server, "one")?)?;
+    let without =
+        sql::error(&mut server.connect("one")?, &format!("begin; {}", script("to_extension.sql")?))?;
+    assert_eq!(without.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{without:?}");
+    taken.extend(fill(&mut session(&server, "one")?)?);
+    server.set("shared_preload_libraries", "snowflake_ids")?;
+    server.restart()?;
+    let mut client = server.connect("one")?;
+    client.batch_execute(&format!("begin; {}; commit", script("to_extension.sql")?))?;
+    taken.extend(fill(&mut session(&server, "one")?)?);
+    ids::unique(taken)?;
+    ids::dense(sql::column(&mut client, "select id from t")?)?;
+    let defaults: Vec<String> = sql::column(
+        &mut client,
+        "select distinct pg_get_expr(adbin, adrelid) from pg_attrdef
+         where adrelid in ('s'::regclass, 't'::regclass, 'p'::regclass) order by 1",
+    )?;
+    assert_eq!(
+        defaults,
+        ["segment_id('late'::text)", "segment_nextval('t'::text)", "snowflake_id()", "snowflake_nextval()"]
+    );
+    let left = "select count(*) from pg_proc where pronamespace = 'public'::regnamespace";
+    assert_eq!(sql::one::<i64>(&mut client, left)?, 0);
+    assert_eq!(sql::column::<i64>(&mut client, "select id from p order by id")?, [1000, 1001, 1002]);
+    Ok(())
+}
+
+/// All of it happens or nothing.
+#[test]
+fn what_cannot_go_over_stays_as_it_is() -> Result<()> {
+    let mut server = plain(&["one"])?;
+    server.set("shared_preload_libraries", "snowflake_ids")?;
+    server.restart()?;
+    let mut client = server.connect("one")?;
+    let over = format!("begin; {}", script("to_extension.sql")?);
+    client.batch_execute("create view v as select snowflake_nextval() as id")?;
+    assert_eq!(sql::error(&mut client, &over)?.code(), &SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
+    client.batch_execute("rollback; drop view v")?;
+    client.batch_execute(
+        "select setval('snowflake_ids.plain_last', snowflake_max_id(clock_timestamp() + interval '1 hour'))",
+    )?;
+    let error = sql::error(&mut client, &over)?;
+    sql::explains(
+        &error,
+        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the clock is behind ids that were given",
+    )?;
+    client.batch_execute("rollback; insert into s (note) values ('a')")?;
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from s")?, 1);
+    Ok(())
+}

@@ -1,0 +1,191 @@
+/*
+ * snowflake_ids in plain SQL: for servers that do not have the library, such as managed services and CI.
+ *
+ * Run it once per database, as a role that may create schemas there and objects in the first schema of its search_path:
+ *
+ *     PGOPTIONS='-c snowflake_ids.worker_id=3' psql -v ON_ERROR_STOP=1 -1 -f sql/plain/snowflake_ids.sql
+ *
+ * What it gives has the names and the meaning that it has in the extension, so that a schema, a migration and an application
+ * run on both unchanged: snowflake_nextval(), snowflake_id(), snowflake_nextvals(count), snowflake_lastval(),
+ * segment_nextval(tag), segment_id(tag), segment_nextvals(tag, count), segment_currval(tag), snowflake_ids.segment_create(tag,
+ * start), snowflake_ids.segment_drop(tag), and what reads ids of the default layout, 41/5/5/12 epoch=2020-01-01.
+ *
+ * Ids are distinct over all sessions of a database, after crashes, and over databases and servers with different worker ids:
+ * each database needs one of its own. snowflake_ids.worker_set(datacenter_id, worker_id) changes it. A clock that is set back
+ * repeats nothing: ids go on from the last one.
+ *
+ * The limits:
+ * - A worker id is a number that you choose. Nothing notices where two databases have the same, and a copy of a database (a
+ *   restored dump, a clone, a template) has that of its original: give it another before its first id.
+ * - Ids of snowflakes are made one at a time, each under a lock that is held for some microseconds: tens of thousands a second
+ *   and server, not millions. COPY inserts row by row, as with each volatile default. No query with them is parallel.
+ * - A failover to an asynchronous standby, or a restored backup, may repeat ids of tags, as it does those of any sequence, and
+ *   ids of snowflakes where the new server's clock is behind.
+ * - Ids of a tag are a sequence's: gaps after a crash or a rollback. There are no dated tags, no formats, no steps or shares,
+ *   no registries, no rights on tags, no other layouts, no other generators and no attach.
+ *
+ * to_extension.sql beside this file goes over to the extension, above all ids that were given.
+ */
+
+CREATE SCHEMA snowflake_ids;
+
+-- Which worker this is, and where the functions are. One row.
+CREATE TABLE snowflake_ids.plain (
+    only_row      boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    datacenter_id integer NOT NULL CHECK (datacenter_id BETWEEN 0 AND 31),
+    worker_id     integer NOT NULL CHECK (worker_id BETWEEN 0 AND 31),
+    functions     name    NOT NULL
+);
+INSERT INTO snowflake_ids.plain (datacenter_id, worker_id, functions) VALUES (
+    coalesce(nullif(current_setting('snowflake_ids.datacenter_id', true), '')::integer, 0),
+    coalesce(nullif(current_setting('snowflake_ids.worker_id', true), '')::integer, 0),
+    current_schema);
+
+-- The last id of a snowflake: as a sequence, it is not rolled back.
+CREATE SEQUENCE snowflake_ids.plain_last MINVALUE 0 START 0;
+
+-- Tags, each with a sequence.
+CREATE TABLE snowflake_ids.plain_segment (
+    tag      text     COLLATE "C" PRIMARY KEY CHECK (length(tag) BETWEEN 1 AND 128),
+    sequence regclass NOT NULL UNIQUE
+);
+
+CREATE FUNCTION snowflake_ids.worker_set(datacenter_id integer, worker_id integer) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_ids.plain SET datacenter_id = worker_set.datacenter_id, worker_id = worker_set.worker_id
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids.worker_set(integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION snowflake_ids.worker_set IS 'has ids issued as another worker';
+
+-- The next id. The lock is let go with the block, which is rolled back: it neither stays behind where the call is cancelled, nor
+-- until the transaction ends. What a sequence is set to is not rolled back.
+CREATE FUNCTION snowflake_ids.plain_take() RETURNS bigint
+LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last_id bigint;
+    next_id bigint;
+    node bigint;
+BEGIN
+    SELECT p.datacenter_id << 5 | p.worker_id INTO STRICT node FROM snowflake_ids.plain p;
+    BEGIN
+        PERFORM pg_advisory_xact_lock(class_id, object_id) FROM (VALUES
+            ('snowflake_ids.plain_last'::regclass::oid::integer, 1397114702)) AS lock (class_id, object_id);
+        SELECT s.last_value INTO last_id FROM snowflake_ids.plain_last s;
+        -- The time of the clock, with a count of 0; or the next count of the last id, with the next millisecond after 4095.
+        next_id := greatest(
+            floor(extract(epoch FROM clock_timestamp()) * 1000 - 1577836800000)::bigint,
+            (last_id >> 22) + CASE WHEN last_id & 4095 = 4095 THEN 1 ELSE 0 END);
+        next_id := (next_id << 22) | (node << 12)
+            | CASE WHEN next_id = last_id >> 22 THEN (last_id & 4095) + 1 ELSE 0 END;
+        PERFORM setval('snowflake_ids.plain_last', next_id);
+        RAISE SQLSTATE 'SF000';
+    EXCEPTION WHEN SQLSTATE 'SF000' THEN
+        RETURN next_id;
+    END;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids.plain_take() FROM PUBLIC;
+
+-- The sequence of a tag.
+CREATE FUNCTION snowflake_ids.plain_sequence(tag text) RETURNS regclass
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found regclass;
+BEGIN
+    SELECT s.sequence INTO found FROM snowflake_ids.plain_segment s WHERE s.tag = plain_sequence.tag;
+    IF found IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = CASE WHEN tag IS NULL THEN 'tag must not be null'
+                ELSE format('segment tag "%s" does not exist', left(tag, 128)) END,
+            HINT = 'Create it with SELECT snowflake_ids.segment_create(tag).';
+    END IF;
+    RETURN found;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids.plain_sequence(text) FROM PUBLIC;
+
+CREATE FUNCTION snowflake_ids.segment_create(tag text, start numeric DEFAULT 1, description text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence_name text;
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.plain_segment s WHERE s.tag = segment_create.tag) THEN
+        RAISE duplicate_object USING MESSAGE = format('segment tag "%s" already exists', left(tag, 128));
+    END IF;
+    sequence_name := format('snowflake_ids.plain_segment_%s', (SELECT count(*) + 1 FROM snowflake_ids.plain_segment));
+    WHILE to_regclass(sequence_name) IS NOT NULL LOOP
+        sequence_name := sequence_name || '_';
+    END LOOP;
+    EXECUTE format('CREATE SEQUENCE %s MINVALUE %s START %s', sequence_name, least(start, 1)::bigint, start::bigint);
+    EXECUTE format('COMMENT ON SEQUENCE %s IS %L', sequence_name, description);
+    INSERT INTO snowflake_ids.plain_segment (tag, sequence) VALUES (segment_create.tag, sequence_name::regclass);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids.segment_create(text, numeric, text) FROM PUBLIC;
+COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag';
+
+CREATE FUNCTION snowflake_ids.segment_drop(tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    dropped regclass := snowflake_ids.plain_sequence(tag);
+BEGIN
+    DELETE FROM snowflake_ids.plain_segment s WHERE s.tag = segment_drop.tag;
+    EXECUTE format('DROP SEQUENCE %s', dropped);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids.segment_drop(text) FROM PUBLIC;
+COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
+
+GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
+
+/* What tables name in their defaults, in the first schema of the search_path. All roles may call it. */
+
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'SELECT snowflake_ids.plain_take()';
+
+CREATE FUNCTION snowflake_id() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'SELECT snowflake_ids.plain_take()';
+
+CREATE FUNCTION snowflake_nextvals(count integer) RETURNS SETOF bigint
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'SELECT snowflake_ids.plain_take() FROM generate_series(1, count)';
+
+CREATE FUNCTION snowflake_lastval() RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$SELECT currval('snowflake_ids.plain_last')$$;
+
+CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'SELECT nextval(snowflake_ids.plain_sequence(tag))';
+
+CREATE FUNCTION segment_id(tag text) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'SELECT nextval(snowflake_ids.plain_sequence(tag))';
+
+CREATE FUNCTION segment_nextvals(tag text, count integer) RETURNS SETOF bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'SELECT nextval(snowflake_ids.plain_sequence(tag)) FROM generate_series(1, count)';
+
+CREATE FUNCTION segment_currval(tag text) RETURNS bigint
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS 'SELECT currval(snowflake_ids.plain_sequence(tag))';
+
+CREATE FUNCTION snowflake_timestamp(id bigint) RETURNS timestamptz LANGUAGE sql STABLE STRICT PARALLEL SAFE
+AS 'SELECT pg_catalog.to_timestamp(((id >> 22) + 1577836800000) / 1000.0::double precision)';
+CREATE FUNCTION snowflake_datacenter_id(id bigint) RETURNS integer LANGUAGE sql STABLE STRICT PARALLEL SAFE
+AS 'SELECT (id >> 17 & 31)::integer';
+CREATE FUNCTION snowflake_worker_id(id bigint) RETURNS integer LANGUAGE sql STABLE STRICT PARALLEL SAFE
+AS 'SELECT (id >> 12 & 31)::integer';
+CREATE FUNCTION snowflake_sequence(id bigint) RETURNS integer LANGUAGE sql STABLE STRICT PARALLEL SAFE
+AS 'SELECT (id & 4095)::integer';
+CREATE FUNCTION snowflake_min_id(at timestamptz) RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
+AS 'SELECT pg_catalog.floor(extract(epoch FROM at) * 1000 - 1577836800000)::bigint << 22';
+CREATE FUNCTION snowflake_max_id(at timestamptz) RETURNS bigint LANGUAGE sql STABLE STRICT PARALLEL SAFE
+AS 'SELECT pg_catalog.floor(extract(epoch FROM at) * 1000 - 1577836800000)::bigint << 22 | 4194303';
+CREATE FUNCTION snowflake_compose(at timestamptz, datacenter_id integer, worker_id integer, sequence integer) RETURNS bigint
+LANGUAGE sql STABLE STRICT PARALLEL SAFE AS $$
+    SELECT pg_catalog.floor(extract(epoch FROM at) * 1000 - 1577836800000)::bigint << 22
+        | ((datacenter_id & 31)::bigint << 17) | ((worker_id & 31)::bigint << 12) | (sequence & 4095)
+$$;

@@ -34,7 +34,10 @@ pub extern "C-unwind" fn _PG_init() {
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     let keep = pg::shmem::Keep { begin: worker::carry_over::restore_floors, end: worker::carry_over::save };
     pg::shmem::request(&shared::BLOCKS, keep);
-    pg::database::watch_creation(worker::forget_database);
+    pg::database::watch(pg::database::Watch {
+        created: worker::forget_database,
+        dropped: worker::leave_database,
+    });
     pg::utility::watch();
     pg::worker::register_launcher();
 }

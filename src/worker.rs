@@ -12,12 +12,29 @@ pub mod log;
 pub mod refill_worker;
 mod rest;
 
+use crate::pg::clock::uptime;
 use crate::segment::place;
+use crate::shared::leases::leases;
 use crate::shared::registries;
+use crate::shared::segments::segments;
+use std::time::Duration;
+
+/// How long a worker may go on with what it is doing in a database that is about to be dropped: the server waits for 5 s.
+const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Forgets what is in memory of a database of this oid, which is about to be created: all of it belongs to one that was
 /// dropped. No session is connected to either. Where the creation fails, what was reserved for the former is a gap.
 pub fn forget_database(database: u32) {
     place::leave_all(database, None);
     registries::forget(database);
+}
+
+/// Has the workers leave a database that is about to be dropped, which waits for them. Where it stays after all, others come
+/// when there is something to do.
+pub fn leave_database(database: u32) {
+    let refill = segments().map(|segments| segments.worker_slots).unwrap_or_default();
+    let lease = leases().map(|leases| &leases.worker_slot);
+    for worker_slot in refill.iter().chain(lease).filter(|worker_slot| worker_slot.is_for(database)) {
+        worker_slot.dismiss(uptime() + LEAVES_WITHIN);
+    }
 }

@@ -7,14 +7,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-static CREATED: OnceLock<fn(u32)> = OnceLock::new();
+static WATCH: OnceLock<Watch> = OnceLock::new();
 static mut PREVIOUS: pg_sys::object_access_hook_type = None;
 
-/// Has this called with the oid of each database that is about to be created, before a session can connect to it. It runs
-/// in the session that creates it, must not fail, and is called even if the creation fails later. Only while the
-/// server loads libraries.
-pub fn watch_creation(created: fn(u32)) {
-    CREATED.get_or_init(|| created);
+/// What is called with the oid of a database, in the session whose statement is about it. Must not fail.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// It is about to be created: before a session can connect to it, and even if the creation fails later.
+    pub created: fn(u32),
+    /// It is about to be dropped, once no process is connected to it.
+    pub dropped: fn(u32),
+}
+
+/// Has these called. Only while the server loads libraries.
+pub fn watch(watch: Watch) {
+    WATCH.get_or_init(|| watch);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
     unsafe {
         PREVIOUS = pg_sys::object_access_hook;
@@ -37,15 +44,18 @@ unsafe extern "C-unwind" fn on_access(
             previous(access, class, object, part, argument);
         }
     }
-    if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && class == pg_sys::DatabaseRelationId {
-        tell_created(object);
+    if class == pg_sys::DatabaseRelationId {
+        tell(access, object);
     }
 }
 
 #[pg_guard]
-extern "C-unwind" fn tell_created(database: pg_sys::Oid) {
-    if let Some(created) = CREATED.get() {
-        created(database.to_u32());
+extern "C-unwind" fn tell(access: pg_sys::ObjectAccessType::Type, database: pg_sys::Oid) {
+    let Some(watch) = WATCH.get() else { return };
+    match access {
+        pg_sys::ObjectAccessType::OAT_POST_CREATE => (watch.created)(database.to_u32()),
+        pg_sys::ObjectAccessType::OAT_DROP => (watch.dropped)(database.to_u32()),
+        _ => {}
     }
 }
 

@@ -81,6 +81,7 @@ fn serve(shared: &'static Shared, leases: &'static Leases) {
     loop {
         match worker.round() {
             Round::Served => last_work = uptime(),
+            Round::Idle if leases.worker_slot.is_dismissed() => return,
             Round::Idle if rest(Event::LeaseWorker, last_work) => {}
             Round::Idle | Round::Elsewhere => return,
             Round::Nowhere => return report(leases, None),

@@ -1,8 +1,11 @@
 //! Databases that are dropped and created anew: one that gets the oid of another gets nothing else of it.
 
 use anyhow::{Result, ensure};
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, ids, sql};
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Server, ids, snowflakes, sql, wait};
 
 /// An oid that no database has by itself.
 const OID: u32 = 4_000_000_001;
@@ -41,4 +44,51 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
         client.batch_execute("drop database life with (force)")?;
     }
     Ok(())
+}
+
+/// Its workers leave when it is to be dropped, and not only after the 2 s in which they have nothing to do. On a busy machine
+/// one of many such drops is as fast.
+#[test]
+fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
+    let server = auto().start()?;
+    let mut client = server.session()?;
+    server.create_database("model")?;
+    create(&mut server.connect("model")?, "t", "")?;
+    client.batch_execute("set statement_timeout = '1s'")?;
+    let mut number = 0;
+    wait::until_true("a database to be dropped at once", || {
+        number += 1;
+        let name = format!("d{number}");
+        server.session()?.batch_execute(&format!("create database {name} template model"))?;
+        let mut used = server.connect(&name)?;
+        next(&mut used, "t")?;
+        snowflakes::next(&mut used)?;
+        drop(used);
+        let drop_it = format!("drop database {name}");
+        match client.batch_execute(&drop_it) {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    })
+}
+
+/// As a test suite has them: each with a database of its own, made of one with the schema.
+#[test]
+fn twice_as_many_as_workers_ask_for_their_first_ids_at_once() -> Result<()> {
+    let builder = auto().set("max_worker_processes", "8").set("max_connections", "60");
+    let server = builder.start()?;
+    server.create_database("model")?;
+    create(&mut server.connect("model")?, "t", "")?;
+    let mut client = server.connect("postgres")?;
+    let names = (0..16).map(|number| format!("d{number}"));
+    let clients = names.map(|name| {
+        client.batch_execute(&format!("create database {name} template model"))?;
+        server.connect(&name)
+    });
+    let clients = clients.collect::<Result<Vec<_>>>()?;
+    let taken =
+        at_once(clients, |_, mut client| Ok((next(&mut client, "t")?, snowflakes::next(&mut client)?)))?;
+    assert!(taken.iter().all(|(number, _)| *number == 1), "{taken:?}");
+    ids::unique(taken.into_iter().map(|(_, id)| id).collect())
 }

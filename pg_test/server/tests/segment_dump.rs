@@ -199,3 +199,39 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     assert_eq!(after, reserved + 1, "{last} was the last");
     Ok(())
 }
+
+/// A dump of the schema alone, as frameworks keep it: tags are rows, and not in it. Each way that the error names gives one.
+#[test]
+fn a_table_of_a_schema_dump_says_how_to_get_its_tag() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.worker_id", "auto").start()?;
+    shop(&server)?;
+    server.connect("postgres")?.batch_execute("create database copy owner keeper")?;
+    dump_and_restore_as(&server, "keeper", "shop", &["--schema-only"])?;
+    let mut copy = server.connect("copy")?;
+    copy.batch_execute("set role keeper")?;
+    let insert = "insert into t default values returning id";
+    let error = sql::error(&mut copy, insert)?;
+    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    let hint = error.hint().unwrap_or_default();
+    ensure!(
+        hint.contains("snowflake_ids.segment_create('open')") && hint.contains("segment_auto_create"),
+        "{hint}"
+    );
+    // An administrator allows it for the database: then its users' first inserts make the tags.
+    let mut admin = server.connect("copy")?;
+    admin.batch_execute("alter database copy set snowflake_ids.segment_auto_create = on")?;
+    let mut user = server.connect("copy")?;
+    user.batch_execute("set role keeper")?;
+    assert_eq!(sql::one::<i64>(&mut user, insert)?, 1);
+    // Or manages tags.
+    admin.batch_execute(
+        "select snowflake_ids.segment_drop('open'), snowflake_ids.administration_grant('tags', 'keeper')",
+    )?;
+    copy.batch_execute("select snowflake_ids.segment_create('open', start => 10)")?;
+    assert_eq!(sql::one::<i64>(&mut copy, insert)?, 10);
+    for refused in ["state_reset('2088-01-01')", "clock_accept()", "use_local_registry()"] {
+        let error = sql::error(&mut copy, &format!("select snowflake_ids.{refused}"))?;
+        assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{refused}: {error:?}");
+    }
+    Ok(())
+}

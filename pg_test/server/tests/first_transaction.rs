@@ -139,16 +139,20 @@ fn a_lease_is_given_up_that_was_rolled_back() -> Result<()> {
     let mut other = server.connect("template1")?;
     // Looks on from its own transaction, which sees the state of the server.
     other.batch_execute(&format!("begin; {EXTENSION}"))?;
-    for end in ["rollback", "rollback to a"] {
-        client.batch_execute(&format!("begin; savepoint a; {EXTENSION}"))?;
+    for end in ["rollback", "rollback to a", "rollback to b"] {
+        client.batch_execute(&format!("begin; savepoint a; {EXTENSION}; savepoint b"))?;
         next(&mut client)?;
         assert!(sql::one::<bool>(&mut other, "select worker_id is not null from snowflake_ids.status")?);
         client.batch_execute(end)?;
         wait::until_true("the lease is given up", || {
             sql::one(&mut other, "select worker_id is null from snowflake_ids.status")
         })?;
-        client.batch_execute("rollback").ok();
+        // Goes on where the extension is there still.
+        let error = client.batch_execute("select snowflake_nextval(); commit").err();
+        assert_eq!(error.is_none(), end == "rollback to b", "{error:?}");
+        client.batch_execute("rollback")?;
     }
+    next(&mut client)?;
     Ok(())
 }
 

@@ -129,18 +129,6 @@ fn a_restart_gives_the_same_id_back() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The registry's table is not there for any other session before.
-#[test]
-fn an_extension_that_is_not_committed_gives_no_id_yet() -> Result<()> {
-    let server = auto().start()?;
-    let mut client = server.connect("postgres")?;
-    client.batch_execute("begin; create extension snowflake_ids; savepoint before")?;
-    let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
-    client.batch_execute("rollback to before; commit")?;
-    next(&mut client).map(drop)
-}
-
 #[test]
 fn without_a_free_background_worker_the_error_says_so() -> Result<()> {
     // The launcher and the launcher of logical replication.

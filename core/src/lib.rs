@@ -22,6 +22,7 @@
 //! | [`lease_launch`] | when a lease worker is started, and in which database |
 //! | [`worker_registry`] | what a registry answers about worker ids |
 //! | [`block`] | what a session holds of the ids it took |
+//! | [`bound_sequence`] | sequences whose numbers are ids |
 //! | [`encode`] | ids as text |
 //! | [`definition`] | what a tag's row says of its ids |
 //! | [`privilege`] | what a role may do with a tag |
@@ -63,6 +64,7 @@ pub mod admission;
 pub mod anchor;
 pub mod backoff;
 pub mod block;
+pub mod bound_sequence;
 pub mod carry_over;
 pub mod carry_over_file;
 pub mod clock;

@@ -8,6 +8,7 @@
 
 mod copy;
 mod segment;
+mod sequence;
 mod snowflake;
 mod trigger;
 mod worker;

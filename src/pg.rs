@@ -21,6 +21,7 @@ pub mod replication;
 pub mod report;
 pub mod role;
 pub mod rows;
+pub mod sequence;
 pub mod server;
 pub mod shmem;
 pub mod statement;

@@ -31,7 +31,8 @@ use crate::shared::slot::{Slot, Trouble};
 use error::SegmentError;
 use held::Held;
 use pgrx::check_for_interrupts;
-use snowflake_ids_core::definition::Exhausted;
+use snowflake_ids_core::bound_sequence::{Increment, Run};
+use snowflake_ids_core::definition::{Exhausted, Range};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::request::Answer;
@@ -66,6 +67,36 @@ pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, SegmentError> {
     match take_own(segments, &tag, &timeout)? {
         Some((taken, _)) => Ok(taken.range.first),
         None => take(segments, &tag, &timeout).map(|(_, taken)| taken.range.first),
+    }
+}
+
+/// The next number of a sequence that is bound to a tag.
+pub fn next_of_sequence(
+    function: &'static str,
+    tag: &Tag,
+    increment: Increment,
+) -> Result<i64, SegmentError> {
+    let bytes = tag.as_bytes();
+    if increment.is_one() {
+        return held::find(bytes).and_then(next_at_once).map_or_else(|| next(function, bytes), Ok);
+    }
+    let mut run = Run::new(increment);
+    loop {
+        // The first one, too, where the buffers are known and filled: it is part of the row then.
+        let held = held::find(bytes).map(|held| held.take_up_to(run.missing()));
+        let range = match held {
+            Some(Ok((slot, taken))) => {
+                if taken.prefetch {
+                    ask_ahead(slot);
+                }
+                taken.range
+            }
+            _ => Range { first: next(function, bytes)?, count: 1, increment: 1 },
+        };
+        if let Some(number) = run.add(range)? {
+            return Ok(number);
+        }
+        check_for_interrupts!();
     }
 }
 

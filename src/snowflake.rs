@@ -8,6 +8,7 @@ use crate::pg::server;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use crate::worker::first_lease;
+use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::session::{self, Session, SessionError};
 use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Taken};
@@ -43,6 +44,35 @@ pub fn next(function: &'static str) -> Result<i64, SessionError> {
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
     let none = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
     Ok(Several { shared: ready(function)?, current: none, wanted: count })
+}
+
+/// How often a call throws positions away whose ids are not in a row: the rest of a tick is too short for them, or was
+/// another session's.
+const MAX_TRIES: u32 = 100;
+
+/// The next number of a sequence that is bound to snowflake ids.
+pub fn next_of_sequence(
+    function: &'static str,
+    increment: Increment,
+) -> Result<Result<i64, SessionError>, BoundSequenceError> {
+    if increment.is_one() {
+        return Ok(next_at_once().map_or_else(|| next(function), Ok));
+    }
+    let shared = match ready(function) {
+        Ok(shared) => shared,
+        Err(error) => return Ok(Err(error)),
+    };
+    increment.check_layout(&shared.layout)?;
+    for _ in 0..MAX_TRIES {
+        let taken = match take_several(shared, increment.ids()) {
+            Ok(taken) => taken,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(number) = increment.number_of(&shared.layout, &taken) {
+            return Ok(Ok(number));
+        }
+    }
+    Err(BoundSequenceError::Interrupted(increment))
 }
 
 /// The last id handed out to this session, by whichever function.
@@ -107,16 +137,20 @@ impl Several {
     }
 
     fn taken(&self, want: NonZeroU32) -> Result<Taken, SessionError> {
-        let shared = self.shared;
-        let taken = match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
-            Ok(taken) => {
-                shared.count(taken.positions.count());
-                taken
-            }
-            Err(_) => or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0,
-        };
-        // Whatever the session still holds was refused, and is older than this.
-        SESSION.drop_held();
-        Ok(taken)
+        take_several(self.shared, want)
     }
+}
+
+/// Takes up to so many positions past the block.
+fn take_several(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionError> {
+    let taken = match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
+        Ok(taken) => {
+            shared.count(taken.positions.count());
+            taken
+        }
+        Err(_) => or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0,
+    };
+    // Whatever the session still holds was refused, and is older than this.
+    SESSION.drop_held();
+    Ok(taken)
 }

@@ -13,6 +13,7 @@ mod generate;
 mod layout;
 mod registry;
 mod segment;
+mod sequence;
 mod state;
 mod status;
 mod tag;

@@ -3,5 +3,6 @@
 pub mod durable;
 pub mod registry;
 pub mod segment;
+pub mod sequence;
 pub mod state;
 pub mod worker;

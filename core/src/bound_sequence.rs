@@ -32,8 +32,8 @@ pub enum BoundSequenceError {
     #[error("the layout cannot give {} ids in a row", ids_of(*.0))]
     Layout(u32),
     /// Others were faster, again and again.
-    #[error("could not take {} ids in a row", ids_of(*.0))]
-    Interrupted(u32),
+    #[error("could not take {} ids in a row", ids_of(.0.0))]
+    Interrupted(Increment),
 }
 
 impl Explain for BoundSequenceError {
@@ -52,7 +52,7 @@ impl Explain for BoundSequenceError {
                 "The sequence has increment {increment}, so that a number stands for the ids around it. The tag counts in \
                  steps of {step}; the ids between are other servers'."
             ),
-            Self::Layout(increment) | Self::Interrupted(increment) => {
+            Self::Layout(increment) | Self::Interrupted(Increment(increment)) => {
                 format!(
                     "The sequence has increment {increment}, so that a number stands for the ids around it."
                 )
@@ -184,7 +184,7 @@ impl Run {
             Some(_) => {
                 self.broken += 1;
                 if self.broken > MAX_BROKEN {
-                    return Err(BoundSequenceError::Interrupted(self.increment.0));
+                    return Err(BoundSequenceError::Interrupted(self.increment));
                 }
                 None
             }

@@ -60,7 +60,7 @@ fn a_tag_with_gaps_gives_no_blocks() {
 fn a_call_gives_up_where_others_are_always_in_between() {
     let mut run = Run::new(Increment::new(5).unwrap());
     let error = (0..10_000).find_map(|turn| run.add(range(turn * 10, 4)).err());
-    assert_eq!(error, Some(BoundSequenceError::Interrupted(5)));
+    assert_eq!(error, Some(BoundSequenceError::Interrupted(Increment::new(5).unwrap())));
 }
 
 #[test]

@@ -20,11 +20,11 @@ BEGIN
     PERFORM segment_nextval(tag);
     PERFORM snowflake_ids.detach(tab::regclass, name);
     EXECUTE format('INSERT INTO %s (note) VALUES (6)', tab);
-    PERFORM snowflake_ids.attach(tab::regclass, name, 'segment', drop_sequence => false);
+    PERFORM snowflake_ids.attach(tab::regclass, name, 'segment', sequence => 'keep');
     EXECUTE format('INSERT INTO %s (note) VALUES (7)', tab);
     PERFORM snowflake_ids.detach(tab::regclass, name, 'identity');
     EXECUTE format('INSERT INTO %s (note) VALUES (8)', tab);
-    PERFORM snowflake_ids.attach(tab::regclass, name, 'segment', drop_sequence => false);
+    PERFORM snowflake_ids.attach(tab::regclass, name, 'segment', sequence => 'keep');
     EXECUTE format('INSERT INTO %s (note) VALUES (9)', tab);
     PERFORM snowflake_ids.detach(tab::regclass, name);
     EXECUTE format('INSERT INTO %s (note) VALUES (10)', tab);

@@ -34,6 +34,11 @@ entry!(
     pg_finfo_segment_privileges_changed_trigger,
     segment_privileges_changed_wrapper
 );
+entry!(
+    sequence_binding_changed_trigger,
+    pg_finfo_sequence_binding_changed_trigger,
+    sequence_binding_changed_wrapper
+);
 entry!(keep_from_replication_trigger, pg_finfo_keep_from_replication_trigger, keep_from_replication_wrapper);
 
 #[cold]

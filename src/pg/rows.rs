@@ -22,6 +22,12 @@ pub fn texts(table: Source, column: &CStr) -> Option<Vec<TagText>> {
     look(table, Wait::No, &[], |row| texts.extend(row.tag(column))).ok().map(|()| texts)
 }
 
+/// Calls `each` with every row of a table. Waits where the table is locked for as long as any statement does. Only within a
+/// transaction, as above.
+pub fn each(table: Source, each: impl FnMut(&Row<'_>)) -> Result<(), Unseen> {
+    look(table, Wait::Yes(None), &[], each)
+}
+
 /// Why a table was not looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {

@@ -7,6 +7,7 @@ use crate::shared::registries;
 use crate::shared::slot::Trouble;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::{SpiError, quote_literal};
+use snowflake_ids_core::bound_sequence::BoundSequenceError;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::definition::{Exhausted, TagError};
 use snowflake_ids_core::directory::Tag;
@@ -81,6 +82,9 @@ pub enum SegmentError {
         /// What to do about it.
         hint: String,
     },
+    /// A sequence that is bound to the tag got no number.
+    #[error(transparent)]
+    Sequence(#[from] BoundSequenceError),
     /// SPI failed without an SQL error.
     #[error("snowflake_ids could not run its SQL: {0}")]
     Spi(#[from] SpiError),
@@ -127,6 +131,7 @@ impl Explain for SegmentError {
         match self {
             Self::NotReady(error) => error.kind(),
             Self::BadTag(error) => error.kind(),
+            Self::Sequence(error) => error.kind(),
             Self::NoTag => Kind::BadArgument,
             Self::Denied { .. } => Kind::Denied,
             Self::Unknown { .. } => Kind::Undefined,
@@ -143,6 +148,7 @@ impl Explain for SegmentError {
         Some(match self {
             Self::NotReady(error) => return error.detail(),
             Self::BadTag(error) => return error.detail(),
+            Self::Sequence(error) => return error.detail(),
             Self::Exhausted(_, exhausted) => return exhausted.detail(),
             Self::NoLast(_) | Self::Spi(_) => return None,
             Self::NoTag => "Ids belong to a tag.".to_owned(),
@@ -176,6 +182,7 @@ impl Explain for SegmentError {
         Some(match self {
             Self::NotReady(error) => return error.hint(),
             Self::BadTag(error) => return error.hint(),
+            Self::Sequence(error) => return error.hint(),
             Self::Exhausted(_, exhausted) => return exhausted.hint(),
             Self::NoTag | Self::Spi(_) => return None,
             Self::Denied { action: Action::Own, .. } => {

@@ -263,6 +263,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_health,
         snowflake_ids_internal::keep_from_replication,
         "segments",
+        "sequences",
         "workers"
     ]
 );

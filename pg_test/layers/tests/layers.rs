@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
     "pg",
     "settings",
     "shared",
@@ -20,6 +20,7 @@ const LAYERS: [&str; 12] = [
     "registry",
     "worker",
     "snowflake",
+    "sequence",
     "sql",
     "entry",
 ];

@@ -149,14 +149,14 @@ const ATTACKS: &[(&str, &str)] = &[
 
 /// All that attach and detach do, in turns.
 const CALLS: &[&str] = &[
-    "attach('hostile.t', 'id', kind => 'segment', drop_sequence => false)",
+    "attach('hostile.t', 'id', kind => 'segment', sequence => 'keep')",
     "detach('hostile.t', 'id')",
     "attach('hostile.t', 'id', kind => 'segment')",
     "attach('hostile.t', 'id')",
     "detach('hostile.t', 'id', kind => 'none')",
     "attach('hostile.t', 'id', kind => 'segment')",
     "detach('hostile.t', 'id', kind => 'identity')",
-    "attach('hostile.t', 'id', kind => 'segment', drop_sequence => false)",
+    "attach('hostile.t', 'id', kind => 'segment', sequence => 'keep')",
     "detach('hostile.t', 'id', kind => 'identity')",
 ];
 

@@ -11,14 +11,14 @@
 -- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
-    tag text DEFAULT NULL, drop_sequence boolean DEFAULT true) RETURNS void
+    tag text DEFAULT NULL, sequence text DEFAULT 'redirect') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
     highest bigint;
     expression text;
 BEGIN
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, drop_sequence);
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column");
     IF kind = 'segment' AND tag IS NULL THEN
@@ -34,9 +34,12 @@ BEGIN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest);
     END IF;
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
-    PERFORM snowflake_ids_internal.drop_identities(relation, "column", NOT drop_sequence);
+    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    IF drop_sequence THEN
+    IF sequence = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag);
+    ELSIF sequence = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
 END
@@ -62,10 +65,11 @@ BEGIN
                 ELSE format('Its default is %s.', expression) END,
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
+    highest := snowflake_ids_internal.highest_id(relation, "column");
+    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     IF kind = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
-        highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest);
         IF kind = 'sequence' THEN

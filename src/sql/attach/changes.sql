@@ -97,7 +97,7 @@ DECLARE
     users text;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
     LOOP
         BEGIN
             PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
@@ -110,6 +110,54 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
     'drops the sequences that a column and those below it own, unless others use them';
+
+-- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
+CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    obstacle record;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL
+    LOOP
+        -- A serial of integer whose column was widened.
+        PERFORM snowflake_ids_internal.as_owner(owned, format('ALTER SEQUENCE %s AS bigint', owned))
+        FROM pg_sequence s WHERE s.seqrelid = owned AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
+        IF obstacle.message IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag);
+        ELSE
+            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
+                HINT = 'It is dropped. To keep it unbound, attach with sequence => ''keep''.';
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.bind_sequences IS
+    'has the sequences that a column and those below it own give the ids of its default';
+
+CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(s.sequence)
+    LOOP
+        PERFORM snowflake_ids_internal.lock_relation(owned);
+        PERFORM snowflake_ids_internal.sequence_unbind(owned, highest);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.unbind_sequences IS
+    'gives the sequences that a column and those below it own their own numbers back, above an id';
 
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -27,12 +27,30 @@ END
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
-    drop_sequence boolean) RETURNS void
+    sequence text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF relation IS NULL OR attribute IS NULL OR kind IS NULL OR drop_sequence IS NULL THEN
+    IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'relation, column, kind and drop_sequence must not be null';
+            MESSAGE = 'relation, column, kind and sequence must not be null';
+    ELSIF sequence NOT IN ('redirect', 'keep', 'drop') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
+            HINT = 'Known values are redirect, keep and drop.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag);
+    IF sequence = 'redirect' THEN
+        PERFORM snowflake_ids_internal.sequence_check_redirects();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
+
+CREATE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
     ELSIF kind NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
@@ -41,12 +59,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'snowflake ids have no tag',
             DETAIL = format('The tag given is "%s".', tag),
-            HINT = 'Leave the tag out, or attach with kind => ''segment''.';
+            HINT = 'Leave the tag out, or take kind => ''segment''.';
     END IF;
     PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
+COMMENT ON FUNCTION snowflake_ids_internal.check_kind IS 'fails where the kind of ids is not right';
 
 CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

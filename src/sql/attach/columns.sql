@@ -71,12 +71,36 @@ COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
 
 -- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+BEGIN
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence;
+    IF FOUND THEN
+        IF bound.tag IS NULL THEN
+            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO highest;
+        ELSE
+            IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
+                AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
+                -- Which ids it gave is not known any more.
+                RAISE undefined_object USING
+                    MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
+                    DETAIL = 'The sequence gave ids of it, and must go on above them.',
+                    HINT = format('Create it again above all ids that are in use: '
+                        'SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+            END IF;
+            highest := snowflake_ids_internal.highest_of_tag(bound.tag);
+        END IF;
+        RETURN greatest(highest, bound.last_number);
+    END IF;
     SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
         WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
         ELSE c.last_value END
-    FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
-    WHERE s.seqrelid = sequence
+    INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
+    WHERE s.seqrelid = sequence;
+    RETURN highest;
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
 

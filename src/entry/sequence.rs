@@ -1,0 +1,79 @@
+//! What calls of `nextval` and its like are redirected to.
+
+use crate::pg::report::raise;
+use crate::pg::sequence::is_of_identity;
+use crate::sequence;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{FromDatum, pg_guard, pg_sys};
+
+/// Tells the server how to call a function.
+macro_rules! info {
+    ($info:ident) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn $info() -> &'static pg_sys::Pg_finfo_record {
+            static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+            &VERSION_1
+        }
+    };
+}
+
+info!(pg_finfo_sequence_nextval_wrapper);
+info!(pg_finfo_sequence_currval_wrapper);
+info!(pg_finfo_sequence_lastval_wrapper);
+info!(pg_finfo_sequence_setval_wrapper);
+info!(pg_finfo_sequence_setval3_wrapper);
+
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn sequence_nextval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: called by the server, as src/sql/sequence.sql declares it.
+    let (sequence, is_identity) = unsafe { (argument(call, 0), is_of_identity(call)) };
+    given(sequence::nextval(sequence, is_identity))
+}
+
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn sequence_currval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: the same.
+    given(sequence::currval(unsafe { argument(call, 0) }))
+}
+
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn sequence_lastval_wrapper(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    given(sequence::lastval())
+}
+
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn sequence_setval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: the same.
+    let (sequence, value) = unsafe { (argument(call, 0), argument(call, 1)) };
+    given(sequence::setval(sequence, value, true))
+}
+
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: the same.
+    let (sequence, value, is_called) = unsafe { (argument(call, 0), argument(call, 1), argument(call, 2)) };
+    given(sequence::setval(sequence, value, is_called))
+}
+
+fn given(number: Result<i64, ErrorReport>) -> pg_sys::Datum {
+    number.unwrap_or_else(|error| raise(error)).into()
+}
+
+/// An argument of a strict function.
+///
+/// # Safety
+/// The function has one there, of this type.
+unsafe fn argument<T: FromDatum>(call: pg_sys::FunctionCallInfo, index: usize) -> T {
+    // SAFETY: as above; strict, so none is null.
+    unsafe {
+        let argument = (*call).args.as_ptr().add(index).read();
+        T::from_datum(argument.value, false).unwrap_or_else(|| {
+            raise(crate::pg::report::bad_argument("an argument must not be null", "The function is strict."))
+        })
+    }
+}

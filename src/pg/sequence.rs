@@ -1,0 +1,338 @@
+//! Sequences of others: how they count, calls of the server's functions for them, and calls of those that are redirected to
+//! functions of ours while a statement is planned.
+
+use super::process::PerProcess;
+use super::role;
+use pgrx::{IntoDatum, pg_guard, pg_sys};
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{Once, OnceLock};
+
+// Not in pg_sys.
+unsafe extern "C-unwind" {
+    fn nextval_internal(sequence: pg_sys::Oid, check_permissions: bool) -> i64;
+}
+
+/// The functions that calls of the server's are redirected to.
+#[derive(Clone, Copy, Debug)]
+pub struct Targets {
+    pub nextval: pg_sys::Oid,
+    pub currval: pg_sys::Oid,
+    pub lastval: pg_sys::Oid,
+    pub setval: pg_sys::Oid,
+    pub setval3: pg_sys::Oid,
+}
+
+/// The server's, by which statements are known to call them.
+mod server {
+    pub const NEXTVAL: u32 = 1574;
+    pub const CURRVAL: u32 = 1575;
+    pub const LASTVAL: u32 = 2559;
+    pub const SETVAL: u32 = 1576;
+    pub const SETVAL3: u32 = 1765;
+}
+
+impl Targets {
+    fn of(&self, function: pg_sys::Oid) -> Option<pg_sys::Oid> {
+        match function.to_u32() {
+            server::NEXTVAL => Some(self.nextval),
+            server::CURRVAL => Some(self.currval),
+            server::LASTVAL => Some(self.lastval),
+            server::SETVAL => Some(self.setval),
+            server::SETVAL3 => Some(self.setval3),
+            _ => None,
+        }
+    }
+}
+
+/// Where statements are to be redirected to at the moment; None where they are not.
+type Redirect = fn() -> Option<Targets>;
+
+static REDIRECT: OnceLock<Redirect> = OnceLock::new();
+static mut PREVIOUS: pg_sys::planner_hook_type = None;
+
+/// Has each statement that is planned from now on ask where its calls go. Only while the server loads libraries.
+pub fn redirect_calls(redirect: Redirect) {
+    REDIRECT.get_or_init(|| redirect);
+    // SAFETY: hooks are chained in the postmaster, which is single-threaded.
+    unsafe {
+        PREVIOUS = pg_sys::planner_hook;
+        pg_sys::planner_hook = Some(plan);
+    }
+}
+
+/// Whether calls can be redirected: the server has loaded the library at its start.
+pub fn is_redirecting() -> bool {
+    REDIRECT.get().is_some()
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn plan(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    if let Some(targets) = REDIRECT.get().and_then(|redirect| redirect()) {
+        // SAFETY: a planner may change the query that it is given; the targets live as long as the walk.
+        unsafe { redirect_query(query, &targets) };
+    }
+    // SAFETY: the planner that was set before ours is called once, as the server would have. The server's own has a boundary
+    // around it already, which must not be within another.
+    unsafe {
+        match PREVIOUS {
+            Some(previous) => {
+                pg_sys::ffi::pg_guard_ffi_boundary(|| previous(query, text, options, parameters))
+            }
+            None => pg_sys::standard_planner(query, text, options, parameters),
+        }
+    }
+}
+
+/// # Safety
+/// `query` is one that may be changed.
+unsafe fn redirect_query(query: *mut pg_sys::Query, targets: &Targets) {
+    let context = std::ptr::from_ref(targets).cast_mut().cast();
+    // SAFETY: as above; the walker passes the context on.
+    unsafe { pg_sys::query_tree_walker(query, Some(redirect_node), context, 0) };
+}
+
+/// Changes calls in place; a `NextValueExpr`, which has no room for one, where it hangs: it is all of a column's value.
+#[pg_guard]
+unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    use pg_sys::NodeTag;
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: the context is what `redirect_query` passed; nodes are what their tags say, and the query's own.
+    unsafe {
+        let targets = &*context.cast::<Targets>();
+        match (*node).type_ {
+            NodeTag::T_Query => {
+                return pg_sys::query_tree_walker(node.cast(), Some(redirect_node), context, 0);
+            }
+            NodeTag::T_FuncExpr => {
+                let call: *mut pg_sys::FuncExpr = node.cast();
+                if let Some(target) = targets.of((*call).funcid) {
+                    (*call).funcid = target;
+                }
+            }
+            NodeTag::T_TargetEntry => {
+                let entry: *mut pg_sys::TargetEntry = node.cast();
+                if let Some(call) = call_for((*entry).expr.cast(), targets) {
+                    (*entry).expr = call.cast();
+                }
+            }
+            NodeTag::T_List => {
+                let list: *mut pg_sys::List = node.cast();
+                for index in 0..usize::try_from((*list).length).unwrap_or(0) {
+                    let cell = (*list).elements.add(index);
+                    if let Some(call) = call_for((*cell).ptr_value.cast(), targets) {
+                        (*cell).ptr_value = call.cast();
+                    }
+                }
+            }
+            _ => {}
+        }
+        pg_sys::expression_tree_walker(node, Some(redirect_node), context)
+    }
+}
+
+/// What no parser writes into a call: that it stands for an identity column's next value.
+const IDENTITY: c_int = -1_574;
+
+/// The call of our function for a `NextValueExpr` of a bigint; None for other nodes.
+///
+/// # Safety
+/// The node is null or one.
+unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg_sys::Node> {
+    // SAFETY: as above. What is made belongs to the memory that statements are planned in.
+    unsafe {
+        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_NextValueExpr {
+            return None;
+        }
+        let next: *mut pg_sys::NextValueExpr = node.cast();
+        if (*next).typeId != pg_sys::INT8OID {
+            return None;
+        }
+        let sequence = (*next).seqid.into_datum()?;
+        let (none, size) = (pg_sys::InvalidOid, 4);
+        let sequence = pg_sys::makeConst(pg_sys::REGCLASSOID, -1, none, size, sequence, false, true);
+        let mut arguments = pgrx::PgList::<pg_sys::Const>::new();
+        arguments.push(sequence);
+        let format = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+        let call =
+            pg_sys::makeFuncExpr(targets.nextval, pg_sys::INT8OID, arguments.into_pg(), none, none, format);
+        (*call).location = IDENTITY;
+        Some(call.cast())
+    }
+}
+
+/// Whether a call stands for an identity column's next value, for which the server checks no rights on the sequence. No user
+/// can write such a call.
+///
+/// # Safety
+/// Called with what the server passes to a function.
+pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
+    // SAFETY: as above; what a function was called by is null, or an expression that its tag tells.
+    unsafe {
+        let Some(function) = (*call).flinfo.as_ref() else { return false };
+        let expression: *mut pg_sys::Node = function.fn_expr.cast();
+        !expression.is_null()
+            && (*expression).type_ == pg_sys::NodeTag::T_FuncExpr
+            && (*expression.cast::<pg_sys::FuncExpr>()).location == IDENTITY
+    }
+}
+
+/// What is to be done when a table changes.
+type Action = fn();
+
+static WATCHED: PerProcess<Cell<Option<(pg_sys::Oid, Action)>>> = PerProcess::new(Cell::new(None));
+
+/// Has `action` called whenever a table was changed or dropped, and all statements planned anew; with no table, whenever any
+/// was.
+pub fn on_change(table: pg_sys::Oid, action: Action) {
+    static ONCE: Once = Once::new();
+    WATCHED.set(Some((table, action)));
+    // SAFETY: registered once for the life of the process.
+    ONCE.call_once(|| unsafe {
+        pg_sys::CacheRegisterRelcacheCallback(Some(changed), pg_sys::Datum::from(0));
+    });
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+    let Some((table, action)) = WATCHED.get() else { return };
+    if relation == pg_sys::InvalidOid || table == pg_sys::InvalidOid || table == relation {
+        action();
+        if table != pg_sys::InvalidOid {
+            // SAFETY: as the server does itself when a catalog changes that any plan may rest on.
+            unsafe { pg_sys::ResetPlanCache() };
+        }
+    }
+}
+
+/// The function of this signature, all names in it qualified, if it belongs to an extension. Only within a transaction.
+pub fn function_of(extension: &CStr, signature: &str) -> Option<pg_sys::Oid> {
+    // SAFETY: within a transaction; the function takes a text, and gives an oid or null.
+    let found: Option<pg_sys::Oid> =
+        unsafe { pgrx::direct_function_call(pg_sys::to_regprocedure, &[signature.into_datum()]) };
+    found.filter(|function| is_of(extension, pg_sys::ProcedureRelationId, *function))
+}
+
+/// Whether a table belongs to an extension: else a user could have made one of its name. Only within a transaction.
+pub fn is_table_of(extension: &CStr, table: pg_sys::Oid) -> bool {
+    is_of(extension, pg_sys::RelationRelationId, table)
+}
+
+fn is_of(extension: &CStr, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
+    // SAFETY: within a transaction; the name is a C string.
+    let (owner, extension) = unsafe {
+        (pg_sys::getExtensionOfObject(class, object), pg_sys::get_extension_oid(extension.as_ptr(), true))
+    };
+    extension != pg_sys::InvalidOid && owner == extension
+}
+
+/// Locks a sequence against being altered, bound or dropped until the transaction ends, as the server's functions do; takes in
+/// what has changed until then.
+pub fn lock(sequence: pg_sys::Oid) {
+    // SAFETY: within a transaction, at whose end the lock goes.
+    unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
+}
+
+/// How a sequence counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    pub increment: i64,
+    pub min: i64,
+    pub max: i64,
+}
+
+/// How a sequence counts; None where there is none of this oid. Only within a transaction.
+pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
+    // SAFETY: within a transaction. A row of the cache is the struct, and read before it is let go.
+    unsafe {
+        #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
+        let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::SEQRELID as _, sequence.into());
+        if row.is_null() {
+            return None;
+        }
+        // Columns 4 to 6 of pg_sequence, bigints that are never null.
+        let column = |number| {
+            let mut is_null = false;
+            #[allow(clippy::cast_possible_wrap, reason = "as above")]
+            let value =
+                pg_sys::SysCacheGetAttr(pg_sys::SysCacheIdentifier::SEQRELID as _, row, number, &mut is_null);
+            value.value().cast_signed() as i64
+        };
+        let terms = Terms { increment: column(4), max: column(5), min: column(6) };
+        pg_sys::ReleaseSysCache(row);
+        Some(terms)
+    }
+}
+
+/// What a sequence is called; an empty name where it is gone. Only within a transaction.
+pub fn name(sequence: pg_sys::Oid) -> String {
+    // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
+    let name = unsafe { pg_sys::get_rel_name(sequence) };
+    // SAFETY: as above; a name ends with a zero byte.
+    if name.is_null() {
+        String::new()
+    } else {
+        unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+    }
+}
+
+/// What a role wants with a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// The next number.
+    Next,
+    /// The number that the session got.
+    Look,
+    /// To move it.
+    Set,
+}
+
+/// Whether the current role may use a sequence so. Only within a transaction.
+pub fn allows(sequence: pg_sys::Oid, usage: Use) -> bool {
+    let rights = match usage {
+        Use::Next => pg_sys::ACL_USAGE | pg_sys::ACL_UPDATE,
+        Use::Look => pg_sys::ACL_SELECT | pg_sys::ACL_USAGE,
+        Use::Set => pg_sys::ACL_UPDATE,
+    };
+    // SAFETY: as above; of several rights any does.
+    let allowed =
+        unsafe { pg_sys::pg_class_aclcheck(sequence, role::current(), pg_sys::AclMode::from(rights)) };
+    allowed == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// The server's nextval; without a look at rights for an identity column.
+pub fn nextval(sequence: pg_sys::Oid, checked: bool) -> i64 {
+    // SAFETY: within a transaction; errors of the server's become panics at the boundary.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| nextval_internal(sequence, checked)) }
+}
+
+/// The server's currval.
+pub fn currval(sequence: pg_sys::Oid) -> i64 {
+    call(pg_sys::currval_oid, &[sequence.into_datum()])
+}
+
+/// The server's lastval.
+pub fn lastval() -> i64 {
+    call(pg_sys::lastval, &[])
+}
+
+/// The server's setval.
+pub fn setval(sequence: pg_sys::Oid, value: i64, is_called: bool) -> i64 {
+    call(pg_sys::setval3_oid, &[sequence.into_datum(), value.into_datum(), is_called.into_datum()])
+}
+
+fn call(
+    function: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    arguments: &[Option<pg_sys::Datum>],
+) -> i64 {
+    // SAFETY: one of the server's functions of these arguments, all of which give a bigint.
+    let number: Option<i64> = unsafe { pgrx::direct_function_call(function, arguments) };
+    number.unwrap_or_default()
+}

@@ -1,0 +1,79 @@
+//! Binding sequences: written in SQL, in the file beside this one, but for what must not go by names.
+
+use pgrx::prelude::*;
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::catalog::Source;
+    use crate::pg::relation::Relation;
+    use crate::pg::report::{bad_argument, report};
+    use crate::pg::{role, sequence};
+    use pgrx::heap_tuple::PgHeapTuple;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
+    use snowflake_ids_core::bound_sequence::Increment;
+    use snowflake_ids_core::error::NotReadyError;
+
+    /// Fails where calls of a sequence cannot be redirected.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn sequence_check_redirects() -> Result<(), ErrorReport> {
+        if sequence::is_redirecting() {
+            return Ok(());
+        }
+        Err(report(&NotReadyError::NotPreloaded("snowflake_ids.bind_sequence")))
+    }
+
+    /// Sets a sequence itself, bound or not, with the rights of its owner.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn sequence_move(of: pg_sys::Oid, value: i64, is_called: bool) -> Result<i64, ErrorReport> {
+        let relation =
+            Relation::find(of).ok_or_else(|| bad_argument("there is no such sequence", "It was dropped."))?;
+        if !role::has_privileges_of(relation.owner()) || !role::can_become(relation.owner()) {
+            let message = "must be able to SET ROLE to the owner of the sequence";
+            return Err(ErrorReport::new(
+                PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                message,
+                function_name!(),
+            ));
+        }
+        Ok(relation.as_owner(|| sequence::setval(of, value, is_called)))
+    }
+
+    /// The highest id that an application may use that got a number of a sequence that counts so.
+    #[pg_extern(immutable, parallel_safe, strict)]
+    fn sequence_reach(number: i64, increment: i64) -> Result<i64, ErrorReport> {
+        Ok(Increment::new(increment).map_err(|error| report(&error))?.reach(number))
+    }
+
+    /// Above which number a sequence that counts so has to go on, so that its application uses no id up to the highest.
+    #[pg_extern(immutable, parallel_safe, strict)]
+    fn sequence_resume_above(highest: i64, increment: i64) -> Result<i64, ErrorReport> {
+        Ok(Increment::new(increment).map_err(|error| report(&error))?.resume_above(highest))
+    }
+
+    /// Has all sessions look anew which sequences are bound, and plan their statements again.
+    #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]
+    fn sequence_binding_changed<'a>(
+        trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        Source::of(trigger.relid()?).announce();
+        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+    }
+}
+
+extension_sql_file!(
+    "sequence.sql",
+    name = "sequences",
+    requires = [
+        snowflake_ids_internal::sequence_check_redirects,
+        snowflake_ids_internal::sequence_move,
+        snowflake_ids_internal::sequence_reach,
+        snowflake_ids_internal::sequence_resume_above,
+        snowflake_ids_internal::sequence_binding_changed,
+        "segments"
+    ]
+);

@@ -1,0 +1,233 @@
+/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
+   the sequence itself stands at its end, so that a call that is not redirected fails. */
+CREATE TABLE snowflake_ids.sequence_binding (
+    sequence    regclass PRIMARY KEY,
+    tag         text COLLATE "C",
+    last_number bigint NOT NULL,
+    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
+
+CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
+
+/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
+CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
+
+/* For every role: they check the rights that the server's functions check. */
+CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
+
+/* Fails unless this is a sequence of the caller's. */
+CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> 'S' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', relation),
+            DETAIL = 'Only sequences can be bound.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of sequence %s', relation);
+    END IF;
+END
+$$;
+
+/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+    terms pg_sequence;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF class.relpersistence = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It ends with its session.';
+        hint := 'Bind a sequence that stays.';
+    ELSIF class.relpersistence = 'u' THEN
+        message := format('cannot bind unlogged sequence "%s"', sequence);
+        detail := 'A crash would set it back to numbers that were given.';
+        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
+    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
+        message := format('sequence "%s" must be bigint', sequence);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
+            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
+        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+    ELSIF terms.seqcycle THEN
+        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        detail := 'Ids do not come again.';
+        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+    ELSIF terms.seqincrement < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+
+/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
+CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(sequence,
+        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
+    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
+END
+$$;
+
+/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
+CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF kind = 'segment' THEN
+        IF highest = 9223372036854775807 THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+                DETAIL = format('The highest is %s, the end of bigint.', highest),
+                HINT = 'Give the sequence another number first, if those at the end of the range are not in use.';
+        END IF;
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0));
+    ELSE
+        EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                DETAIL = format('The highest is %s; snowflake_nextval() is at %s.', highest, following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    DELETE FROM snowflake_ids.sequence_binding AS b
+    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence);
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number)
+    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest);
+END
+$$;
+
+/* Gives a sequence its own numbers back, above all that were given, and above an id. */
+CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
+    number numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence_unbind.sequence;
+    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+    IF number > terms.seqmax THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
+            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
+            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = $1)
+$$;
+
+CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+BEGIN
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    ELSIF generator IS NOT NULL THEN
+        RAISE undefined_object USING MESSAGE = format('generator "%s" does not exist', left(generator, 128));
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
+    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+
+CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING MESSAGE = format('sequence "%s" is not bound', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
+    'gives a sequence its own numbers back, above all ids that it gave';
+
+CREATE VIEW snowflake_ids.sequence_status AS
+SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind, b.tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at
+FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid;
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
+GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;

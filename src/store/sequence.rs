@@ -1,0 +1,55 @@
+//! The table of bound sequences, looked at while a statement is planned: without SQL.
+
+use crate::pg::catalog::Source;
+use crate::pg::rows::{self, Unseen};
+use crate::pg::sequence;
+use crate::pg::tag::TagText;
+use pgrx::pg_sys::Oid;
+use snowflake_ids_core::directory::Tag;
+use std::ffi::CStr;
+
+/// Where a sequence's numbers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Snowflake ids.
+    Snowflake,
+    /// Ids of a tag.
+    Segment(Tag),
+}
+
+const EXTENSION: &CStr = c"snowflake_ids";
+
+/// The table of bound sequences of this database; None where the extension is not. Only within a transaction.
+pub fn table() -> Option<Source> {
+    Source::look_up(c"sequence_binding").filter(|table| sequence::is_table_of(EXTENSION, table.oid()))
+}
+
+/// All sequences that are bound. Only within a transaction.
+pub fn all(table: Source) -> Vec<(Oid, Binding)> {
+    let mut found = Vec::new();
+    let each = |row: &rows::Row<'_>| {
+        let Some(sequence) = row.oid(c"sequence") else { return };
+        let binding = match row.tag(c"tag") {
+            Some(TagText(tag)) => Binding::Segment(tag),
+            None => Binding::Snowflake,
+        };
+        found.push((sequence, binding));
+    };
+    match rows::each(table, each) {
+        Ok(()) | Err(Unseen::NoTable | Unseen::Locked) => found,
+    }
+}
+
+/// The functions that take the place of the server's; None where this database's extension has none.
+pub fn targets() -> Option<sequence::Targets> {
+    let find = |function: &str| {
+        sequence::function_of(EXTENSION, &format!("snowflake_ids_internal.sequence_{function}"))
+    };
+    Some(sequence::Targets {
+        nextval: find("nextval(pg_catalog.regclass)")?,
+        currval: find("currval(pg_catalog.regclass)")?,
+        lastval: find("lastval()")?,
+        setval: find("setval(pg_catalog.regclass,pg_catalog.int8)")?,
+        setval3: find("setval(pg_catalog.regclass,pg_catalog.int8,pg_catalog.bool)")?,
+    })
+}

@@ -15,7 +15,7 @@ use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name, pg_sys};
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::bound_sequence::Increment;
+use snowflake_ids_core::bound_sequence::{Increment, is_fence};
 use snowflake_ids_core::directory::Tag;
 use std::cell::{Cell, RefCell};
 
@@ -135,7 +135,13 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, ErrorRe
         return Ok(sequence::setval(sequence, value, is_called));
     };
     check(sequence, Use::Set)?;
-    if let Some(terms) = sequence::terms(sequence).filter(|terms| !(terms.min..=terms.max).contains(&value)) {
+    let Some(terms) = sequence::terms(sequence) else {
+        return Ok(sequence::setval(sequence, value, is_called));
+    };
+    if is_fence(value, is_called, terms.max) {
+        return Ok(sequence::setval(sequence, value, is_called));
+    }
+    if !(terms.min..=terms.max).contains(&value) {
         return Err(out_of_bounds(sequence, value, terms));
     }
     match binding {

@@ -156,13 +156,19 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
             return None;
         }
         let sequence = (*next).seqid.into_datum()?;
-        let (none, size) = (pg_sys::InvalidOid, 4);
-        let sequence = pg_sys::makeConst(pg_sys::REGCLASSOID, -1, none, size, sequence, false, true);
+        let (no_oid, size) = (pg_sys::InvalidOid, 4);
+        let sequence = pg_sys::makeConst(pg_sys::REGCLASSOID, -1, no_oid, size, sequence, false, true);
         let mut arguments = pgrx::PgList::<pg_sys::Const>::new();
         arguments.push(sequence);
         let format = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-        let call =
-            pg_sys::makeFuncExpr(targets.nextval, pg_sys::INT8OID, arguments.into_pg(), none, none, format);
+        let call = pg_sys::makeFuncExpr(
+            targets.nextval,
+            pg_sys::INT8OID,
+            arguments.into_pg(),
+            no_oid,
+            no_oid,
+            format,
+        );
         (*call).location = IDENTITY;
         Some(call.cast())
     }

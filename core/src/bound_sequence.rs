@@ -77,7 +77,7 @@ const fn ids_of(increment: u32) -> u32 {
     if increment == 1 { 1 } else { 2 * increment }
 }
 
-/// Whether setval puts a bound sequence itself at its end, where it stands while it is bound: as pg_dump writes it down. What
+/// Whether setval puts a bound sequence itself at its end, where it stands while it is bound: as `pg_dump` writes it down. What
 /// it is bound to is not meant.
 pub const fn is_fence(value: i64, is_called: bool, max: i64) -> bool {
     is_called && value == max

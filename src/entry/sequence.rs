@@ -1,9 +1,8 @@
 //! What calls of `nextval` and its like are redirected to.
 
-use crate::pg::report::raise;
+use crate::pg::report::{raise, report};
 use crate::pg::sequence::is_of_identity;
-use crate::sequence;
-use pgrx::pg_sys::panic::ErrorReport;
+use crate::sequence::{self, error::SequenceError};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 
 /// Tells the server how to call a function.
@@ -60,8 +59,8 @@ extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) ->
     given(sequence::setval(sequence, value, is_called))
 }
 
-fn given(number: Result<i64, ErrorReport>) -> pg_sys::Datum {
-    number.unwrap_or_else(|error| raise(error)).into()
+fn given(number: Result<i64, SequenceError>) -> pg_sys::Datum {
+    number.unwrap_or_else(|error| raise(report(&error))).into()
 }
 
 /// An argument of a strict function.

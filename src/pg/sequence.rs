@@ -183,9 +183,9 @@ pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
     // SAFETY: as above; what a function was called by is null, or an expression that its tag tells.
     unsafe {
         let Some(function) = (*call).flinfo.as_ref() else { return false };
-        let expression: *mut pg_sys::Node = function.fn_expr.cast();
+        let expression: *mut c_void = function.fn_expr.cast();
         !expression.is_null()
-            && (*expression).type_ == pg_sys::NodeTag::T_FuncExpr
+            && (*expression.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_FuncExpr
             && (*expression.cast::<pg_sys::FuncExpr>()).location == IDENTITY
     }
 }
@@ -193,11 +193,14 @@ pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
 /// What is to be done when a table changes.
 type Action = fn();
 
-static WATCHED: PerProcess<Cell<Option<(pg_sys::Oid, Action)>>> = PerProcess::new(Cell::new(None));
+/// The table that is watched, where there is one, and what is done.
+type Watched = (Option<pg_sys::Oid>, Action);
+
+static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
 /// Has `action` called whenever a table was changed or dropped, and all statements planned anew; with no table, whenever any
 /// was.
-pub fn on_change(table: pg_sys::Oid, action: Action) {
+pub fn on_change(table: Option<pg_sys::Oid>, action: Action) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
     // SAFETY: registered once for the life of the process.
@@ -209,9 +212,9 @@ pub fn on_change(table: pg_sys::Oid, action: Action) {
 #[pg_guard]
 unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     let Some((table, action)) = WATCHED.get() else { return };
-    if relation == pg_sys::InvalidOid || table == pg_sys::InvalidOid || table == relation {
+    if relation == pg_sys::InvalidOid || table.is_none_or(|table| table == relation) {
         action();
-        if table != pg_sys::InvalidOid {
+        if table.is_some() {
             // SAFETY: as the server does itself when a catalog changes that any plan may rest on.
             unsafe { pg_sys::ResetPlanCache() };
         }
@@ -267,8 +270,12 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
         let column = |number| {
             let mut is_null = false;
             #[allow(clippy::cast_possible_wrap, reason = "as above")]
-            let value =
-                pg_sys::SysCacheGetAttr(pg_sys::SysCacheIdentifier::SEQRELID as _, row, number, &mut is_null);
+            let value = pg_sys::SysCacheGetAttr(
+                pg_sys::SysCacheIdentifier::SEQRELID as _,
+                row,
+                number,
+                &raw mut is_null,
+            );
             value.value().cast_signed() as i64
         };
         let terms = Terms { increment: column(4), max: column(5), min: column(6) };
@@ -281,12 +288,11 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
 pub fn name(sequence: pg_sys::Oid) -> String {
     // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
     let name = unsafe { pg_sys::get_rel_name(sequence) };
-    // SAFETY: as above; a name ends with a zero byte.
     if name.is_null() {
-        String::new()
-    } else {
-        unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+        return String::new();
     }
+    // SAFETY: as above; a name ends with a zero byte.
+    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
 /// What a role wants with a sequence.

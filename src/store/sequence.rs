@@ -7,14 +7,15 @@ use crate::pg::tag::TagText;
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::directory::Tag;
 use std::ffi::CStr;
+use std::rc::Rc;
 
 /// Where a sequence's numbers come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Binding {
     /// Snowflake ids.
     Snowflake,
     /// Ids of a tag.
-    Segment(Tag),
+    Segment(Rc<Tag>),
 }
 
 const EXTENSION: &CStr = c"snowflake_ids";
@@ -30,7 +31,7 @@ pub fn all(table: Source) -> Vec<(Oid, Binding)> {
     let each = |row: &rows::Row<'_>| {
         let Some(sequence) = row.oid(c"sequence") else { return };
         let binding = match row.tag(c"tag") {
-            Some(TagText(tag)) => Binding::Segment(tag),
+            Some(TagText(tag)) => Binding::Segment(Rc::new(tag)),
             None => Binding::Snowflake,
         };
         found.push((sequence, binding));

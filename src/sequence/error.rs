@@ -1,0 +1,74 @@
+//! Why a bound sequence gave no number.
+
+use crate::segment::error::SegmentError;
+use pgrx::spi::SpiError;
+use snowflake_ids_core::bound_sequence::BoundSequenceError;
+use snowflake_ids_core::session::SessionError;
+use snowflake_ids_core::{Explain, Kind};
+
+/// Why a bound sequence gave no number, or was not moved. Sequences are named as the server names them.
+#[derive(Debug, thiserror::Error)]
+pub enum SequenceError {
+    /// There is no snowflake id.
+    #[error(transparent)]
+    Snowflake(#[from] SessionError),
+    /// There is no id of the tag that a sequence is bound to.
+    #[error("{error}")]
+    Segment { error: SegmentError, sequence: String },
+    /// It counts in a way in which ids cannot be given.
+    #[error(transparent)]
+    Bound(#[from] BoundSequenceError),
+    /// The session got no number of it yet.
+    #[error("currval of sequence \"{0}\" is not yet defined in this session")]
+    NoCurrent(String),
+    /// The session got no number yet.
+    #[error("lastval is not yet defined in this session")]
+    NoLast,
+    /// The role has not the right to.
+    #[error("permission denied for sequence {0}")]
+    Denied(String),
+    /// SPI failed without an SQL error.
+    #[error("snowflake_ids could not run its SQL: {0}")]
+    Spi(#[from] SpiError),
+}
+
+impl Explain for SequenceError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Snowflake(error) => error.kind(),
+            Self::Segment { error, .. } => error.kind(),
+            Self::Bound(error) => error.kind(),
+            Self::NoCurrent(_) | Self::NoLast => Kind::NotReady,
+            Self::Denied(_) => Kind::Denied,
+            Self::Spi(_) => Kind::Internal,
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        match self {
+            Self::Snowflake(error) => error.detail(),
+            Self::Segment { error, sequence } => {
+                error.detail().or_else(|| Some(format!("Sequence \"{sequence}\" is bound to the tag.")))
+            }
+            Self::Bound(error) => error.detail(),
+            Self::NoCurrent(_) | Self::NoLast | Self::Denied(_) | Self::Spi(_) => None,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Snowflake(error) => error.hint(),
+            Self::Segment { error, .. } => error.hint(),
+            Self::Bound(error) => error.hint(),
+            Self::NoCurrent(_) | Self::NoLast => Some("Call nextval() of the sequence first.".to_owned()),
+            Self::Denied(_) | Self::Spi(_) => None,
+        }
+    }
+
+    fn for_others(&self) -> Option<(String, String)> {
+        match self {
+            Self::Snowflake(error) => error.for_others(),
+            _ => None,
+        }
+    }
+}

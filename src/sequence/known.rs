@@ -1,0 +1,84 @@
+//! Which sequences of this database are bound, as far as this process knows.
+
+use crate::pg::catalog::Source;
+use crate::pg::process::PerProcess;
+use crate::pg::sequence::{self, Targets};
+use crate::store::sequence::{self as store, Binding};
+use pgrx::pg_sys::Oid;
+use rustc_hash::FxHashMap;
+use std::cell::{Cell, RefCell};
+
+/// What was found when it was looked up.
+enum Known {
+    /// It has to be looked up.
+    Unknown,
+    /// No sequence of this database is bound.
+    Nothing,
+    Bound(Bound),
+}
+
+struct Bound {
+    targets: Targets,
+    bindings: FxHashMap<u32, Binding>,
+}
+
+static KNOWN: PerProcess<RefCell<Known>> = PerProcess::new(RefCell::new(Known::Unknown));
+/// How often it was forgotten.
+static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+
+/// Where calls go at the moment: None where no sequence of this database is bound. Only within a transaction.
+#[inline]
+pub fn targets() -> Option<Targets> {
+    with_bound(|bound| bound.targets)
+}
+
+/// What a sequence is bound to; None where it is not. Only within a transaction.
+pub fn binding_of(sequence: Oid) -> Option<Binding> {
+    with_bound(|bound| bound.bindings.get(&sequence.to_u32()).cloned()).flatten()
+}
+
+/// The same, with a lock by which it stays so until the transaction ends.
+pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
+    binding_of(sequence)?;
+    sequence::lock(sequence);
+    binding_of(sequence)
+}
+
+#[inline]
+fn with_bound<T>(read: impl FnOnce(&Bound) -> T) -> Option<T> {
+    loop {
+        match &*KNOWN.borrow() {
+            Known::Nothing => return None,
+            Known::Bound(bound) => return Some(read(bound)),
+            Known::Unknown => {}
+        }
+        learn();
+    }
+}
+
+#[cold]
+fn learn() {
+    let changes = CHANGES.get();
+    let known = look_up().map_or(Known::Nothing, Known::Bound);
+    // Looked at again where a change was told of meanwhile.
+    if CHANGES.get() == changes {
+        *KNOWN.borrow_mut() = known;
+    }
+}
+
+fn look_up() -> Option<Bound> {
+    let table = store::table();
+    sequence::on_change(table.map(Source::oid), forget);
+    let bindings: FxHashMap<_, _> =
+        store::all(table?).into_iter().map(|(sequence, binding)| (sequence.to_u32(), binding)).collect();
+    (!bindings.is_empty()).then_some(())?;
+    Some(Bound { targets: store::targets()?, bindings })
+}
+
+/// Has what is bound looked up anew.
+fn forget() {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
+    if let Ok(mut known) = KNOWN.try_borrow_mut() {
+        *known = Known::Unknown;
+    }
+}

@@ -36,12 +36,25 @@ pub extern "C-unwind" fn _PG_init() {
     let keep = pg::shmem::Keep { begin: worker::carry_over::restore_floors, end: worker::carry_over::save };
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::sequence::redirect_calls(sequence::known::targets);
-    pg::database::watch(pg::database::Watch {
-        created: worker::forget_database,
-        dropped: worker::leave_database,
+    pg::access::watch(pg::access::Watch {
+        database_created: worker::forget_database,
+        database_dropped: worker::leave_database,
+        relation_dropped: sequence::follow::relation_dropped,
+        setval_called: sequence::follow::setval_called,
     });
-    pg::utility::watch();
+    pg::utility::watch(pg::utility::Watch {
+        sequence_altered: sequence::follow::altered,
+        identities_restarted: sequence::follow::identities_restarted,
+        session_discarded,
+    });
     pg::worker::register_launcher();
+}
+
+/// What the session got last is forgotten, as the server forgets it.
+fn session_discarded() {
+    snowflake::forget_last();
+    segment::held::forget_last();
+    sequence::forget_numbers();
 }
 
 #[cfg(any(test, feature = "pg_test"))]

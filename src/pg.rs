@@ -4,6 +4,7 @@
 //! Everything outside this folder is safe code; every block in it says why it may do what it does.
 #![allow(unsafe_code, reason = "the one place for it")]
 
+pub mod access;
 pub mod backtrace;
 pub mod catalog;
 pub mod clock;

@@ -4,9 +4,11 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`known`] | which sequences are bound, as far as this process knows |
+//! | [`follow`] | what other statements do to them |
 //! | [`error`] | why one gave no number |
 
 pub mod error;
+pub mod follow;
 pub mod known;
 
 use crate::pg::catalog::Source;
@@ -29,8 +31,17 @@ use std::cell::{Cell, RefCell};
 
 /// The number of each bound sequence that the session got last, or set.
 static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, i64>>>> = PerProcess::new(RefCell::new(None));
-/// The bound sequence that the session used last; None where it was another.
-static LAST: PerProcess<Cell<Option<Oid>>> = PerProcess::new(Cell::new(None));
+static LAST: PerProcess<Cell<Last>> = PerProcess::new(Cell::new(Last::Unbound));
+
+/// The sequence that the session used last.
+#[derive(Clone, Copy)]
+enum Last {
+    /// One that is not bound, if any: the server knows.
+    Unbound,
+    Bound(Oid),
+    /// It was a bound one, which the session was told to forget.
+    Forgotten,
+}
 
 static RAISE: Statement =
     Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);
@@ -38,7 +49,7 @@ static RAISE: Statement =
 /// The next number of a sequence; of an identity column's without a look at rights on it.
 pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     let Some(binding) = locked_binding_of(sequence) else {
-        LAST.set(None);
+        LAST.set(Last::Unbound);
         return Ok(sequence::nextval(sequence, !is_identity));
     };
     if !is_identity {
@@ -53,7 +64,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
             .map_err(|error| SequenceError::Segment { error, sequence: sequence::name(sequence) })?,
     };
     note(sequence, number);
-    LAST.set(Some(sequence));
+    LAST.set(Last::Bound(sequence));
     Ok(number)
 }
 
@@ -68,7 +79,11 @@ pub fn currval(sequence: Oid) -> Result<i64, SequenceError> {
 
 /// The number that the session got last, of whichever sequence.
 pub fn lastval() -> Result<i64, SequenceError> {
-    let Some(sequence) = LAST.get() else { return Ok(sequence::lastval()) };
+    let sequence = match LAST.get() {
+        Last::Unbound => return Ok(sequence::lastval()),
+        Last::Forgotten => return Err(SequenceError::NoLast),
+        Last::Bound(sequence) => sequence,
+    };
     if sequence::terms(sequence).is_none() {
         return Err(SequenceError::NoLast);
     }
@@ -121,6 +136,23 @@ fn run(sequence: Oid, statement: &Statement, tag: &Tag, value: i64) -> Result<Op
     })?;
     let arguments = [TagText(*tag).into(), value.into()];
     Ok(source.as_owner(|| statement.first(&arguments, |row| row.get::<i64>(1)))?.flatten())
+}
+
+/// Notes the number of a column that a bound sequence belongs to, which came from the column's default.
+pub fn noted_of_column(sequence: Oid, number: i64) -> i64 {
+    if known::binding_of(sequence).is_some() {
+        note(sequence, number);
+        LAST.set(Last::Bound(sequence));
+    }
+    number
+}
+
+/// Forgets which numbers the session got.
+pub fn forget_numbers() {
+    NUMBERS.borrow_mut().take();
+    if matches!(LAST.get(), Last::Bound(_)) {
+        LAST.set(Last::Forgotten);
+    }
 }
 
 fn note(sequence: Oid, number: i64) {

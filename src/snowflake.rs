@@ -80,6 +80,11 @@ pub fn last() -> Option<i64> {
     SESSION.last()
 }
 
+/// Forgets it.
+pub fn forget_last() {
+    SESSION.forget_last();
+}
+
 /// The server's generator, if this session may use it now.
 #[inline]
 fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {

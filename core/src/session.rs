@@ -116,6 +116,11 @@ impl Session {
         Self { block: Block::empty(), last: AtomicI64::new(-1) }
     }
 
+    /// Forgets the last id.
+    pub fn forget_last(&self) {
+        self.last.store(-1, Relaxed);
+    }
+
     /// The last id handed out to this session.
     pub fn last(&self) -> Option<i64> {
         Some(self.last.load(Relaxed)).filter(|id| *id >= 0)

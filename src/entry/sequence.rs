@@ -21,6 +21,7 @@ info!(pg_finfo_sequence_currval_wrapper);
 info!(pg_finfo_sequence_lastval_wrapper);
 info!(pg_finfo_sequence_setval_wrapper);
 info!(pg_finfo_sequence_setval3_wrapper);
+info!(pg_finfo_sequence_noted_wrapper);
 
 #[unsafe(no_mangle)]
 #[pg_guard]
@@ -57,6 +58,14 @@ extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) ->
     // SAFETY: the same.
     let (sequence, value, is_called) = unsafe { (argument(call, 0), argument(call, 1), argument(call, 2)) };
     given(sequence::setval(sequence, value, is_called))
+}
+
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: the same.
+    let (sequence, id) = unsafe { (argument(call, 0), argument(call, 1)) };
+    sequence::noted_of_column(sequence, id).into()
 }
 
 fn given(number: Result<i64, SequenceError>) -> pg_sys::Datum {

@@ -1,63 +1,10 @@
 //! What databases there are.
 
 use super::worker;
-use pgrx::{pg_guard, pg_sys};
-use std::ffi::{CStr, c_int, c_void};
+use pgrx::pg_sys;
+use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
-static WATCH: OnceLock<Watch> = OnceLock::new();
-static mut PREVIOUS: pg_sys::object_access_hook_type = None;
-
-/// What is called with the oid of a database, in the session whose statement is about it. Must not fail.
-#[derive(Clone, Copy, Debug)]
-pub struct Watch {
-    /// It is about to be created: before a session can connect to it, and even if the creation fails later.
-    pub created: fn(u32),
-    /// It is about to be dropped, once no process is connected to it.
-    pub dropped: fn(u32),
-}
-
-/// Has these called. Only while the server loads libraries.
-pub fn watch(watch: Watch) {
-    WATCH.get_or_init(|| watch);
-    // SAFETY: hooks are chained in the postmaster, which is single-threaded.
-    unsafe {
-        PREVIOUS = pg_sys::object_access_hook;
-        pg_sys::object_access_hook = Some(on_access);
-    }
-}
-
-/// Has no guard around it, and no destructor in it: an error of the hook before passes through it whole, as through a
-/// function in C. A guard would make an error report of its own of it, in which fields are missing.
-unsafe extern "C-unwind" fn on_access(
-    access: pg_sys::ObjectAccessType::Type,
-    class: pg_sys::Oid,
-    object: pg_sys::Oid,
-    part: c_int,
-    argument: *mut c_void,
-) {
-    // SAFETY: the hook that was set before ours is called once, as the server would have.
-    unsafe {
-        if let Some(previous) = PREVIOUS {
-            previous(access, class, object, part, argument);
-        }
-    }
-    if class == pg_sys::DatabaseRelationId {
-        tell(access, object);
-    }
-}
-
-#[pg_guard]
-extern "C-unwind" fn tell(access: pg_sys::ObjectAccessType::Type, database: pg_sys::Oid) {
-    let Some(watch) = WATCH.get() else { return };
-    match access {
-        pg_sys::ObjectAccessType::OAT_POST_CREATE => (watch.created)(database.to_u32()),
-        pg_sys::ObjectAccessType::OAT_DROP => (watch.dropped)(database.to_u32()),
-        _ => {}
-    }
-}
 
 /// Whether there is a database of this oid. Only within a transaction.
 pub fn exists(database: u32) -> bool {

@@ -21,6 +21,12 @@ pub struct Targets {
     pub lastval: pg_sys::Oid,
     pub setval: pg_sys::Oid,
     pub setval3: pg_sys::Oid,
+    /// Notes the id of a column as its sequence's number.
+    pub noted: pg_sys::Oid,
+    /// The functions that defaults of columns take ids from.
+    pub ids: [pg_sys::Oid; 4],
+    /// The sequence that a column owns and whose calls are redirected.
+    pub of_column: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
 }
 
 /// The server's, by which statements are known to call them.
@@ -30,6 +36,16 @@ mod server {
     pub const LASTVAL: u32 = 2559;
     pub const SETVAL: u32 = 1576;
     pub const SETVAL3: u32 = 1765;
+    /// bigint made an integer.
+    pub const INT4: u32 = 480;
+    /// bigint made a smallint.
+    pub const INT2: u32 = 714;
+}
+
+/// Whether this is the server's setval.
+#[inline]
+pub fn is_setval(function: pg_sys::Oid) -> bool {
+    matches!(function.to_u32(), server::SETVAL | server::SETVAL3)
 }
 
 impl Targets {
@@ -94,7 +110,86 @@ unsafe extern "C-unwind" fn plan(
 unsafe fn redirect_query(query: *mut pg_sys::Query, targets: &Targets) {
     let context = std::ptr::from_ref(targets).cast_mut().cast();
     // SAFETY: as above; the walker passes the context on.
-    unsafe { pg_sys::query_tree_walker(query, Some(redirect_node), context, 0) };
+    unsafe {
+        note_defaults(&*query, targets);
+        pg_sys::query_tree_walker(query, Some(redirect_node), context, 0);
+    }
+}
+
+/// Has the ids that the defaults of an INSERT's columns give noted as numbers of the columns' sequences: applications ask for
+/// `currval` of a sequence after an INSERT.
+///
+/// # Safety
+/// `query` is one that may be changed.
+unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
+    // SAFETY: as above: its lists are of what the server puts there.
+    unsafe {
+        let Some(place) = usize::try_from(query.resultRelation).ok().and_then(|place| place.checked_sub(1))
+        else {
+            return;
+        };
+        let tables = pgrx::PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
+        let Some(table) = tables.get_ptr(place).map(|table| (*table).relid) else { return };
+        match query.commandType {
+            pg_sys::CmdType::CMD_INSERT => note_columns(query.targetList, table, targets),
+            #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+            pg_sys::CmdType::CMD_MERGE => {
+                let actions = pgrx::PgList::<pg_sys::MergeAction>::from_pg(query.mergeActionList);
+                for action in actions.iter_ptr() {
+                    if (*action).commandType == pg_sys::CmdType::CMD_INSERT {
+                        note_columns((*action).targetList, table, targets);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// # Safety
+/// The list is of the columns that a row is made of.
+unsafe fn note_columns(columns: *mut pg_sys::List, table: pg_sys::Oid, targets: &Targets) {
+    // SAFETY: as above; what is made belongs to the memory that statements are planned in.
+    unsafe {
+        for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
+            let expression: *mut c_void = (*column).expr.cast();
+            if expression.is_null()
+                || (*expression.cast::<pg_sys::Node>()).type_ != pg_sys::NodeTag::T_FuncExpr
+            {
+                continue;
+            }
+            let function = (*expression.cast::<pg_sys::FuncExpr>()).funcid;
+            let sequence =
+                targets.ids.contains(&function).then(|| (targets.of_column)(table, (*column).resno));
+            if let Some(sequence) = sequence.flatten() {
+                (*column).expr = make_call(targets.noted, sequence, Some(expression.cast())).cast();
+            }
+        }
+    }
+}
+
+/// A call of a function with a sequence, and with one more argument where there is one, that gives a bigint.
+///
+/// # Safety
+/// The argument is a node; what is made belongs to the memory that the caller works in.
+unsafe fn make_call(
+    function: pg_sys::Oid,
+    sequence: pg_sys::Oid,
+    argument: Option<*mut pg_sys::Node>,
+) -> *mut pg_sys::FuncExpr {
+    let (no_oid, size) = (pg_sys::InvalidOid, 4);
+    let format = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+    // SAFETY: as above.
+    unsafe {
+        let sequence = pg_sys::Datum::from(sequence);
+        let sequence = pg_sys::makeConst(pg_sys::REGCLASSOID, -1, no_oid, size, sequence, false, true);
+        let mut arguments = pgrx::PgList::<pg_sys::Node>::new();
+        arguments.push(sequence.cast());
+        if let Some(argument) = argument {
+            arguments.push(argument);
+        }
+        pg_sys::makeFuncExpr(function, pg_sys::INT8OID, arguments.into_pg(), no_oid, no_oid, format)
+    }
 }
 
 /// Changes calls in place; a `NextValueExpr`, which has no room for one, where it hangs: it is all of a column's value.
@@ -109,6 +204,7 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
         let targets = &*context.cast::<Targets>();
         match (*node).type_ {
             NodeTag::T_Query => {
+                note_defaults(&*node.cast(), targets);
                 return pg_sys::query_tree_walker(node.cast(), Some(redirect_node), context, 0);
             }
             NodeTag::T_FuncExpr => {
@@ -141,7 +237,7 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
 /// What no parser writes into a call: that it stands for an identity column's next value.
 const IDENTITY: c_int = -1_574;
 
-/// The call of our function for a `NextValueExpr` of a bigint; None for other nodes.
+/// The call of our function for a `NextValueExpr`, made as narrow as its column; None for other nodes.
 ///
 /// # Safety
 /// The node is null or one.
@@ -152,25 +248,21 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
             return None;
         }
         let next: *mut pg_sys::NextValueExpr = node.cast();
-        if (*next).typeId != pg_sys::INT8OID {
-            return None;
-        }
-        let sequence = (*next).seqid.into_datum()?;
-        let (no_oid, size) = (pg_sys::InvalidOid, 4);
-        let sequence = pg_sys::makeConst(pg_sys::REGCLASSOID, -1, no_oid, size, sequence, false, true);
-        let mut arguments = pgrx::PgList::<pg_sys::Const>::new();
-        arguments.push(sequence);
-        let format = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
-        let call = pg_sys::makeFuncExpr(
-            targets.nextval,
-            pg_sys::INT8OID,
-            arguments.into_pg(),
-            no_oid,
-            no_oid,
-            format,
-        );
-        (*call).location = IDENTITY;
-        Some(call.cast())
+        let next_of = make_call(targets.nextval, (*next).seqid, None);
+        (*next_of).location = IDENTITY;
+        let narrow = match (*next).typeId {
+            pg_sys::INT8OID => return Some(next_of.cast()),
+            // No such sequence is bound, but what it gives is what lastval is then.
+            pg_sys::INT4OID => server::INT4,
+            pg_sys::INT2OID => server::INT2,
+            _ => return None,
+        };
+        let mut arguments = pgrx::PgList::<pg_sys::FuncExpr>::new();
+        arguments.push(next_of);
+        let (no_oid, format) = (pg_sys::InvalidOid, pg_sys::CoercionForm::COERCE_IMPLICIT_CAST);
+        let narrowed =
+            pg_sys::makeFuncExpr(narrow.into(), (*next).typeId, arguments.into_pg(), no_oid, no_oid, format);
+        Some(narrowed.cast())
     }
 }
 
@@ -249,12 +341,34 @@ pub fn lock(sequence: pg_sys::Oid) {
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
 }
 
+/// The same for reading, if that is to be had at once; it always is where this transaction has another lock on it.
+pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
+    // SAFETY: as above.
+    unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
+}
+
+/// The column that owns a sequence, or is an identity by it. Only within a transaction.
+pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
+    /// How `pg_depend` says so of a serial's, and of an identity's.
+    const AUTOMATIC: u8 = b'a';
+    const INTERNAL: u8 = b'i';
+    let (mut table, mut column) = (pg_sys::InvalidOid, 0);
+    let mut is_owned = |kind: u8| {
+        // SAFETY: as above; a scan of the catalog, which writes to both.
+        unsafe { pg_sys::sequenceIsOwned(sequence, kind.cast_signed() as _, &raw mut table, &raw mut column) }
+    };
+    let is_owned = is_owned(AUTOMATIC) || is_owned(INTERNAL);
+    is_owned.then_some(())?;
+    Some((table, i16::try_from(column).ok()?))
+}
+
 /// How a sequence counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub increment: i64,
     pub min: i64,
     pub max: i64,
+    pub cycles: bool,
 }
 
 /// How a sequence counts; None where there is none of this oid. Only within a transaction.
@@ -266,19 +380,20 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
         if row.is_null() {
             return None;
         }
-        // Columns 4 to 6 of pg_sequence, bigints that are never null.
-        let column = |number| {
+        // Columns of pg_sequence, which are never null: three bigints and a boolean.
+        let datum = |column| {
             let mut is_null = false;
             #[allow(clippy::cast_possible_wrap, reason = "as above")]
             let value = pg_sys::SysCacheGetAttr(
                 pg_sys::SysCacheIdentifier::SEQRELID as _,
                 row,
-                number,
+                column,
                 &raw mut is_null,
             );
-            value.value().cast_signed() as i64
+            value.value()
         };
-        let terms = Terms { increment: column(4), max: column(5), min: column(6) };
+        let number = |column| datum(column).cast_signed() as i64;
+        let terms = Terms { increment: number(4), max: number(5), min: number(6), cycles: datum(8) != 0 };
         pg_sys::ReleaseSysCache(row);
         Some(terms)
     }

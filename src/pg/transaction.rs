@@ -67,6 +67,12 @@ pub fn is_block() -> bool {
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
+/// Has what the transaction has changed until now seen from here on.
+pub fn see_own_changes() {
+    // SAFETY: within a transaction.
+    unsafe { pg_sys::CommandCounterIncrement() };
+}
+
 /// Runs SQL where the transaction is about to end, and has no snapshot any more.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: within a transaction. An error ends it, with its snapshots and its being read-only, which it may

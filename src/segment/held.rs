@@ -197,6 +197,15 @@ pub fn forget_permits() {
     for_all(|held| held.permit.set(NO_ROLE));
 }
 
+/// Forgets which ids of all tags the session got.
+pub fn forget_last() {
+    if let Some(all) = &*HELD.borrow() {
+        for held in all.values() {
+            held.last.set(None);
+        }
+    }
+}
+
 fn for_all(action: impl Fn(&Held)) {
     FORGOTTEN.set(FORGOTTEN.get() + 1);
     if let Some(all) = &*HELD.borrow() {

@@ -27,6 +27,12 @@ pub enum SequenceError {
     /// The role has not the right to.
     #[error("permission denied for sequence {0}")]
     Denied(String),
+    /// It would begin again at its end.
+    #[error("bound sequence \"{0}\" cannot cycle")]
+    Cycles(String),
+    /// The server's setval is called where the call was not redirected.
+    #[error("cannot call setval() here")]
+    Unreached,
     /// SPI failed without an SQL error.
     #[error("snowflake_ids could not run its SQL: {0}")]
     Spi(#[from] SpiError),
@@ -40,6 +46,8 @@ impl Explain for SequenceError {
             Self::Bound(error) => error.kind(),
             Self::NoCurrent(_) | Self::NoLast => Kind::NotReady,
             Self::Denied(_) => Kind::Denied,
+            Self::Cycles(_) => Kind::BadArgument,
+            Self::Unreached => Kind::Unsupported,
             Self::Spi(_) => Kind::Internal,
         }
     }
@@ -51,6 +59,11 @@ impl Explain for SequenceError {
                 error.detail().or_else(|| Some(format!("Sequence \"{sequence}\" is bound to the tag.")))
             }
             Self::Bound(error) => error.detail(),
+            Self::Cycles(_) => Some("Ids do not come again.".to_owned()),
+            Self::Unreached => Some(
+                "This database has bound sequences, and this call does not go through the planner, which redirects it."
+                    .to_owned(),
+            ),
             Self::NoCurrent(_) | Self::NoLast | Self::Denied(_) | Self::Spi(_) => None,
         }
     }
@@ -61,6 +74,10 @@ impl Explain for SequenceError {
             Self::Segment { error, .. } => error.hint(),
             Self::Bound(error) => error.hint(),
             Self::NoCurrent(_) | Self::NoLast => Some("Call nextval() of the sequence first.".to_owned()),
+            Self::Cycles(_) => Some("Unbind it first, with snowflake_ids.unbind_sequence.".to_owned()),
+            Self::Unreached => {
+                Some("Call it in a SELECT of its own, or in a function in PL/pgSQL.".to_owned())
+            }
             Self::Denied(_) | Self::Spi(_) => None,
         }
     }

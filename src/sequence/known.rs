@@ -20,6 +20,8 @@ enum Known {
 struct Bound {
     targets: Targets,
     bindings: FxHashMap<u32, Binding>,
+    /// The sequence of each column that has one.
+    columns: FxHashMap<(u32, i16), Oid>,
 }
 
 static KNOWN: PerProcess<RefCell<Known>> = PerProcess::new(RefCell::new(Known::Unknown));
@@ -30,6 +32,22 @@ static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 #[inline]
 pub fn targets() -> Option<Targets> {
     with_bound(|bound| bound.targets)
+}
+
+/// Whether a sequence may be bound, as far as this process knows at the moment. Calls nothing of the server's.
+pub fn may_be_any() -> bool {
+    !matches!(&*KNOWN.borrow(), Known::Nothing)
+}
+
+/// The sequences that are bound. Only within a transaction.
+pub fn bound() -> Vec<Oid> {
+    with_bound(|bound| bound.bindings.keys().map(|sequence| Oid::from(*sequence)).collect())
+        .unwrap_or_default()
+}
+
+/// The bound sequence that a column owns, or is an identity by. Only within a transaction.
+pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
+    with_bound(|bound| bound.columns.get(&(table.to_u32(), column)).copied()).flatten()
 }
 
 /// What a sequence is bound to; None where it is not. Only within a transaction.
@@ -72,7 +90,12 @@ fn look_up() -> Option<Bound> {
     let bindings: FxHashMap<_, _> =
         store::all(table?).into_iter().map(|(sequence, binding)| (sequence.to_u32(), binding)).collect();
     (!bindings.is_empty()).then_some(())?;
-    Some(Bound { targets: store::targets()?, bindings })
+    let owner = |of: &u32| {
+        let of = Oid::from(*of);
+        sequence::owner(of).map(|(table, column)| ((table.to_u32(), column), of))
+    };
+    let columns = bindings.keys().filter_map(owner).collect();
+    Some(Bound { targets: store::targets(of_column)?, bindings, columns })
 }
 
 /// Has what is bound looked up anew.

@@ -39,6 +39,32 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
 
+/* The number of a column's default, noted as its sequence's: for currval. */
+CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
+
+/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
+CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
+            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSE
+        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+    END IF;
+END
+$$;
+
+/* Removes the bindings of sequences that are not there any more. */
+CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM snowflake_ids.sequence_binding AS b
+    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+$$;
+
 /* Fails unless this is a sequence of the caller's. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -130,8 +156,7 @@ BEGIN
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
     END IF;
-    DELETE FROM snowflake_ids.sequence_binding AS b
-    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence);
+    PERFORM snowflake_ids_internal.sequence_forget_dropped();
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
     INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number)
     VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest);

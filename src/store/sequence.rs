@@ -42,15 +42,24 @@ pub fn all(table: Source) -> Vec<(Oid, Binding)> {
 }
 
 /// The functions that take the place of the server's; None where this database's extension has none.
-pub fn targets() -> Option<sequence::Targets> {
+pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<sequence::Targets> {
     let find = |function: &str| {
         sequence::function_of(EXTENSION, &format!("snowflake_ids_internal.sequence_{function}"))
     };
+    let id = |function: &str| sequence::function_of(EXTENSION, &format!("pg_catalog.{function}"));
     Some(sequence::Targets {
         nextval: find("nextval(pg_catalog.regclass)")?,
         currval: find("currval(pg_catalog.regclass)")?,
         lastval: find("lastval()")?,
         setval: find("setval(pg_catalog.regclass,pg_catalog.int8)")?,
         setval3: find("setval(pg_catalog.regclass,pg_catalog.int8,pg_catalog.bool)")?,
+        noted: find("noted(pg_catalog.regclass,pg_catalog.int8)")?,
+        ids: [
+            id("snowflake_nextval()")?,
+            id("snowflake_id()")?,
+            id("segment_nextval(pg_catalog.text)")?,
+            id("segment_id(pg_catalog.text)")?,
+        ],
+        of_column,
     })
 }

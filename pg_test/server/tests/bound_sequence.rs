@@ -1,43 +1,186 @@
-//! Sequences that give ids of ours: over sessions, and over a dump.
+//! Sequences that give ids of ours: over sessions, restarts and a dump, on a standby, and through a registry.
 
 use anyhow::{Result, ensure};
+use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, programs, sql};
+use snowflake_ids_server_tests::cluster::{JOIN, NAME};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql};
 use std::collections::HashSet;
+use std::io::Write;
 use std::thread;
 
 const INCREMENT: i64 = 50;
 
+/// What eight sessions at once give.
+fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<Vec<T>> {
+    let take = &take;
+    thread::scope(|scope| {
+        let sessions: Vec<_> = (0..8).map(|session| scope.spawn(move || take(session))).collect();
+        let mut all = Vec::new();
+        for session in sessions {
+            all.extend(session.join().map_err(|_| anyhow::anyhow!("a session panicked"))??);
+        }
+        Ok(all)
+    })
+}
+
+/// Hibernate's optimizers: pooled uses the ids up to the number that it got, or up to the one before; pooled-lo those from it
+/// on. All sessions take single ids beside.
 #[test]
 fn blocks_of_many_sessions_never_meet() -> Result<()> {
     let server = Server::builder().small().start()?;
     let mut client = server.session()?;
     client.batch_execute(
-        "create sequence pooled increment by 50;
-         select snowflake_ids.bind_sequence('pooled', 'segment', 'pooled')",
+        "create sequence of_tag increment by 50; create sequence of_clock increment by 50;
+         select snowflake_ids.bind_sequence('of_tag', 'segment', 'pooled');
+         select snowflake_ids.bind_sequence('of_clock')",
     )?;
-    let take = || -> Result<Vec<i64>> {
-        let mut session = server.session()?;
-        let mut taken = Vec::new();
-        for _ in 0..40 {
-            let number: i64 = sql::one(&mut session, "select nextval('pooled')")?;
-            taken.extend(number - INCREMENT..number + INCREMENT);
-            taken.push(sql::one(&mut session, "select segment_nextval('pooled')")?);
+    for (sequence, single) in [("of_tag", "segment_nextval('pooled')"), ("of_clock", "snowflake_nextval()")] {
+        let taken = from_eight(|of| {
+            let mut session = server.session()?;
+            let mut taken = Vec::new();
+            for _ in 0..40 {
+                let number: i64 = sql::one(&mut session, &format!("select nextval('{sequence}')"))?;
+                taken.extend(match of % 3 {
+                    0 => number - INCREMENT..number,
+                    1 => number - INCREMENT + 1..number + 1,
+                    _ => number..number + INCREMENT,
+                });
+                taken.push(sql::one(&mut session, &format!("select {single}"))?);
+            }
+            Ok(taken)
+        })?;
+        let mut seen = HashSet::new();
+        for id in taken {
+            ensure!(seen.insert(id), "{id} twice, of {sequence}");
         }
-        Ok(taken)
-    };
-    let taken = thread::scope(|scope| {
-        let sessions: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
-        sessions
-            .into_iter()
-            .map(|session| session.join().map_err(|_| anyhow::anyhow!("a session panicked"))?)
-            .collect::<Result<Vec<_>>>()
-    })?;
-    let mut seen = HashSet::new();
-    for id in taken.into_iter().flatten() {
-        ensure!(seen.insert(id), "{id} twice");
     }
     Ok(())
+}
+
+/// An identity column and a serial's that share a tag, and calls of their sequences.
+const MIXED: &str = "create table adopted (id bigserial primary key, note text);
+    create table identity (id bigint generated always as identity primary key, note text);
+    select snowflake_ids.attach('adopted', 'id', 'segment', 'mixed');
+    select snowflake_ids.bind_sequence('identity_id_seq', 'segment', 'mixed')";
+
+fn mix(server: &Server) -> Result<Vec<i64>> {
+    from_eight(|_| {
+        let mut session = server.session()?;
+        let mut taken = Vec::new();
+        for _ in 0..25 {
+            taken.push(sql::one(&mut session, "select nextval('adopted_id_seq')")?);
+            sql::one::<i64>(&mut session, "insert into adopted (note) values ('one') returning id")?;
+            sql::one::<i64>(&mut session, "insert into identity (note) values ('one') returning id")?;
+            let mut copy = session.copy_in("copy adopted (note) from stdin")?;
+            copy.write_all(&b"copied\n".repeat(5))?;
+            copy.finish()?;
+        }
+        Ok(taken)
+    })
+}
+
+#[test]
+fn no_number_comes_twice_over_restarts() -> Result<()> {
+    let mut server = Server::builder().small().start()?;
+    server.session()?.batch_execute(MIXED)?;
+    let mut taken = mix(&server)?;
+    for how in [Some(Shutdown::Fast), None] {
+        match how {
+            Some(how) => server.stop(how)?,
+            None => server.kill9()?,
+        }
+        server.start_again()?;
+        taken.extend(mix(&server)?);
+    }
+    let mut client = server.session()?;
+    taken
+        .extend(sql::column::<i64>(&mut client, "select id from adopted union all select id from identity")?);
+    ensure!(taken.len() == 3 * 8 * 25 * 8, "{}", taken.len());
+    ids::unique(taken)
+}
+
+/// Sessions that have planned while nothing was bound, in functions and statements whose plans name no sequence.
+#[test]
+fn the_first_binding_reaches_plans_that_were_made_before() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let (mut client, mut other) = (server.session()?, server.session()?);
+    client.batch_execute(
+        "create sequence numbers;
+         create function take(sequence regclass) returns bigint language plpgsql as
+             $$ begin return nextval(sequence); end $$",
+    )?;
+    let warm = "execute given('numbers'); select take('numbers')";
+    other.batch_execute(
+        "set plan_cache_mode = force_generic_plan; prepare given(regclass) as select nextval($1)",
+    )?;
+    for _ in 0..7 {
+        other.batch_execute(warm)?;
+    }
+    client.batch_execute("select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')")?;
+    other.batch_execute(warm)?;
+    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('numbers')")? == 17);
+    client.batch_execute("select snowflake_ids.unbind_sequence('numbers')")?;
+    other.batch_execute(warm)?;
+    ensure!(sql::one::<i64>(&mut client, "select last_value from numbers")? == 19);
+    Ok(())
+}
+
+#[test]
+fn a_standby_refuses_and_goes_on_after_its_promotion() -> Result<()> {
+    let primary = Server::builder().small().start()?;
+    let mut client = primary.session()?;
+    client.batch_execute(
+        "create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
+    )?;
+    let last: i64 = sql::one(&mut client, "select nextval('numbers')")?;
+    let standby = primary.standby()?;
+    let mut session = standby.connect("postgres")?;
+    let error = sql::error(&mut session, "select nextval('numbers')")?;
+    ensure!(error.code() == &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+    standby.promote()?;
+    ensure!(sql::one::<i64>(&mut session, "select nextval('numbers')")? > last);
+    Ok(())
+}
+
+/// A database that uses another one of the server as its registry.
+fn node(server: &Server) -> Result<Client> {
+    server.create_database("node")?;
+    let mut client = server.connect("node")?;
+    client.batch_execute(&format!(
+        "set client_min_messages = warning;
+         create extension postgres_fdw;
+         create server {NAME} foreign data wrapper postgres_fdw
+             options (host '127.0.0.1', port '{}', dbname 'postgres');
+         create user mapping for postgres server {NAME} options (user 'postgres');
+         {JOIN}",
+        server.port()
+    ))?;
+    Ok(client)
+}
+
+#[test]
+fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut registry = server.session()?;
+    let mut node = node(&server)?;
+    node.batch_execute(
+        "create table orders (id bigserial primary key, note text);
+         insert into orders (note) values ('one'), ('two');
+         select snowflake_ids.attach('orders', 'id', 'segment', 'orders')",
+    )?;
+    let mut taken: Vec<i64> = sql::column(&mut node, "select id from orders")?;
+    for _ in 0..10 {
+        taken.push(sql::one(&mut node, "select nextval('orders_id_seq')")?);
+        taken.push(sql::one(&mut node, "insert into orders (note) values ('more') returning id")?);
+        taken.push(sql::one(&mut registry, "select segment_nextval('orders')")?);
+    }
+    // Other servers' ids: a restart here does not make them come again.
+    node.batch_execute("alter sequence orders_id_seq restart; truncate orders restart identity")?;
+    for _ in 0..10 {
+        taken.push(sql::one(&mut node, "select nextval('orders_id_seq')")?);
+    }
+    ids::unique(taken)
 }
 
 #[test]

@@ -1,0 +1,71 @@
+//! What the server tells of objects: a database is created, a relation dropped, a function about to be called.
+
+use super::sequence;
+use pgrx::{pg_guard, pg_sys};
+use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
+
+/// What is called then.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// A database of this oid is about to be created, before a session can connect to it. Must not fail, and is called even
+    /// if the creation fails later.
+    pub database_created: fn(u32),
+    /// A database of this oid is about to be dropped, once no process is connected to it. Must not fail.
+    pub database_dropped: fn(u32),
+    /// A table, sequence or the like is dropped, unless the transaction is rolled back.
+    pub relation_dropped: fn(),
+    /// The server's own setval is about to be called, in an expression or by itself.
+    pub setval_called: fn(),
+}
+
+static WATCH: OnceLock<Watch> = OnceLock::new();
+static mut PREVIOUS: pg_sys::object_access_hook_type = None;
+
+/// Has these called, in the session that it happens in. Only while the server loads libraries.
+pub fn watch(watch: Watch) {
+    WATCH.get_or_init(|| watch);
+    // SAFETY: hooks are chained in the postmaster, which is single-threaded.
+    unsafe {
+        PREVIOUS = pg_sys::object_access_hook;
+        pg_sys::object_access_hook = Some(on_access);
+    }
+}
+
+/// Has no guard around it, and no destructor in it: an error of the hook before passes through it whole, as through a
+/// function in C. A guard would make an error report of its own of it, in which fields are missing.
+unsafe extern "C-unwind" fn on_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    part: c_int,
+    argument: *mut c_void,
+) {
+    // SAFETY: the hook that was set before ours is called once, as the server would have.
+    unsafe {
+        if let Some(previous) = PREVIOUS {
+            previous(access, class, object, part, argument);
+        }
+    }
+    let told = match class {
+        pg_sys::DatabaseRelationId => true,
+        pg_sys::RelationRelationId => part == 0 && access == pg_sys::ObjectAccessType::OAT_DROP,
+        _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && sequence::is_setval(object),
+    };
+    if told {
+        tell(access, class, object);
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn tell(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid) {
+    use pg_sys::ObjectAccessType as Access;
+    let Some(watch) = WATCH.get() else { return };
+    match (class, access) {
+        (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
+        (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
+        (pg_sys::RelationRelationId, Access::OAT_DROP) => (watch.relation_dropped)(),
+        (_, Access::OAT_FUNCTION_EXECUTE) => (watch.setval_called)(),
+        _ => {}
+    }
+}

@@ -1,0 +1,120 @@
+//! What statements do to bound sequences beside calling them. One that is altered or restarted stands at its end again
+//! afterwards, so that a call that is not redirected goes on to fail; one that is dropped is bound no more.
+
+use super::error::SequenceError;
+use super::known;
+use crate::pg::process::PerProcess;
+use crate::pg::relation::Relation;
+use crate::pg::report::{raise, report, spi};
+use crate::pg::sequence;
+use crate::pg::statement::Statement;
+use crate::pg::tag::TagText;
+use crate::pg::transaction::{self, Hooks};
+use crate::segment::error::SegmentError;
+use crate::store::sequence::{self as store, Binding};
+use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
+use pgrx::pg_sys::Oid;
+use snowflake_ids_core::bound_sequence::{Increment, is_fence};
+use std::cell::Cell;
+use std::sync::Once;
+
+static RESTART: Statement =
+    Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)", &[OIDOID, TEXTOID, INT8OID]);
+static FORGET_DROPPED: Statement =
+    Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()", &[]);
+
+/// Whether this transaction has dropped a relation, which may have been a bound sequence.
+static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+static AT_COMMIT: Hooks = Hooks {
+    watched: Once::new(),
+    before_commit: forget_dropped,
+    before_prepare: forget_dropped,
+    committed: || {},
+    ended: || DROPS.set(false),
+    subtransaction_aborted: |_| {},
+    subtransaction_committed: |_, _| {},
+};
+
+/// A relation was dropped, unless the transaction is rolled back.
+pub fn relation_dropped() {
+    if known::may_be_any() {
+        transaction::watch(&AT_COMMIT);
+        DROPS.set(true);
+    }
+}
+
+/// Removes the bindings of sequences that the transaction has dropped: another one may get the same oid one day.
+fn forget_dropped() {
+    if !DROPS.replace(false) || known::bound().into_iter().all(|of| sequence::terms(of).is_some()) {
+        return;
+    }
+    let Some(table) = store::table() else { return };
+    let done = transaction::with_snapshot(|| table.as_owner(|| FORGET_DROPPED.run(&[])));
+    done.unwrap_or_else(|error| raise(spi(&error)));
+}
+
+/// The server's own setval is about to be called, where the call was not redirected. It would move a bound sequence away
+/// from its end, and calls of nextval beside it would then give numbers that were given.
+pub fn setval_called() {
+    if known::targets().is_some() {
+        raise(report(&SequenceError::Unreached));
+    }
+}
+
+/// TRUNCATE ... RESTART IDENTITY has restarted sequences.
+pub fn identities_restarted() {
+    for of in known::bound() {
+        // Where another transaction has it locked, this one has not restarted it.
+        if sequence::lock_at_once(of) {
+            settle(of, true).unwrap_or_else(|error| raise(report(&error)));
+        }
+    }
+}
+
+/// ALTER SEQUENCE has altered one.
+pub fn altered(of: Oid, is_restarted: bool) {
+    if known::binding_of(of).is_none() {
+        return;
+    }
+    settle(of, is_restarted).unwrap_or_else(|error| raise(report(&error)));
+    // It may have another owner now.
+    if let Some(table) = store::table() {
+        table.announce();
+    }
+}
+
+/// Puts a bound sequence at its end again, and restarts what it is bound to.
+fn settle(of: Oid, is_restarted: bool) -> Result<(), SequenceError> {
+    let (Some(binding), Some(terms)) = (known::binding_of(of), sequence::terms(of)) else { return Ok(()) };
+    let Some(relation) = Relation::find(of) else { return Ok(()) };
+    let Some(position) = relation.position() else { return Ok(()) };
+    if terms.cycles {
+        return Err(SequenceError::Cycles(sequence::name(of)));
+    }
+    Increment::new(terms.increment)?;
+    if is_fence(position.last_value, position.is_called, terms.max) {
+        return Ok(());
+    }
+    relation.as_owner(|| sequence::setval(of, terms.max, true));
+    match binding {
+        _ if !is_restarted => Ok(()),
+        Binding::Snowflake => {
+            pgrx::notice!(
+                "sequence \"{}\" is not restarted: it gives snowflake ids, which follow the clock",
+                sequence::name(of)
+            );
+            Ok(())
+        }
+        Binding::Segment(tag) => {
+            let highest =
+                if position.is_called { position.last_value } else { position.last_value.saturating_sub(1) };
+            let table = store::table().ok_or_else(|| SequenceError::Segment {
+                error: SegmentError::NoTable,
+                sequence: sequence::name(of),
+            })?;
+            let arguments = [of.into(), TagText(*tag).into(), highest.max(0).into()];
+            Ok(table.as_owner(|| RESTART.run(&arguments))?)
+        }
+    }
+}

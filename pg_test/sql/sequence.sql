@@ -97,6 +97,16 @@ SELECT snowflake_ids.bind_sequence('pooled');
 CREATE SEQUENCE narrow AS integer;
 SELECT snowflake_ids.bind_sequence('narrow');
 \echo :LAST_ERROR_SQLSTATE
+CREATE SEQUENCE small AS smallint;
+SELECT snowflake_ids.bind_sequence('small');
+\echo :LAST_ERROR_SQLSTATE
+DROP SEQUENCE small;
+CREATE UNLOGGED SEQUENCE unlogged;
+SELECT snowflake_ids.bind_sequence('unlogged');
+\echo :LAST_ERROR_SQLSTATE
+DROP SEQUENCE unlogged;
+SELECT snowflake_ids.bind_sequence(0);
+\echo :LAST_ERROR_SQLSTATE
 CREATE SEQUENCE cycles CYCLE;
 SELECT snowflake_ids.bind_sequence('cycles');
 CREATE SEQUENCE down INCREMENT BY -1;
@@ -311,7 +321,37 @@ SELECT snowflake_ids.detach('adopted', 'id');
 INSERT INTO adopted (note) VALUES ('seven') RETURNING id;
 SELECT snowflake_ids.attach('adopted', 'id', 'segment', sequence => 'unknown');
 \echo :LAST_ERROR_SQLSTATE
-DROP TABLE rows, people, adopted;
+-- A column of type integer takes a segment's ids, up to where integers end.
+CREATE TABLE narrow_ids (id serial PRIMARY KEY, note text);
+INSERT INTO narrow_ids (note) VALUES ('one'), ('two');
+SELECT snowflake_ids.attach('narrow_ids', 'id');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'public.narrow_ids';
+INSERT INTO narrow_ids (note) VALUES ('three') RETURNING id, currval('narrow_ids_id_seq') = id AS noted;
+SELECT nextval('narrow_ids_id_seq');
+COPY narrow_ids (note) FROM stdin;
+copied
+copied
+\.
+SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
+SELECT snowflake_ids.segment_create('wide_ids');
+SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment', 'wide_ids');
+\echo :LAST_ERROR_SQLSTATE
+SELECT id FROM narrow_ids ORDER BY id;
+SELECT snowflake_ids.detach('narrow_ids', 'id');
+INSERT INTO narrow_ids (note) VALUES ('detached') RETURNING id < 10000 AS goes_on;
+SELECT seqtypid::regtype, seqmax FROM pg_sequence WHERE seqrelid = 'narrow_ids_id_seq'::regclass;
+SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
+SELECT snowflake_ids.detach('narrow_ids', 'id', 'identity');
+INSERT INTO narrow_ids (note) VALUES ('identity') RETURNING id < 10000 AS goes_on;
+SELECT snowflake_ids.segment_drop('public.narrow_ids');
+INSERT INTO narrow_ids VALUES (2147483646, 'last but one');
+SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
+INSERT INTO narrow_ids (note) VALUES ('last') RETURNING id;
+INSERT INTO narrow_ids (note) VALUES ('none') RETURNING id;
+\echo :LAST_ERROR_SQLSTATE
+DROP TABLE rows, people, adopted, narrow_ids;
 DROP FUNCTION take(regclass);
 DROP VIEW seen;
 DROP SEQUENCE unbound, renamed, narrow, cycles, down, wide;

@@ -158,13 +158,31 @@ unsafe fn note_columns(columns: *mut pg_sys::List, table: pg_sys::Oid, targets: 
             {
                 continue;
             }
-            let function = (*expression.cast::<pg_sys::FuncExpr>()).funcid;
-            let sequence =
-                targets.ids.contains(&function).then(|| (targets.of_column)(table, (*column).resno));
-            if let Some(sequence) = sequence.flatten() {
-                (*column).expr = make_call(targets.noted, sequence, Some(expression.cast())).cast();
+            let call: *mut pg_sys::FuncExpr = expression.cast();
+            let mut slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
+            if (*call).funcid.to_u32() == server::INT4 && !(*call).args.is_null() {
+                // Of a column of type integer.
+                slot = &raw mut (*(*(*call).args).elements).ptr_value;
+            }
+            if gives_id(*slot, targets)
+                && let Some(sequence) = (targets.of_column)(table, (*column).resno)
+            {
+                *slot = make_call(targets.noted, sequence, Some((*slot).cast())).cast();
             }
         }
+    }
+}
+
+/// Whether a node is a call of a function that defaults take ids from.
+///
+/// # Safety
+/// The node is null or one.
+unsafe fn gives_id(node: *mut c_void, targets: &Targets) -> bool {
+    // SAFETY: as above; its tag tells which struct it is.
+    unsafe {
+        !node.is_null()
+            && (*node.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_FuncExpr
+            && targets.ids.contains(&(*node.cast::<pg_sys::FuncExpr>()).funcid)
     }
 }
 

@@ -77,9 +77,13 @@ BEGIN
     ELSIF class.relkind <> 'S' THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a sequence', relation),
-            DETAIL = 'Only sequences can be bound.';
+            DETAIL = 'Only sequences can be bound.',
+            HINT = 'For a table''s column use snowflake_ids.attach.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING MESSAGE = format('must be owner of sequence %s', relation);
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', relation),
+            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
+            HINT = 'Ask that role to bind it.';
     END IF;
 END
 $$;
@@ -129,7 +133,8 @@ END
 $$;
 
 /* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
-CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
@@ -146,7 +151,7 @@ BEGIN
                 DETAIL = format('The highest is %s, the end of bigint.', highest),
                 HINT = 'Give the sequence another number first, if those at the end of the range are not in use.';
         END IF;
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0));
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
     ELSE
         EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
         IF following <= highest THEN
@@ -213,6 +218,9 @@ BEGIN
     IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
             HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
     SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
@@ -239,7 +247,10 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_relation(sequence);
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
     IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE object_not_in_prerequisite_state USING MESSAGE = format('sequence "%s" is not bound', sequence);
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
 END

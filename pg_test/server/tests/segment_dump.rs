@@ -91,7 +91,8 @@ fn shop(server: &Server) -> Result<Client> {
          select snowflake_ids.segment_grant('invoices', 'alice', 'USAGE, SELECT');
          create role gone; select snowflake_ids.segment_grant('invoices', 'gone', 'USAGE'); drop role gone;
          set role keeper;
-         create table t (id bigint primary key default segment_nextval('open'))",
+         create table t (id bigint primary key default segment_nextval('open'));
+         create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')",
     )?;
     // The lease of this server's worker id is in the first database with the extension.
     sql::one::<i64>(&mut client, "select snowflake_nextval()")?;
@@ -126,6 +127,9 @@ fn the_owner_of_a_database_dumps_and_restores_it() -> Result<()> {
     );
     let after: i64 = sql::one(&mut copy, "insert into t default values returning id")?;
     assert!(after > before, "{after} after {before}");
+    let bound = "select sequence::text || ' ' || tag from snowflake_ids.sequence_status";
+    assert_eq!(sql::one::<String>(&mut copy, bound)?, "numbers numbers");
+    assert_eq!(sql::one::<i64>(&mut copy, "select nextval('numbers')")?, 1);
     assert!(may_take(&server, "alice")? && may_take(&server, "keeper")? && !may_take(&server, "bob")?);
     // What was granted to a role that is no more would be another's in another cluster.
     assert_eq!(sql::one::<i64>(&mut copy, "select count(*) from snowflake_ids.segment_privilege")?, 1);

@@ -20,7 +20,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence);
     PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     IF kind = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
@@ -29,7 +29,7 @@ BEGIN
     highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest);
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
     ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest);
     END IF;
@@ -56,7 +56,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
     expression := snowflake_ids_internal.default_of(relation, "column");
     IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
         RAISE object_not_in_prerequisite_state USING

@@ -1,6 +1,6 @@
 -- What attach and detach change.
 
-CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
@@ -14,7 +14,7 @@ BEGIN
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_create(tag, start => highest + 1);
+        PERFORM snowflake_ids.segment_create(tag, start => highest + 1, max_value => most);
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
@@ -25,6 +25,12 @@ BEGIN
             MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
             DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
             HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
+    ELSIF known.max_value > most THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" has ids that the column cannot hold', tag),
+            DETAIL = format('Its max_value is %s; the highest that the column can hold is %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or attach with another tag.',
+                tag, most);
     ELSE
         PERFORM snowflake_ids.segment_raise(tag, highest);
     END IF;
@@ -128,7 +134,8 @@ BEGIN
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
-            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag,
+                snowflake_ids_internal.column_maximum(relation, attribute));
         ELSE
             RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
                 HINT = 'It is dropped. To keep it unbound, attach with sequence => ''keep''.';
@@ -213,7 +220,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
 
--- Made wide: a serial of integer leaves a sequence that ends where integers do.
+-- Of the column's type: a serial of integer whose column was widened leaves a sequence that ends where integers do.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -221,13 +228,14 @@ DECLARE
         WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
 BEGIN
     IF kept IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS bigint', kept));
+        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
+        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
     END IF;
     RETURN kept;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
-    'the sequence that a column owns, made bigint; null where it has none';
+    'the sequence that a column owns, made of its type; null where it has none';
 
 -- As serial names them: cut to fit, and numbered when the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text

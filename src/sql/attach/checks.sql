@@ -141,7 +141,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_table IS
     'fails unless this is a table of the caller''s, and of one of these kinds';
 
-CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_column pg_attribute;
@@ -151,13 +151,16 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    ELSIF found_column.atttypid <> 'bigint'::regtype THEN
+    ELSIF found_column.atttypid <> 'bigint'::regtype
+        AND NOT (kind = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
             HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
                 format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
                     'ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attribute)
+                || CASE found_column.atttypid WHEN 'integer'::regtype
+                    THEN ' Or attach it with kind => ''segment''.' ELSE '' END
                 ELSE 'Attach a column of type bigint.' END;
     ELSIF found_column.attgenerated <> '' THEN
         RAISE invalid_parameter_value USING
@@ -179,15 +182,16 @@ COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the tab
 CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF highest = 9223372036854775807 THEN
+    IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest is %s, the end of bigint.', highest),
+            DETAIL = format('The highest is %s, the end of %s.', highest,
+                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute)),
             HINT = 'Give the rows at the end of the range other ids first.';
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of bigint';
+COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of its type';
 
 CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

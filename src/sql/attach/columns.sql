@@ -12,6 +12,13 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
+CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE a.atttypid WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
+
 -- Owned by the column, whether as an identity's or a serial's, or named in its default.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)

@@ -36,6 +36,7 @@ pub extern "C-unwind" fn _PG_init() {
     let keep = pg::shmem::Keep { begin: worker::carry_over::restore_floors, end: worker::carry_over::save };
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::sequence::redirect_calls(sequence::known::targets);
+    pg::inline::keep_out(sequence::known::are_any);
     pg::access::watch(pg::access::Watch {
         database_created: worker::forget_database,
         database_dropped: worker::leave_database,

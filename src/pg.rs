@@ -13,6 +13,7 @@ pub mod condition;
 pub mod database;
 pub mod encoding;
 pub mod guc;
+pub mod inline;
 pub mod libpq;
 pub mod lock;
 pub mod process;

@@ -214,6 +214,17 @@ ALTER SEQUENCE altered INCREMENT BY 20000;
 ALTER SEQUENCE altered AS integer;
 \echo :LAST_ERROR_SQLSTATE
 SELECT nextval('altered');
+-- A function that the planner would put into the statement, with either kind of body.
+CREATE FUNCTION inlined() RETURNS bigint LANGUAGE sql AS $$ SELECT pg_catalog.NEXTVAL('altered') $$;
+CREATE FUNCTION parsed() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval('altered'); END;
+CREATE FUNCTION moved(value bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT setval('altered', value) $$;
+SELECT inlined(), parsed();
+SELECT moved(2000);
+SELECT inlined();
+CREATE FUNCTION my_nextval() RETURNS bigint LANGUAGE sql AS $$ SELECT 1 $$;
+CREATE FUNCTION other() RETURNS bigint LANGUAGE sql AS $$ SELECT my_nextval() $$;
+EXPLAIN (VERBOSE, COSTS off) SELECT other(), inlined();
+DROP FUNCTION inlined(), parsed(), moved(bigint), my_nextval(), other();
 -- setval where no plan is made would move it: refused, as it cannot be seen for which sequence it is.
 PREPARE given(bigint) AS SELECT $1;
 EXECUTE given(setval('altered', 1));

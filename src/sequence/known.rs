@@ -39,6 +39,11 @@ pub fn may_be_any() -> bool {
     !matches!(&*KNOWN.borrow(), Known::Nothing)
 }
 
+/// Whether sequences are bound, as far as this process knows at the moment. Calls nothing of the server's.
+pub fn are_any() -> bool {
+    KNOWN.try_borrow().is_ok_and(|known| matches!(&*known, Known::Bound(_)))
+}
+
 /// The sequences that are bound. Only within a transaction.
 pub fn bound() -> Vec<Oid> {
     with_bound(|bound| bound.bindings.keys().map(|sequence| Oid::from(*sequence)).collect())

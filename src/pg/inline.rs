@@ -1,0 +1,92 @@
+//! SQL functions that are kept out of the statements that call them. The planner puts a simple function's body in the place of
+//! its call, where no hook meets it; as a call it stays, its body is planned as a statement of its own.
+
+use super::text::bytes_of;
+use pgrx::{pg_guard, pg_sys};
+use std::sync::OnceLock;
+
+/// Whether functions are to be kept out at the moment. Must not fail, and calls nothing of the server's.
+type Wanted = fn() -> bool;
+
+static WANTED: OnceLock<Wanted> = OnceLock::new();
+static mut PREVIOUS: pg_sys::needs_fmgr_hook_type = None;
+
+/// The language.
+const SQL: u32 = 14;
+/// Functions whose bodies have one of these words in them, and calls of the server's functions as the parser writes them.
+const WORDS: [&[u8]; 4] = [b"nextval", b"currval", b"lastval", b"setval"];
+#[cfg(not(feature = "pg13"))]
+const CALLS: [&[u8]; 5] =
+    [b":funcid 1574 ", b":funcid 1575 ", b":funcid 2559 ", b":funcid 1576 ", b":funcid 1765 "];
+
+/// Has SQL functions that call a sequence kept out while this is wanted. Only while the server loads libraries.
+pub fn keep_out(wanted: Wanted) {
+    WANTED.get_or_init(|| wanted);
+    // SAFETY: hooks are chained in the postmaster, which is single-threaded.
+    unsafe {
+        PREVIOUS = pg_sys::needs_fmgr_hook;
+        pg_sys::needs_fmgr_hook = Some(needs_hook);
+    }
+}
+
+/// Says of functions that they are to be told of when they are called: these the planner leaves as they are.
+#[pg_guard]
+unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
+    // SAFETY: the hook that was set before ours is called once, as the server would have.
+    let previous =
+        unsafe { PREVIOUS.is_some_and(|previous| pg_sys::ffi::pg_guard_ffi_boundary(|| previous(function))) };
+    previous || (WANTED.get().is_some_and(|wanted| wanted()) && calls_sequences(function))
+}
+
+/// Whether this is a function in SQL that seems to call a sequence. Only within a transaction.
+fn calls_sequences(function: pg_sys::Oid) -> bool {
+    // SAFETY: within a transaction, as functions are looked up in one. A row of the cache is the struct, and read before it
+    // is let go; both columns are texts.
+    unsafe {
+        #[allow(clippy::cast_possible_wrap, reason = "the number of a cache")]
+        let row = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as _, function.into());
+        if row.is_null() {
+            return false;
+        }
+        let found: &pg_sys::FormData_pg_proc = &*pg_sys::GETSTRUCT(row).cast();
+        let is_sql = found.prolang.to_u32() == SQL;
+        let column = |number: u32| {
+            let mut is_null = false;
+            let number = i16::try_from(number).unwrap_or_default();
+            #[allow(clippy::cast_possible_wrap, reason = "as above")]
+            let value = pg_sys::SysCacheGetAttr(
+                pg_sys::SysCacheIdentifier::PROCOID as _,
+                row,
+                number,
+                &raw mut is_null,
+            );
+            (!is_null).then(|| bytes_of(value))
+        };
+        let calls = is_sql && {
+            let source = column(pg_sys::Anum_pg_proc_prosrc).is_some_and(has_word);
+            #[cfg(not(feature = "pg13"))]
+            let source = source || column(pg_sys::Anum_pg_proc_prosqlbody).is_some_and(has_call);
+            source
+        };
+        pg_sys::ReleaseSysCache(row);
+        calls
+    }
+}
+
+/// Whether one of the words is there that is not the end of another name.
+fn has_word(source: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    WORDS.iter().any(|word| {
+        let mut found = source.windows(word.len()).enumerate();
+        found.any(|(place, part)| {
+            part.eq_ignore_ascii_case(word)
+                && !place.checked_sub(1).is_some_and(|before| is_of_name(&source[before]))
+        })
+    })
+}
+
+/// Whether a body that was parsed when the function was made has one of the calls.
+#[cfg(not(feature = "pg13"))]
+fn has_call(body: &[u8]) -> bool {
+    CALLS.iter().any(|call| body.windows(call.len()).any(|part| part == *call))
+}

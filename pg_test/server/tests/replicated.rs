@@ -32,6 +32,7 @@ fn replicating() -> Result<(Server, Client, Client)> {
     subscriber.batch_execute(ON_ARRIVAL)?;
     create(&mut publisher, "theirs", "")?;
     create(&mut publisher, "both", "increment => 5")?;
+    publisher.batch_execute("create sequence copied; select snowflake_ids.bind_sequence('copied')")?;
     publisher.batch_execute("create publication everything for all tables")?;
     // Made beforehand: to have the subscription make it would wait for its own transaction.
     publisher.batch_execute("select pg_create_logical_replication_slot('s', 'pgoutput')")?;
@@ -95,7 +96,8 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     assert_eq!(sql::one::<i64>(&mut subscriber, "insert into items default values returning id")?, 5001);
     // What the publisher does to its own tags, before and while it is subscribed to, is its own.
     publisher.batch_execute(
-        "select snowflake_ids.segment_alter('both', increment => 9); select snowflake_ids.segment_create('later');
+        "create sequence sent; select snowflake_ids.bind_sequence('sent');
+         select snowflake_ids.segment_alter('both', increment => 9); select snowflake_ids.segment_create('later');
          select snowflake_ids.segment_drop('theirs')",
     )?;
     send(&server, &mut publisher, &mut subscriber, 1000, "select 1")?;
@@ -104,6 +106,10 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     let strangers = "select count(*) from snowflake_ids.segment where tag in ('theirs', 'later', 'dropped')";
     assert_eq!(sql::one::<i64>(&mut subscriber, strangers)?, 0);
     assert!(next(&mut subscriber, "dropped").is_err());
+    // Which sequences are bound, too: by their numbers they are others here.
+    let bound =
+        "select count(*) from snowflake_ids.sequence_binding where tag is distinct from 'public.items'";
+    assert_eq!(sql::one::<i64>(&mut subscriber, bound)?, 0);
     Ok(())
 }
 

@@ -31,7 +31,7 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server restores bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm restores bench demo demo-stop demo-cluster demo-cluster-stop \
   clean help
 
 ## Build
@@ -155,6 +155,11 @@ isolationcheck: ## interleavings of sessions, against the installed extension in
 test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='binary(clock)' runs a part
 	@echo '== with servers'
 	@devtools/test-server.sh $(if $(FILTER),-E '$(FILTER)')
+
+test-orm: setup ## ORMs against the installed extension; installs them first. ORM='django sqlx' runs some; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== ORMs'
+	@devtools/test-orm.sh $(ORM)
 
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'

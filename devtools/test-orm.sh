@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# test-orm.sh [TOOL...]: runs the projects in examples/orm, or those named, against one throwaway server with the installed
+# extension. What they need comes from PyPI, npm, crates and Debian, below target/orm; Ruby and Java packages from Debian
+# are installed on this machine. Each tool has a database of its own, as an ordinary role that owns it. What a project prints
+# is kept in target/orm; where all of them ran and held, also in examples/orm/RESULTS.md.
+set -Eeuo pipefail
+# shellcheck source=devtools/demo-lib.sh
+source "$(dirname "$0")/demo-lib.sh"
+
+all=(django sqlalchemy)
+root=$PWD work=$TARGET/orm
+export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false npm_config_loglevel=error
+
+# need_packages PACKAGE...: Debian's, where they are missing.
+need_packages() {
+  local package missing=()
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  { command -v apt-get >/dev/null && can_become_root; } || fail "These packages are missing: ${missing[*]}"
+  as_root apt-get update -q
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+python_project() {
+  [[ -x .venv/bin/python ]] || python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
+}
+
+# The projects. Each is called in its copy below target/orm: install_TOOL brings what it needs, run_TOOL runs it.
+install_django() { python_project; }
+run_django() { .venv/bin/python run.py; }
+install_sqlalchemy() { python_project; }
+run_sqlalchemy() { .venv/bin/python run.py; }
+install_typeorm() { npm install; }
+run_typeorm() { npx tsx run.ts; }
+install_drizzle() { npm install; }
+run_drizzle() { npx tsx run.ts; }
+install_prisma() { npm install && npx prisma generate; }
+run_prisma() { npx tsx run.ts; }
+install_activerecord() { need_packages ruby ruby-activerecord ruby-pg; }
+run_activerecord() { ruby run.rb; }
+install_sqlx() { CARGO_TARGET_DIR=$work/sqlx-target cargo build --quiet; }
+run_sqlx() { "$work/sqlx-target/debug/sqlx_example"; }
+install_hibernate() {
+  need_packages default-jdk-headless libhibernate3-java libjavassist-java libpostgresql-jdbc-java
+  javac -cp "$(jars)" -d classes ./*.java
+}
+run_hibernate() { java -cp "classes:$(jars)" Run; }
+jars() {
+  local name
+  for name in hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec geronimo-jta-1.1-spec antlr \
+    commons-collections3 dom4j slf4j-api slf4j-nop javassist postgresql; do
+    printf '/usr/share/java/%s.jar:' "$name"
+  done
+}
+
+# The project as it is in the checkout, beside what was installed for it before.
+copy_project() {
+  mkdir -p "$work/$1"
+  find "$work/$1" -mindepth 1 -maxdepth 1 ! -name .venv ! -name node_modules -exec rm -rf {} +
+  cp -r "$root/examples/orm/$1/." "$work/$1"
+}
+
+start_server() {
+  folder=$(server_folder)
+  trap 'server_stop "$folder"; rm -rf "$folder"' EXIT
+  local port password
+  port=$(free_port)
+  password=$(new_password)
+  keep_secret "$folder/password" <<<"$password"
+  server_create "$folder" "$port" "$folder/password" 'fsync = off'
+  server_start "$folder"
+  export PGHOST=127.0.0.1 PGPORT=$port PGUSER=demo PGPASSWORD=$password
+  psql "CREATE ROLE app LOGIN PASSWORD '$password'"
+}
+
+psql() { "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --dbname=postgres --command="$1"; }
+
+# In a database of its own, which the role "app" owns, and nothing else is given to it.
+run_project() {
+  local tool=$1
+  psql "CREATE DATABASE $tool OWNER app"
+  (
+    export PGUSER=app PGDATABASE=$tool DATABASE_URL="postgresql://app:$PGPASSWORD@$PGHOST:$PGPORT/$tool"
+    cd "$work/$tool"
+    "run_$tool"
+  ) 2>&1 | tee "$work/$tool.log"
+}
+
+# What the projects print: the tool and its version, then a line for each claim.
+write_results() {
+  local tool
+  {
+    printf '# Results\n\nThe last run of "make test-orm", on %s. ' "$(pg version | sed -E 's/ \(.*//')"
+    printf 'Each line is a claim that the project of this tool asserts;\n"trap": what goes wrong, and why is in '
+    printf '[docs/orm.md](../../docs/orm.md).\n'
+    for tool in "${all[@]}"; do
+      sed -nE 's/^== (.*)/\n## \1\n/p; s/^(ok|trap): /- \1: /p' "$work/$tool.log"
+    done
+  } >examples/orm/RESULTS.md
+}
+
+tools=("$@")
+[[ $# -gt 0 ]] || tools=("${all[@]}")
+failed=()
+start_server
+for tool in "${tools[@]}"; do
+  say "$tool"
+  copy_project "$tool"
+  (cd "$work/$tool" && "install_$tool") >"$work/$tool.install.log" 2>&1 || {
+    tail -n 30 "$work/$tool.install.log"
+    failed+=("$tool")
+    continue
+  }
+  run_project "$tool" || failed+=("$tool")
+done
+[[ ${#failed[@]} -eq 0 ]] || fail "These failed: ${failed[*]}. What they printed is in $work."
+if [[ $# -eq 0 ]]; then write_results; fi
+say "${#tools[@]} passed, 0 failed"

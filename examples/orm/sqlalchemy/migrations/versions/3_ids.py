@@ -1,0 +1,20 @@
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "3", "2"
+
+
+def upgrade():
+    # A new table is made with a serial, as the model has it, and attached at once.
+    op.create_table("order", sa.Column("id", sa.BigInteger, primary_key=True),
+                    sa.Column("customer_id", sa.BigInteger, sa.ForeignKey("customer.id"), nullable=False),
+                    sa.Column("note", sa.Text, nullable=False))
+    op.execute("""SELECT snowflake_ids.attach('"order"', 'id')""")
+    op.execute("SELECT snowflake_ids.attach('customer', 'id')")
+    op.execute("SELECT snowflake_ids.attach('invoice', 'id', kind => 'segment', tag => 'invoices')")
+
+
+def downgrade():
+    op.drop_table("order")
+    op.execute("SELECT snowflake_ids.detach('customer', 'id')")
+    op.execute("SELECT snowflake_ids.detach('invoice', 'id')")

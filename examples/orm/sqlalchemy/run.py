@@ -1,0 +1,121 @@
+import alembic
+import sqlalchemy as sa
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from models import Base, Customer, Invoice, Order
+from sqlalchemy.orm import Session
+
+BIG = 2**53  # snowflake ids are above, numbers of a sequence are not
+
+
+def check(holds, claim, kind="ok"):
+    print(f"{kind if holds else 'FAILED'}: {claim}")
+    if not holds:
+        raise SystemExit(1)
+
+
+print(f"== SQLAlchemy {sa.__version__} with Alembic {alembic.__version__}")
+engine = sa.create_engine("postgresql+psycopg://")  # the rest from PG*
+inserts = []
+
+
+@sa.event.listens_for(engine, "before_cursor_execute")
+def count(connection, cursor, statement, parameters, context, executemany):
+    if statement.startswith("INSERT"):
+        inserts.append(statement)
+
+
+def migrate(direction, revision):
+    with engine.connect() as connection:
+        config = Config()
+        config.set_main_option("script_location", "migrations")
+        config.attributes["connection"] = connection
+        direction(config, revision)
+
+
+def differences(metadata, **options):
+    with engine.connect() as connection:
+        options["compare_server_default"] = True
+        return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+
+
+migrate(command.upgrade, "1")
+with Session(engine) as session:
+    session.add_all(Customer(name=f"old {n}") for n in range(3))
+    session.flush()
+    session.add(Invoice(customer_id=1))
+    session.commit()
+migrate(command.upgrade, "head")
+
+with Session(engine) as session:
+    ada = Customer(name="Ada")
+    session.add(ada)
+    session.flush()
+    check(ada.id > BIG and session.get(Customer, 3).name == "old 2", "attach in a migration: add() gives snowflake ids, old rows stay")
+    invoice = Invoice(customer_id=ada.id)
+    session.add(invoice)
+    session.flush()
+    check(invoice.id == 2, "attach with a tag: add() goes on above the rows")
+
+    inserts.clear()
+    ada.orders = [Order(note=f"order {n}") for n in range(1000)]
+    session.commit()
+    check(len(inserts) == 1 and len({order.id for order in ada.orders}) == 1000, "a relation of 1,000 is inserted by one statement, with ids")
+    check([o.note for o in session.scalars(sa.select(Order).order_by(Order.id))] == [f"order {n}" for n in range(1000)],
+          "ids are in the order of the objects")
+    inserts.clear()
+    ids = session.scalars(sa.insert(Order).returning(Order.id), [{"customer_id": ada.id, "note": "x"}] * 1000).all()
+    check(len(inserts) == 1 and len(set(ids)) == 1000, "insert().returning() of 1,000 is one statement")
+
+    # A fixture with ids of its own.
+    session.execute(sa.insert(Order), [{"id": 77, "customer_id": 1, "note": "fixture"}])
+    session.add(new := Order(customer_id=1, note="after the fixture"))
+    session.commit()
+    check(new.id > BIG, "a fixture with ids of its own; new ids stay snowflakes")
+
+check(differences(Base.metadata) == [], "Alembic's autogenerate finds nothing to change, defaults compared")
+
+migrate(command.downgrade, "2")
+with Session(engine) as session:
+    session.add(back := Customer(name="back"))
+    session.flush()
+    check(back.id > BIG, "the migration back: serials again, above all ids")
+
+
+# The traps, beside the application's tables.
+def alone(name, default):
+    return sa.Table(name, sa.MetaData(), sa.Column("id", sa.BigInteger, primary_key=True, server_default=sa.text(default)))
+
+
+def only(name):
+    return {"include_object": lambda object, found, type, reflected, other: type != "table" or found == name}
+
+
+with engine.begin() as connection:
+    connection.execute(sa.text("SELECT snowflake_ids.segment_create('trap')"))
+    for table in (slow := alone("slow", "snowflake_id()"), bare := alone("bare", "segment_id('trap')")):
+        table.create(connection)
+    inserts.clear()
+    connection.execute(sa.insert(slow).returning(slow.c.id, sort_by_parameter_order=True), [{}] * 100)
+    check(len(inserts) == 100, "with server_default on the key, ordered inserts of 100 (as by the ORM) are 100 statements", "trap")
+
+next_of_tag = sa.text("SELECT segment_id('trap')")
+with engine.begin() as connection:
+    before = connection.scalar(next_of_tag)
+check(len(differences(bare.metadata, **only("bare"))) == 1, "segment_id('trap') in a model differs for Alembic each time", "trap")
+with engine.begin() as connection:
+    check(connection.scalar(next_of_tag) == before + 3, "because it executes both defaults, which takes two numbers", "trap")
+spelt = alone("bare", "segment_id('trap'::text)")
+check(differences(spelt.metadata, **only("bare")) == [], "segment_id('trap'::text), as Postgres shows it, does not")
+
+with engine.begin() as connection:
+    connection.execute(sa.text("CREATE SCHEMA sales"))
+    for name in "segment_nextval", "segment_id":
+        connection.execute(sa.text(f"CREATE TABLE sales.{name} (id bigint PRIMARY KEY DEFAULT {name}('trap'))"))
+(read := sa.MetaData()).reflect(engine, schema="sales")
+reflected = {table.name: str(table.c.id.server_default.arg) for table in read.tables.values()}
+check(reflected["segment_nextval"] == """nextval('"sales".trap'::text)""",
+      "reflection makes segment_nextval('trap') in another schema the sequence sales.trap", "trap")
+check(reflected["segment_id"] == "segment_id('trap'::text)", "reflection leaves segment_id('trap') as it is")

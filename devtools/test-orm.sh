@@ -7,7 +7,7 @@ set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 
-all=(django sqlalchemy)
+all=(django sqlalchemy typeorm drizzle sqlx)
 root=$PWD work=$TARGET/orm
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false npm_config_loglevel=error
 
@@ -41,7 +41,7 @@ install_prisma() { npm install && npx prisma generate; }
 run_prisma() { npx tsx run.ts; }
 install_activerecord() { need_packages ruby ruby-activerecord ruby-pg; }
 run_activerecord() { ruby run.rb; }
-install_sqlx() { CARGO_TARGET_DIR=$work/sqlx-target cargo build --quiet; }
+install_sqlx() { CARGO_TARGET_DIR=$work/sqlx-target cargo build --quiet --locked; }
 run_sqlx() { "$work/sqlx-target/debug/sqlx_example"; }
 install_hibernate() {
   need_packages default-jdk-headless libhibernate3-java libjavassist-java libpostgresql-jdbc-java

@@ -1,0 +1,8 @@
+SELECT snowflake_ids.attach('customer', 'id');
+--> statement-breakpoint
+SELECT snowflake_ids.attach('invoice', 'id', kind => 'segment', tag => 'invoices');
+--> statement-breakpoint
+-- As `drizzle-kit generate` writes it.
+CREATE TABLE "order" ("id" bigint PRIMARY KEY DEFAULT snowflake_nextval() NOT NULL, "customer_id" bigint NOT NULL, "note" text NOT NULL);
+--> statement-breakpoint
+ALTER TABLE "order" ADD CONSTRAINT "order_customer_id_customer_id_fk" FOREIGN KEY ("customer_id") REFERENCES "customer" ("id");

@@ -1,0 +1,61 @@
+import { readFileSync } from "node:fs";
+import { asc, eq, sql } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/node-postgres";
+import { migrate } from "drizzle-orm/node-postgres/migrator";
+import { bigint, bigserial, pgTable, text } from "drizzle-orm/pg-core";
+import { pushSchema } from "drizzle-kit/api";
+import * as schema from "./schema";
+
+const big = 2n ** 53n; // snowflake ids are above, numbers of a sequence are not
+
+function check(holds: boolean, claim: string, kind = "ok") {
+  console.log(`${holds ? kind : "FAILED"}: ${claim}`);
+  if (!holds) process.exit(1);
+}
+
+const version = (name: string) => JSON.parse(readFileSync(`node_modules/${name}/package.json`, "utf8")).version;
+console.log(`== Drizzle ${version("drizzle-orm")} with drizzle-kit ${version("drizzle-kit")}`);
+
+const inserts: string[] = [];
+const logger = { logQuery: (query: string) => void (query.startsWith("insert") && inserts.push(query)) };
+const db = drizzle(process.env.DATABASE_URL!, { schema, logger });
+const { customer, invoice, order } = schema;
+
+// Before the migrations, as Drizzle runs them all in one transaction: a new server gives ids once this is committed.
+await db.execute(sql`CREATE EXTENSION snowflake_ids`);
+await migrate(db, { migrationsFolder: "migrations" });
+
+const [ada] = await db.insert(customer).values({ name: "Ada" }).returning();
+const old = await db.query.customer.findFirst({ where: eq(customer.id, 3n) });
+check(ada.id > big && old?.name === "old 2", "attach in a migration: insert() gives snowflake ids, old rows stay");
+const [bill] = await db.insert(invoice).values({ customerId: ada.id }).returning();
+check(bill.id === 2n, "attach with a tag: insert() goes on above the rows");
+
+inserts.length = 0;
+const made = await db.insert(order).values(Array.from({ length: 1000 }, (_, n) => ({ note: `order ${n}`, customerId: ada.id }))).returning();
+check(inserts.length === 1 && new Set(made.map(({ id }) => id)).size === 1000, "insert() of 1,000 is one statement and returns the ids");
+const read = await db.query.order.findMany({ orderBy: asc(order.id), with: { customer: true } });
+check(read.every((row, n) => row.note === `order ${n}` && row.customer.id === ada.id), "ids are in the order of the objects; a relation");
+
+await db.insert(order).values({ id: 77n, customerId: 1n, note: "fixture" });
+const [next] = await db.insert(order).values({ customerId: 1n, note: "x" }).returning();
+check(next.id > big, "a fixture with an id of its own; new ids stay snowflakes");
+const differences = async (changed = {}) => (await pushSchema({ ...schema, ...changed }, db as any, ["public"])).statementsToExecute;
+check((await differences()).length === 0, "drizzle-kit's push finds nothing to change");
+
+check(new Set(made.map(({ id }) => Number(id))).size < 1000, 'with mode "number", 1,000 ids are fewer than 1,000', "trap");
+try {
+  JSON.stringify(made);
+} catch (error) {
+  check(error instanceof TypeError, "JSON.stringify refuses a bigint: give ids out as strings", "trap");
+}
+const stays = pgTable("customer", { id: bigserial({ mode: "bigint" }).primaryKey(), name: text().notNull() });
+check((await differences({ customer: stays })).some((query) => query.includes("DROP DEFAULT")),
+  "of a key that stays bigserial in the schema, push drops the default", "trap");
+const bare = pgTable("invoice", {
+  id: bigint({ mode: "bigint" }).primaryKey().default(sql`segment_nextval('invoices')`),
+  customerId: schema.customerId(),
+});
+check((await differences({ invoice: bare })).some((query) => query.includes("SET DEFAULT segment_nextval('invoices')")),
+  "a default spelt 'invoices' differs each time, as drizzle-kit reads back 'invoices'::text", "trap");
+await db.$client.end();

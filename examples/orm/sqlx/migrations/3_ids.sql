@@ -1,0 +1,7 @@
+SELECT snowflake_ids.attach('customer', 'id');
+SELECT snowflake_ids.attach('invoice', 'id', kind => 'segment', tag => 'invoices');
+CREATE TABLE orders (
+    id          bigint PRIMARY KEY DEFAULT snowflake_nextval(),
+    customer_id bigint NOT NULL REFERENCES customer,
+    note        text NOT NULL
+);

@@ -7,7 +7,7 @@ set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 
-all=(django sqlalchemy typeorm drizzle sqlx)
+all=(django sqlalchemy typeorm drizzle prisma sqlx)
 root=$PWD work=$TARGET/orm
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false npm_config_loglevel=error
 
@@ -37,7 +37,8 @@ install_typeorm() { npm install; }
 run_typeorm() { npx tsx run.ts; }
 install_drizzle() { npm install; }
 run_drizzle() { npx tsx run.ts; }
-install_prisma() { npm install && npx prisma generate; }
+# The client needs no program of Prisma's, but its generator would download the one that migrates.
+install_prisma() { npm install && PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx prisma generate; }
 run_prisma() { npx tsx run.ts; }
 install_activerecord() { need_packages ruby ruby-activerecord ruby-pg; }
 run_activerecord() { ruby run.rb; }

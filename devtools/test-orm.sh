@@ -7,7 +7,7 @@ set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 
-all=(django sqlalchemy typeorm drizzle prisma sqlx)
+all=(django sqlalchemy typeorm drizzle prisma activerecord sqlx hibernate)
 root=$PWD work=$TARGET/orm
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false npm_config_loglevel=error
 
@@ -48,10 +48,13 @@ install_hibernate() {
   need_packages default-jdk-headless libhibernate3-java libjavassist-java libpostgresql-jdbc-java
   javac -cp "$(jars)" -d classes ./*.java
 }
-run_hibernate() { java -cp "classes:$(jars)" Run; }
+run_hibernate() {
+  java --add-opens java.base/java.lang=ALL-UNNAMED -cp "classes:$(jars)" \
+    Run "$(dpkg-query -W -f '${Version}' libhibernate3-java)"
+}
 jars() {
   local name
-  for name in hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec geronimo-jta-1.1-spec antlr \
+  for name in hibernate-core hibernate-commons-annotations geronimo-jpa_2.0_spec geronimo-jta-1.2-spec antlr \
     commons-collections3 dom4j slf4j-api slf4j-nop javassist postgresql; do
     printf '/usr/share/java/%s.jar:' "$name"
   done

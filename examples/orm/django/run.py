@@ -39,14 +39,17 @@ check(ada.orders.count() == 1000 and Order.objects.select_related("customer").fi
 
 with tempfile.NamedTemporaryFile("w", suffix=".json") as fixture:
     json.dump([{"model": "shop.customer", "pk": 77, "fields": {"name": "fixture"}},
+               {"model": "shop.invoice", "pk": 77, "fields": {"customer": 77}},
                {"model": "shop.order", "pk": 77, "fields": {"customer": 77, "note": "fixture"}}], fixture)
     fixture.flush()
     call_command("loaddata", fixture.name, verbosity=0)
 check(Order.objects.create(customer_id=77, note="x").pk > BIG, "loaddata with ids of its own; new ids stay snowflakes")
+check(Invoice.objects.create(customer_id=77).pk == 78, "and those of a tag go on above the fixture's")
 call_command("sqlsequencereset", "shop", stdout=(reset := io.StringIO()), no_color=True)
 with connection.cursor() as cursor:
     cursor.execute(reset.getvalue())
-check(Customer.objects.create(name="x").pk > ada.pk, "what sqlsequencereset prints does no harm")
+check(Customer.objects.create(name="x").pk > ada.pk and Invoice.objects.create(customer=ada).pk == 79,
+      "what sqlsequencereset prints runs, and ids go on")
 
 call_command("makemigrations", check=True, dry_run=True, verbosity=0)  # exits with 1 where it finds a change
 check(True, "makemigrations --check finds nothing to change")

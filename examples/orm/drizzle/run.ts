@@ -58,4 +58,11 @@ const bare = pgTable("invoice", {
 });
 check((await differences({ invoice: bare })).some((query) => query.includes("SET DEFAULT segment_nextval('invoices')")),
   "a default spelt 'invoices' differs each time, as drizzle-kit reads back 'invoices'::text", "trap");
+
+// The other way round: the default stays, and the sequence that it calls is bound.
+const ticket = pgTable("ticket", { id: bigserial({ mode: "bigint" }).primaryKey() });
+await db.execute(sql`CREATE TABLE ticket (id bigserial PRIMARY KEY)`);
+await db.execute(sql`SELECT snowflake_ids.bind_sequence('ticket_id_seq')`);
+check((await db.insert(ticket).values({}).returning())[0].id > big && (await differences({ ticket })).length === 0,
+  "bind_sequence instead of attach: bigserial gives snowflake ids, and push finds nothing to change");
 await db.$client.end();

@@ -75,6 +75,14 @@ with Session(engine) as session:
     session.commit()
     check(new.id > BIG, "a fixture with ids of its own; new ids stay snowflakes")
 
+    session.execute(sa.insert(Invoice), [{"id": 77, "customer_id": 1}])
+    session.execute(sa.text("SELECT setval('invoice_id_seq', 77)"))
+    session.add(invoice := Invoice(customer_id=1))
+    session.flush()
+    check(invoice.id == 78, "after setval on the sequence, those of a tag go on above the fixture's")
+    check(session.scalar(sa.Sequence("customer_id_seq")) > BIG, "Sequence() gives ids of the attached column")
+    session.commit()
+
 check(differences(Base.metadata) == [], "Alembic's autogenerate finds nothing to change, defaults compared")
 
 migrate(command.downgrade, "2")

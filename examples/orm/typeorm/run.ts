@@ -62,3 +62,14 @@ check(wanted.some((query) => query.includes(`SET DEFAULT nextval('"customer_id_s
 check(wanted.some((query) => query.includes("SET DEFAULT segment_nextval('invoices'::text)")),
   "a default spelt 'invoices'::text differs each time, as TypeORM takes ::text away from what it reads", "trap");
 await other.destroy();
+
+// The other way round: the default stays, and the sequence that it calls is bound.
+@Entity()
+class Ticket {
+  @PrimaryGeneratedColumn({ type: "bigint" }) id: string;
+}
+const bound = await new DataSource({ type: "postgres", url, entities: [Ticket], synchronize: true }).initialize();
+await bound.query("SELECT snowflake_ids.bind_sequence('ticket_id_seq')");
+check(BigInt((await bound.getRepository(Ticket).save({})).id) > big && (await differences(bound)).length === 0,
+  "bind_sequence instead of attach: @PrimaryGeneratedColumn gives snowflake ids, and schema:log finds nothing to change");
+await bound.destroy();

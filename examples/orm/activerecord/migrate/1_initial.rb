@@ -1,0 +1,6 @@
+class Initial < ActiveRecord::Migration[6.1] # what was there before
+  def change
+    create_table(:customers) { |t| t.text :name, null: false }
+    create_table(:invoices) { |t| t.references :customer, null: false, foreign_key: true }
+  end
+end

@@ -1,0 +1,19 @@
+class Ids < ActiveRecord::Migration[6.1]
+  def up
+    execute "SELECT snowflake_ids.attach('customers', 'id')"
+    execute "SELECT snowflake_ids.attach('invoices', 'id', kind => 'segment', tag => 'invoices')"
+    # Rails takes a default with "nextval" in it for a sequence's: say snowflake_id() and segment_id() instead.
+    change_column_default :customers, :id, -> { "snowflake_id()" }
+    change_column_default :invoices, :id, -> { "segment_id('invoices')" }
+    create_table :orders, id: :bigint, default: -> { "snowflake_id()" } do |t|
+      t.references :customer, null: false, foreign_key: true
+      t.text :note, null: false
+    end
+  end
+
+  def down
+    drop_table :orders
+    execute "SELECT snowflake_ids.detach('customers', 'id')"
+    execute "SELECT snowflake_ids.detach('invoices', 'id')"
+  end
+end

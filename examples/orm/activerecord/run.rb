@@ -1,0 +1,70 @@
+require_relative "models"
+require "active_record/fixtures"
+require "stringio"
+require "tmpdir"
+
+BIG = 2**53 # snowflake ids are above, numbers of a sequence are not
+
+def check(holds, claim, kind = "ok")
+  puts "#{holds ? kind : 'FAILED'}: #{claim}"
+  exit 1 unless holds
+end
+
+puts "== ActiveRecord #{ActiveRecord.version}"
+$stdout.sync = true
+ActiveRecord::Base.establish_connection(ENV["DATABASE_URL"])
+ActiveRecord::Migration.verbose = false
+migrations = ActiveRecord::MigrationContext.new("migrate", ActiveRecord::SchemaMigration)
+connection = ActiveRecord::Base.connection
+
+migrations.migrate(1)
+3.times { |n| Customer.create!(name: "old #{n}") }
+Invoice.create!(customer_id: 1)
+migrations.migrate
+[Customer, Invoice, Order].each(&:reset_column_information)
+
+ada = Customer.create!(name: "Ada")
+check(ada.id > BIG && Customer.find(3).name == "old 2", "attach in a migration: create! gives snowflake ids, old rows stay")
+check(Invoice.create!(customer: ada).id == 2, "attach with a tag: create! goes on above the rows")
+
+inserts = []
+ActiveSupport::Notifications.subscribe("sql.active_record") { |event| inserts << event.payload[:sql] if event.payload[:sql].start_with?("INSERT") }
+ids = Order.insert_all(Array.new(1000) { |n| { customer_id: ada.id, note: "order #{n}" } }).pluck("id")
+check(inserts.size == 1 && ids.uniq.size == 1000, "insert_all of 1,000 is one statement and returns the ids")
+check(ada.orders.order(:id).map(&:note) == Array.new(1000) { |n| "order #{n}" }, "ids are in the order of the rows; a relation")
+
+Dir.mktmpdir do |folder|
+  File.write("#{folder}/orders.yml", "one: { id: 77, customer_id: 1, note: fixture }\ntwo: { id: 78, customer_id: 1, note: fixture }\n")
+  File.write("#{folder}/invoices.yml", "one: { id: 77, customer_id: 1 }\n")
+  ActiveRecord::FixtureSet.create_fixtures(folder, %w[orders invoices])
+end
+%w[customers invoices orders].each { |table| connection.reset_pk_sequence!(table) }
+check(Order.create!(customer: ada, note: "x").id > BIG, "fixtures with ids of their own, reset_pk_sequence!; new ids stay snowflakes")
+check(Invoice.create!(customer: ada).id == 78, "and those of a tag go on above the fixture's")
+
+dump = lambda { StringIO.new.tap { |out| ActiveRecord::SchemaDumper.dump(connection, out) }.string }
+before = dump.call
+eval(before) # what db:schema:load does, which makes all tables anew
+check(dump.call == before && Customer.create!(name: "x").id > BIG, "schema.rb, loaded and dumped, is the same; its tables give ids")
+
+migrations.migrate(2)
+check(Customer.create!(name: "x").id > ada.id, "the migration back: sequences again, above all ids")
+
+# Beside the application's tables.
+def fails(table)
+  yield table
+  nil
+rescue ActiveRecord::StatementInvalid => e
+  e.message
+end
+
+connection.execute("SELECT snowflake_ids.segment_create('trap')")
+connection.create_table(:named, id: :bigint, default: -> { "segment_nextval('trap')" })
+connection.create_table(:nameless, id: :bigint, default: -> { "snowflake_nextval()" })
+connection.create_table(:unknown, id: :bigint, default: -> { "segment_id('unknown')" })
+reset = connection.method(:reset_pk_sequence!)
+check(fails(:named, &reset)&.include?('relation "public.trap" does not exist'),
+      "of segment_nextval('trap') in a new table, reset_pk_sequence! (and so fixtures) makes the sequence trap, and fails", "trap")
+check(fails(:nameless, &reset), "snowflake_nextval() in a new table makes it fail, too", "trap")
+check(fails(:unknown) { Class.new(ActiveRecord::Base) { self.table_name = "unknown" }.create! }&.include?("segment_create('unknown')"),
+      "schema.rb carries no tags: an insert says how to create the one that is missing", "trap")

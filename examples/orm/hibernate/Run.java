@@ -1,0 +1,85 @@
+import java.nio.file.*;
+import java.util.*;
+import org.hibernate.*;
+import org.hibernate.cfg.Configuration;
+import org.hibernate.tool.hbm2ddl.*;
+
+public class Run {
+    static final long BIG = 1L << 53; // snowflake ids are above, numbers of a sequence are not
+
+    static void check(boolean holds, String claim) {
+        System.out.println((holds ? "ok: " : "FAILED: ") + claim);
+        if (!holds) System.exit(1);
+    }
+
+    static void sql(SessionFactory factory, String... statements) {
+        Session session = factory.openSession();
+        session.doWork(connection -> {
+            connection.setAutoCommit(true);
+            for (String statement : statements) connection.createStatement().execute(statement);
+        });
+        session.close();
+    }
+
+    /** The ids of so many new customers, made in one transaction. */
+    static List<Long> customers(SessionFactory factory, int count) {
+        List<Long> ids = new ArrayList<>();
+        Session session = factory.openSession();
+        Transaction transaction = session.beginTransaction();
+        for (int n = 0; n < count; n++) ids.add((Long) session.save(new Customer("customer " + n)));
+        transaction.commit();
+        session.close();
+        return ids;
+    }
+
+    static long order(SessionFactory factory, long customer) {
+        Session session = factory.openSession();
+        Transaction transaction = session.beginTransaction();
+        long id = (Long) session.save(new Order((Customer) session.load(Customer.class, customer), "order"));
+        transaction.commit();
+        session.close();
+        return id;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        System.out.println("== Hibernate " + arguments[0]);
+        Map<String, String> env = System.getenv();
+        Configuration configuration = new Configuration().addAnnotatedClass(Customer.class).addAnnotatedClass(Order.class)
+            .setProperty("hibernate.connection.url",
+                "jdbc:postgresql://" + env.get("PGHOST") + ":" + env.get("PGPORT") + "/" + env.get("PGDATABASE"))
+            .setProperty("hibernate.connection.username", env.get("PGUSER"))
+            .setProperty("hibernate.connection.password", env.get("PGPASSWORD"))
+            .setProperty("hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect")
+            .setProperty("hibernate.id.new_generator_mappings", "true"); // pooled; the old hi/lo multiplies, which ids can't bear
+        new SchemaExport(configuration).create(false, true);
+
+        SessionFactory one = configuration.buildSessionFactory(), two = configuration.buildSessionFactory(); // two applications
+        List<Long> before = customers(one, 3);
+        order(one, before.get(0));
+        one.close();
+        sql(two, Files.readString(Path.of("migration.sql")).split(";"));
+        one = configuration.buildSessionFactory(); // an application keeps the rest of its block: restart it
+
+        long first = customers(one, 1).get(0);
+        check(first > BIG, "bind_sequence in a migration: save() gives snowflake ids");
+        check(order(one, first) == 2, "attach with a tag: save() goes on above the rows, by IDENTITY");
+
+        List<Long> ids = new ArrayList<>();
+        Session session = one.openSession();
+        for (int n = 0; n < 20; n++) {
+            ids.addAll(customers(one, 60));
+            ids.addAll(customers(two, 40));
+            for (Object id : session.createSQLQuery("SELECT snowflake_nextvals(50)").list()) ids.add(((Number) id).longValue());
+        }
+        check(new HashSet<>(ids).size() == 3000 && ids.stream().allMatch(id -> id > BIG),
+            "2,000 ids of two applications, in blocks of 50, and 1,000 of snowflake_nextvals(): none twice");
+        List<?> read = session.createQuery("select o.customer.name from Order o where o.id = 2").list();
+        check(read.equals(List.of("customer 0")), "a relation");
+        session.close();
+
+        new SchemaValidator(configuration).validate(); // throws where the schema is another
+        check(true, "hbm2ddl's validate finds the tables and the sequence");
+        one.close();
+        two.close();
+    }
+}

@@ -1,0 +1,6 @@
+CREATE EXTENSION snowflake_ids;
+COMMIT;
+-- The sequence that Hibernate calls: it gives snowflake ids from now on, in blocks of 50.
+SELECT snowflake_ids.bind_sequence('customer_seq');
+-- The column's own, with its sequence.
+SELECT snowflake_ids.attach('orders', 'id', kind => 'segment', tag => 'orders');

@@ -24,7 +24,8 @@ need_packages() {
 }
 
 python_project() {
-  [[ -x .venv/bin/python ]] || python3 -m venv .venv
+  python3 -m ensurepip --version >/dev/null 2>&1 || need_packages python3-venv
+  [[ -x .venv/bin/pip ]] || python3 -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
 }
 
@@ -45,7 +46,8 @@ run_activerecord() { ruby run.rb; }
 install_sqlx() { CARGO_TARGET_DIR=$work/sqlx-target cargo build --quiet --locked; }
 run_sqlx() { "$work/sqlx-target/debug/sqlx_example"; }
 install_hibernate() {
-  need_packages default-jdk-headless libhibernate3-java libjavassist-java libpostgresql-jdbc-java
+  command -v javac >/dev/null || need_packages default-jdk-headless
+  need_packages libhibernate3-java libjavassist-java libpostgresql-jdbc-java
   javac -cp "$(jars)" -d classes ./*.java
 }
 run_hibernate() {

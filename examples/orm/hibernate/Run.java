@@ -8,7 +8,11 @@ public class Run {
     static final long BIG = 1L << 53; // snowflake ids are above, numbers of a sequence are not
 
     static void check(boolean holds, String claim) {
-        System.out.println((holds ? "ok: " : "FAILED: ") + claim);
+        check(holds, "ok", claim);
+    }
+
+    static void check(boolean holds, String kind, String claim) {
+        System.out.println((holds ? kind : "FAILED") + ": " + claim);
         if (!holds) System.exit(1);
     }
 
@@ -19,6 +23,17 @@ public class Run {
             for (String statement : statements) connection.createStatement().execute(statement);
         });
         session.close();
+    }
+
+    static Configuration configuration(boolean pooled) {
+        Map<String, String> env = System.getenv();
+        return new Configuration().addAnnotatedClass(Customer.class).addAnnotatedClass(Order.class)
+            .setProperty("hibernate.connection.url",
+                "jdbc:postgresql://" + env.get("PGHOST") + ":" + env.get("PGPORT") + "/" + env.get("PGDATABASE"))
+            .setProperty("hibernate.connection.username", env.get("PGUSER"))
+            .setProperty("hibernate.connection.password", env.get("PGPASSWORD"))
+            .setProperty("hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect")
+            .setProperty("hibernate.id.new_generator_mappings", String.valueOf(pooled)); // or hi/lo, the former default
     }
 
     /** The ids of so many new customers, made in one transaction. */
@@ -43,14 +58,7 @@ public class Run {
 
     public static void main(String[] arguments) throws Exception {
         System.out.println("== Hibernate " + arguments[0]);
-        Map<String, String> env = System.getenv();
-        Configuration configuration = new Configuration().addAnnotatedClass(Customer.class).addAnnotatedClass(Order.class)
-            .setProperty("hibernate.connection.url",
-                "jdbc:postgresql://" + env.get("PGHOST") + ":" + env.get("PGPORT") + "/" + env.get("PGDATABASE"))
-            .setProperty("hibernate.connection.username", env.get("PGUSER"))
-            .setProperty("hibernate.connection.password", env.get("PGPASSWORD"))
-            .setProperty("hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect")
-            .setProperty("hibernate.id.new_generator_mappings", "true"); // pooled; the old hi/lo multiplies, which ids can't bear
+        Configuration configuration = configuration(true);
         new SchemaExport(configuration).create(false, true);
 
         SessionFactory one = configuration.buildSessionFactory(), two = configuration.buildSessionFactory(); // two applications
@@ -81,5 +89,10 @@ public class Run {
         check(true, "hbm2ddl's validate finds the tables and the sequence");
         one.close();
         two.close();
+
+        SessionFactory old = configuration(false).buildSessionFactory();
+        long near = ids.get(ids.size() - 1), wrapped = customers(old, 1).get(0);
+        check(Math.abs(wrapped - near) > 1L << 50, "trap", "the old hi/lo generator multiplies, and a snowflake id wraps round");
+        old.close();
     }
 }

@@ -90,6 +90,10 @@ public class Run {
         one.close();
         two.close();
 
+        SessionFactory asking = configuration(true).setProperty("hibernate.jdbc.use_get_generated_keys", "false").buildSessionFactory();
+        check(order(asking, first) == 3 && order(asking, first) == 4, "without generated keys it asks for currval, and gets the id");
+        asking.close();
+
         SessionFactory old = configuration(false).buildSessionFactory();
         long near = ids.get(ids.size() - 1), wrapped = customers(old, 1).get(0);
         check(Math.abs(wrapped - near) > 1L << 50, "trap", "the old hi/lo generator multiplies, and a snowflake id wraps round");

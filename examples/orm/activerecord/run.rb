@@ -28,7 +28,9 @@ check(ada.id > BIG && Customer.find(3).name == "old 2", "attach in a migration: 
 check(Invoice.create!(customer: ada).id == 2, "attach with a tag: create! goes on above the rows")
 
 inserts = []
-ActiveSupport::Notifications.subscribe("sql.active_record") { |event| inserts << event.payload[:sql] if event.payload[:sql].start_with?("INSERT") }
+ActiveSupport::Notifications.subscribe("sql.active_record") do |event|
+  inserts << event.payload[:sql] if event.payload[:sql].start_with?("INSERT")
+end
 ids = Order.insert_all(Array.new(1000) { |n| { customer_id: ada.id, note: "order #{n}" } }).pluck("id")
 check(inserts.size == 1 && ids.uniq.size == 1000, "insert_all of 1,000 is one statement and returns the ids")
 check(ada.orders.order(:id).map(&:note) == Array.new(1000) { |n| "order #{n}" }, "ids are in the order of the rows; a relation")

@@ -33,7 +33,8 @@ check(bill.id === 2n, "attach with a tag: insert() goes on above the rows");
 
 inserts.length = 0;
 const made = await db.insert(order).values(Array.from({ length: 1000 }, (_, n) => ({ note: `order ${n}`, customerId: ada.id }))).returning();
-check(inserts.length === 1 && new Set(made.map(({ id }) => id)).size === 1000, "insert() of 1,000 is one statement and returns the ids");
+check(inserts.length === 1 && new Set(made.map(({ id }) => id)).size === 1000,
+  "insert() of 1,000 is one statement and returns the ids");
 const read = await db.query.order.findMany({ orderBy: asc(order.id), with: { customer: true } });
 check(read.every((row, n) => row.note === `order ${n}` && row.customer.id === ada.id), "ids are in the order of the objects; a relation");
 

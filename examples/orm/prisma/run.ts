@@ -33,9 +33,11 @@ inserts.length = 0;
 const made = await prisma.order.createManyAndReturn({
   data: Array.from({ length: 1000 }, (_, n) => ({ note: `order ${n}`, customerId: ada.id })),
 });
-check(inserts.length === 1 && new Set(made.map(({ id }) => id)).size === 1000, "createManyAndReturn() of 1,000 is one statement and returns the ids");
+check(inserts.length === 1 && new Set(made.map(({ id }) => id)).size === 1000,
+  "createManyAndReturn() of 1,000 is one statement and returns the ids");
 const read = await prisma.order.findMany({ orderBy: { id: "asc" }, include: { customer: true } });
-check(read.every((order, n) => order.note === `order ${n}` && order.customer.id === ada.id), "ids are in the order of the objects; a relation");
+check(read.every((order, n) => order.note === `order ${n}` && order.customer.id === ada.id),
+  "ids are in the order of the objects; a relation");
 const nested = await prisma.customer.create({
   data: { name: "Grace", orders: { create: [{ note: "one" }, { note: "two" }] } },
   include: { orders: true },
@@ -43,7 +45,8 @@ const nested = await prisma.customer.create({
 check(nested.orders.every((order) => order.customerId === nested.id && order.id > big), "create() with nested rows");
 
 await prisma.order.create({ data: { id: 77n, customerId: 1n, note: "fixture" } });
-check((await prisma.order.create({ data: { customerId: 1n, note: "x" } })).id > big, "a fixture with an id of its own; new ids stay snowflakes");
+check((await prisma.order.create({ data: { customerId: 1n, note: "x" } })).id > big,
+  "a fixture with an id of its own; new ids stay snowflakes");
 
 check(new Set(made.map(({ id }) => Number(id))).size < 1000, "Number(id): several ids become the same", "trap");
 try {

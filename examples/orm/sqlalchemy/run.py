@@ -62,7 +62,8 @@ with Session(engine) as session:
     inserts.clear()
     ada.orders = [Order(note=f"order {n}") for n in range(1000)]
     session.commit()
-    check(len(inserts) == 1 and len({order.id for order in ada.orders}) == 1000, "a relation of 1,000 is inserted by one statement, with ids")
+    check(len(inserts) == 1 and len({order.id for order in ada.orders}) == 1000,
+          "a relation of 1,000 is inserted by one statement, with ids")
     check([o.note for o in session.scalars(sa.select(Order).order_by(Order.id))] == [f"order {n}" for n in range(1000)],
           "ids are in the order of the objects")
     inserts.clear()

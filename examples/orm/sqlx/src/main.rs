@@ -25,20 +25,30 @@ async fn main() -> Result<(), sqlx::Error> {
     let pool = PgPoolOptions::new().connect(&std::env::var("DATABASE_URL").expect("DATABASE_URL")).await?;
     sqlx::migrate!().run(&pool).await?;
 
-    let ada: i64 = query_scalar("INSERT INTO customer (name) VALUES ('Ada') RETURNING id").fetch_one(&pool).await?;
+    let ada: i64 =
+        query_scalar("INSERT INTO customer (name) VALUES ('Ada') RETURNING id").fetch_one(&pool).await?;
     let old: i64 = query_scalar("SELECT count(*) FROM customer WHERE id <= 3").fetch_one(&pool).await?;
-    check(ada > BIG && old == 3, "attach in a migration: INSERT ... RETURNING gives snowflake ids, old rows stay");
-    let invoice: i64 =
-        query_scalar("INSERT INTO invoice (customer_id) VALUES ($1) RETURNING id").bind(ada).fetch_one(&pool).await?;
+    check(
+        ada > BIG && old == 3,
+        "attach in a migration: INSERT ... RETURNING gives snowflake ids, old rows stay",
+    );
+    let invoice: i64 = query_scalar("INSERT INTO invoice (customer_id) VALUES ($1) RETURNING id")
+        .bind(ada)
+        .fetch_one(&pool)
+        .await?;
     check(invoice == 2, "attach with a tag: INSERT goes on above the rows");
 
     let notes: Vec<String> = (0..1000).map(|n| format!("order {n}")).collect();
-    let ids: Vec<i64> = query_scalar("INSERT INTO orders (customer_id, note) SELECT $1, unnest($2::text[]) RETURNING id")
-        .bind(ada)
-        .bind(&notes)
-        .fetch_all(&pool)
-        .await?;
-    check(ids.iter().collect::<HashSet<_>>().len() == 1000, "1,000 rows by unnest() are one statement and return their ids");
+    let ids: Vec<i64> =
+        query_scalar("INSERT INTO orders (customer_id, note) SELECT $1, unnest($2::text[]) RETURNING id")
+            .bind(ada)
+            .bind(&notes)
+            .fetch_all(&pool)
+            .await?;
+    check(
+        ids.iter().collect::<HashSet<_>>().len() == 1000,
+        "1,000 rows by unnest() are one statement and return their ids",
+    );
     check(ids.is_sorted(), "ids are in the order of the rows");
 
     let mut copy = pool.copy_in_raw("COPY orders (customer_id, note) FROM STDIN").await?;
@@ -57,8 +67,9 @@ async fn main() -> Result<(), sqlx::Error> {
     );
 
     query("INSERT INTO orders VALUES (77, 1, 'fixture')").execute(&pool).await?;
-    let next: i64 =
-        query_scalar("INSERT INTO orders (customer_id, note) VALUES (1, 'x') RETURNING id").fetch_one(&pool).await?;
+    let next: i64 = query_scalar("INSERT INTO orders (customer_id, note) VALUES (1, 'x') RETURNING id")
+        .fetch_one(&pool)
+        .await?;
     check(next > BIG, "a fixture with an id of its own; new ids stay snowflakes");
 
     sqlx::migrate!().run(&pool).await?;

@@ -5,7 +5,7 @@ use crate::pg::shmem::Shmem;
 use crate::shared::slot::SharedText;
 use crate::shared::worker_slot::WorkerSlot;
 use snowflake_ids_core::lease_worker::LeaseRequests;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What they tell.
 #[derive(Default)]
@@ -23,8 +23,6 @@ pub struct Leases {
     pub arrivals: AtomicU64,
     /// The database whose lock a lease worker waited for in vain when it was to connect last; else 0.
     pub locked_out: AtomicU32,
-    /// Whether the launcher found the extension in no database when it looked last.
-    pub nowhere: AtomicBool,
     /// The foreign server that the worker id is leased from; empty: this server. Written under the state lock.
     pub origin: SharedText<8>,
     /// Why there is no lease. Written by the lease worker, or by the launcher while the worker slot is free.

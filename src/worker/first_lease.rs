@@ -22,7 +22,7 @@ use snowflake_ids_core::wire::{LeaseError, Registry, RequestBody, Response, Resp
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Once;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::Release;
 
 /// Where in the transaction the lease was taken, and the token of its row.
 static TAKEN: PerProcess<Cell<Option<(Subtransaction, i64)>>> = PerProcess::new(Cell::new(None));
@@ -48,7 +48,7 @@ static HOOKS: Hooks = Hooks {
 /// Leases a worker id within this transaction, after the launcher has found the extension in no database, if it is this
 /// transaction that creates it; whether there is a lease now.
 pub fn take(shared: &'static Shared) -> bool {
-    let Some(leases) = leases().filter(|leases| leases.nowhere.load(Acquire)) else { return false };
+    let Some(leases) = leases().filter(|_| lease::is_nowhere()) else { return false };
     if transaction::is_parallel() {
         return false;
     }

@@ -192,10 +192,11 @@ fn remind(expiry: UnixMicros, left: Duration) {
 
 /// Answers the callers. Only while the worker slot is free.
 fn refuse(board: &Board, nowhere: Nowhere) {
-    if let Some(ticket) = board.requests.request.pending() {
-        // A transaction that has not committed yet may be about to create it.
-        board.nowhere.store(matches!(nowhere, Nowhere::Nothing | Nowhere::NamedIsEmpty), Release);
-        lease::answer(board, ticket, Err(explained(nowhere)));
+    let Some(ticket) = board.requests.request.pending() else { return };
+    let none = explained(nowhere);
+    match nowhere {
+        Nowhere::Nothing | Nowhere::NamedIsEmpty => lease::answer_nowhere(board, ticket, &none),
+        Nowhere::NamedIsMissing | Nowhere::OutOfReach(_) => lease::answer(board, ticket, Err(none)),
     }
 }
 

@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::registry::{auto, held, wait_for_id};
+use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, wait_for_id};
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::{next, status, worker};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql, wait};
@@ -191,6 +191,28 @@ fn what_others_decide_is_not_decided_in_the_first_transaction() -> Result<()> {
     )?;
     let error = sql::error(&mut client, "select snowflake_nextval()")?;
     assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+    Ok(())
+}
+
+/// Where another database holds the registry, that one decides, also where it has no worker id to give.
+#[test]
+fn the_registry_of_another_database_is_asked_and_no_other() -> Result<()> {
+    let builder = auto().set("snowflake_ids.layout", "41/5/1/12").set("snowflake_ids.worker_id", "0");
+    let (mut server, mut first) = new_server(builder)?;
+    first.batch_execute("create database two")?;
+    first.batch_execute(EXTENSION)?;
+    for worker in [0, 1] {
+        lease_to_another(&mut first, worker, "-1min", "1h")?;
+    }
+    server.set("snowflake_ids.worker_id", "auto")?;
+    server.restart()?;
+    let mut two = server.connect("two")?;
+    for _ in 0..2 {
+        two.batch_execute(&format!("begin; {EXTENSION}"))?;
+        let error = sql::error(&mut two, "select snowflake_nextval()")?;
+        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "no worker id is free")?;
+        two.batch_execute("rollback")?;
+    }
     Ok(())
 }
 

@@ -33,7 +33,8 @@ impl Database {
 pub struct LeaseSlot {
     /// The database that it is for; 0: it is free.
     pub database: Cell<u32>,
-    pub process: Cell<usize>,
+    /// The lease worker among the processes of its server, while it runs.
+    pub process: Cell<Option<usize>>,
     /// What the launcher is to know of the worker, once it has reached its database.
     reached: Cell<Option<End>>,
     ended: Cell<bool>,
@@ -46,6 +47,7 @@ impl LeaseSlot {
     }
 
     pub fn end(&self) {
+        self.process.set(None);
         self.ended.set(true);
     }
 }

@@ -280,14 +280,16 @@ impl World {
                     && let Some(live) = self.servers[server].live().filter(|live| live.sent.get() == number)
                 {
                     live.answer.replace(Some(answer.clone()));
-                    self.wake(server, live.slot.process.get());
+                    if let Some(process) = live.slot.process.get() {
+                        self.wake(server, process);
+                    }
                 }
             }
             Event::LeaseWorker { server, incarnation, errand, database } => {
                 if self.is_up(server, incarnation, &event)
                     && let Some(live) = self.servers[server].live()
                 {
-                    live.slot.process.set(self.processes[server].len());
+                    live.slot.process.set(Some(self.processes[server].len()));
                     self.spawn(server, 0, move |host| lease_worker(host, errand, database));
                 }
             }
@@ -369,11 +371,9 @@ impl World {
 
     /// Whether a process is a lease worker that ends in the middle of something; not while it holds the state lock.
     fn lease_worker_ends(&mut self, server: usize, process: usize) -> bool {
-        let live = self.servers[server].live().filter(|live| {
-            live.slot.database.get() > 0
-                && live.slot.process.get() == process
-                && live.issuing.try_borrow_mut().is_ok()
-        });
+        let live = self.servers[server]
+            .live()
+            .filter(|live| live.slot.process.get() == Some(process) && live.issuing.try_borrow_mut().is_ok());
         let Some(live) = live.filter(|_| self.happens_once_in(40)) else { return false };
         self.processes[server][process] = None;
         live.slot.end();

@@ -175,6 +175,7 @@ impl World {
             1 => this.databases[database].set_rank(Some(self.rank())),
             _ => this.named.set(self.chance.one_of(&[Named::None, Named::Missing, Named::Database(oid)])),
         }
+        this.registry_moved.set(true);
         true
     }
 
@@ -296,6 +297,7 @@ impl World {
         child.identity.set(parent.identity.get());
         child.scope.set(parent.scope.get());
         child.policy.set(parent.policy.get());
+        child.registry_moved.set(parent.registry_moved.get());
         let synced = |file: File| File { synced: true, inode: file.inode + 1_000_000, ..file };
         let file = disk.file.map(synced);
         *child.disk.borrow_mut() = Disk { named: file.clone(), file, new: None, ..disk };

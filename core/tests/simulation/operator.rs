@@ -52,12 +52,14 @@ impl World {
         self.crash(server, false);
     }
 
-    /// A new file. Where ids were ahead of the clock an operator has to say how far.
+    /// A new file. Where ids were ahead of the clock an operator has to say how far, unless the leases that the registry has
+    /// tell it.
     fn reset(&mut self, server: usize) {
         let this = &self.servers[server];
         let (layout, highest) = (this.layout, this.highest.get());
         let default = layout.position_after(UnixMicros(this.clocks.wall(self.now()).0 + MAX_DRIFT));
-        let above = (this.is_fixed() && highest >= default).then(|| layout.instant_of(highest));
+        let untold = this.is_fixed() || this.registry_moved.get();
+        let above = (untold && highest >= default).then(|| layout.instant_of(highest));
         this.of_original.take();
         self.operate_on(server, move |host| _ = host.note(host.issuer().reset(above)));
     }
@@ -141,6 +143,7 @@ impl World {
             this.named.set(Named::None);
             if this.databases.iter().all(|database| database.rank.get().is_none()) {
                 this.databases[0].set_rank(Some(self.rank()));
+                this.registry_moved.set(true);
             }
             if this.succeeded.get() && self.scope == Scope::Succession {
                 this.retired.set(true);

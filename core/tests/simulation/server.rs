@@ -86,6 +86,8 @@ pub struct Server {
     pub databases: Vec<Database>,
     /// The database that a setting names as the registry.
     pub named: Cell<Named>,
+    /// Whether another database was made the registry, or its table was lost: the leases that are there may not be all.
+    pub registry_moved: Cell<bool>,
     /// Whether the registry is its own.
     pub alone: bool,
     pub system_identifier: Cell<u64>,

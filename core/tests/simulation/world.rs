@@ -85,6 +85,7 @@ impl World {
             scope: Cell::new(scope),
             databases,
             named: Cell::new(Named::None),
+            registry_moved: Cell::new(false),
             alone,
             system_identifier: Cell::new(self.chance.next()),
             timeline: Cell::new(1),

@@ -254,6 +254,8 @@ impl World {
             let own = 1_000 + u32::try_from(server).unwrap();
             self.ledger.borrow_mut().split(server, replayed.at, this.scope.get(), own);
             this.scope.set(own);
+            // Its operator finds the primary's ids in the tables.
+            successor.highest.set(replayed.highest);
         }
         true
     }

@@ -60,6 +60,8 @@ pub enum Guard {
     MarksKept,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
+    /// A new state in place of one that is lost begins above what the clock shows, followed or not.
+    ResetAtClock,
 
     // The carry-over file.
     /// Each reservation gives the row a version that it never had.

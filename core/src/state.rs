@@ -346,13 +346,15 @@ impl State {
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
     /// lease is kept as a claim, so that the worker id need not wait for its expiry.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
-        let ours = |former: &&Self| {
-            former.home.is(&here.home)
-                && (former.system_identifier, former.timeline) == (here.system_identifier, here.timeline)
-        };
-        let former = former.filter(ours);
+        let former = former.filter(|former| former.is_of(here));
         let claim = former.and_then(|former| Some(former.lease.as_ref()?.token));
         Self { floor: above, claim, registry: former.and_then(|former| former.registry), ..Self::fresh(here) }
+    }
+
+    /// Whether this very server wrote it last, and neither copied nor promoted it since.
+    pub fn is_of(&self, here: &Here) -> bool {
+        self.home.is(&here.home)
+            && (self.system_identifier, self.timeline) == (here.system_identifier, here.timeline)
     }
 
     fn knows(&self, datacenter: u32, worker: u32) -> bool {

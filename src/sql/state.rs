@@ -28,7 +28,7 @@ mod snowflake_ids {
         }
         if let Some(begins) = begins {
             ErrorReport::new(Code::ERRCODE_WARNING, format!("no snowflake id comes before {begins}"), function_name!())
-                .set_detail("Ids begin there, and the clock has not reached it.")
+                .set_detail("Ids begin there, and the clock that they follow has not reached it.")
                 .set_hint("If that is wrong, call snowflake_ids.state_reset with the instant above which ids are to begin.")
                 .report(PgLogLevel::WARNING);
         }

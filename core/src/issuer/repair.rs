@@ -5,6 +5,7 @@ use super::error::IssuerError;
 use super::host::Host;
 use super::issuing::{By, Issuer, Issuing};
 use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
 use crate::lease::{Skew, check_clock};
 use crate::position::Position;
 use crate::state::{State, StateError};
@@ -28,7 +29,7 @@ pub enum Compared {
 pub struct Renewed {
     /// Ids up to this instant may have been issued, and may come again.
     pub may_repeat: Option<UnixMicros>,
-    /// No id comes before this instant, which the clock has not reached, nor `max_drift` ahead of it.
+    /// No id comes before this instant, which the clock that ids follow has not reached, nor `max_drift` ahead of it.
     pub begins: Option<UnixMicros>,
 }
 
@@ -50,7 +51,15 @@ impl<H: Host> Issuer<'_, H> {
         }
         let known = former.as_ref().map_or(Position::ZERO, |former| former.highest_mark(&here));
         let now = self.believed_now().plus(here.max_drift);
-        let position = layout.position_after(above.unwrap_or(now));
+        // What was taken up since the server's start tells all. Else ids may have been issued up to what the clock shows, also
+        // where it is not believed: it was behind as the server started, and was set right since.
+        let told = issuing.opened && former.as_ref().is_some_and(|former| former.is_of(&here));
+        let latest = if told || !holds(Guard::ResetAtClock) {
+            now
+        } else {
+            now.max(here.clock.wall.plus(here.max_drift))
+        };
+        let position = layout.position_after(above.unwrap_or(latest));
         let position = if above.is_some() { position } else { position.max(known) };
         // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
         let position = position.max(shared.generator.furthest());

@@ -301,3 +301,26 @@ fn a_jump_that_is_followed_leaves_a_server_silent() {
         !world.silent().is_empty()
     });
 }
+
+/// The clock is behind as a server starts, by more than a jump that is followed, and right again as an operator has the lost
+/// file begun anew.
+#[test]
+fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
+    needs(Guard::ResetAtClock, |seed| {
+        let mut world = world(seed, Scope::Numbers, LAYOUT, 1);
+        world.start(0);
+        world.run_for(119);
+        world.kill(0, false);
+        world.servers[0].disk.borrow_mut().put(None);
+        world.run_for(30);
+        world.servers[0].clocks.step(-130 * SECOND);
+        world.start(0);
+        world.run_for(2);
+        world.servers[0].clocks.step(130 * SECOND);
+        world.run_for(1);
+        world.operate();
+        world.run_for(60);
+        assert!(world.silent().is_empty(), "it stays silent");
+        world.repeats()
+    });
+}

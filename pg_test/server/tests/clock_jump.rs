@@ -6,6 +6,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::snowflakes::{NEAR, next, now, refused, seconds, status, take, time};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, wait};
+use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -128,6 +129,35 @@ fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
     taken.push(next(&mut client)?);
     let off = time(&mut client, taken[taken.len() - 1])? - now()?;
     assert!((0.0..70.0).contains(&off), "an id of {off} s from now");
+    ids::growing(&taken)
+}
+
+/// The clock was behind as the server started, and is set right by so much that it is not followed.
+#[test]
+fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
+    let mut server = builder().set("snowflake_ids.clock_wait_timeout", "0").start()?;
+    server.stop(Shutdown::Fast)?;
+    server.set_clock("-3h")?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    // The last one: it is three hours old, and tells nothing of the right time.
+    client.batch_execute("checkpoint")?;
+    server.set_clock("+0")?;
+    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    let mut taken = take(&mut client, 100)?;
+    drop(client);
+
+    server.stop(Shutdown::Immediate)?;
+    fs::remove_file(server.state_file())?;
+    server.set_clock("-3h")?;
+    server.start_again()?;
+    server.set_clock("+0")?;
+    let mut client = server.session()?;
+    client.batch_execute("select snowflake_ids.state_reset()")?;
+    assert_eq!(server.logged("no snowflake id comes before"), 1, "{}", server.log());
+    assert_eq!(refused(&mut client)?.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE);
+    client.batch_execute("select snowflake_ids.clock_accept()")?;
+    taken.push(next(&mut client)?);
     ids::growing(&taken)
 }
 

@@ -259,6 +259,10 @@ fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Sl
                 let max_value = slot.supplies.max_value.load(Relaxed);
                 return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
             }
+            // The worker does not see the table of a transaction that has not committed yet. Tags of its own are served above.
+            Some(Answer::NoTable) if Source::find().is_some_and(Source::is_new) => {
+                return Some(Err(SegmentError::unknown(tag)));
+            }
             Some(Answer::NoTable) => return Some(Err(SegmentError::NoTable)),
             // Others were faster.
             Some(Answer::Supplied) => ticket = ask(),

@@ -194,6 +194,19 @@ fn what_others_decide_is_not_decided_in_the_first_transaction() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_tag_that_the_first_transaction_has_not_made_is_unknown_to_it() -> Result<()> {
+    let (_server, mut client) = new_server(auto())?;
+    client.batch_execute(&format!("begin; {EXTENSION}; {TABLES}; savepoint a"))?;
+    let error = sql::error(&mut client, "select segment_nextval('typo')")?;
+    assert_eq!(error.code(), &SqlState::UNDEFINED_OBJECT, "{error:?}");
+    client.batch_execute("rollback to a; select snowflake_ids.segment_create('typo')")?;
+    assert_eq!(sql::one::<i64>(&mut client, "select segment_nextval('typo')")?, 1);
+    client.batch_execute("commit")?;
+    assert_eq!(sql::one::<i64>(&mut client, "select segment_nextval('typo')")?, 2);
+    Ok(())
+}
+
 /// Where another database holds the registry, that one decides, also where it has no worker id to give.
 #[test]
 fn the_registry_of_another_database_is_asked_and_no_other() -> Result<()> {

@@ -4,6 +4,7 @@ mod call;
 mod fill;
 mod index;
 mod insert;
+mod plan;
 mod prelude;
 mod reserve;
 mod segment;
@@ -34,6 +35,8 @@ pub enum Section {
     Bulk,
     /// COPY of a million rows
     Copy,
+    /// Planning a statement, with and without the library
+    Plan,
     /// The size of the primary key's index after 10-row inserts
     Index,
 }
@@ -50,6 +53,7 @@ impl Section {
             Self::Insert => "Single-row inserts",
             Self::Bulk => "Bulk insert",
             Self::Copy => "COPY",
+            Self::Plan => "Planning",
             Self::Index => "Size of the primary key's index",
         }
     }
@@ -65,6 +69,7 @@ impl Section {
             Self::Insert => insert::measure(effort),
             Self::Bulk => fill::insert(effort),
             Self::Copy => fill::copy(effort),
+            Self::Plan => plan::measure(effort),
             Self::Index => index::measure(effort),
         };
         outcome.with_context(|| format!("could not measure: {}", self.title()))

@@ -24,7 +24,9 @@ fn replicating() -> Result<(Server, Client, Client)> {
     for name in ["publisher", "subscriber"] {
         server.create_database(name)?;
         let mut client = server.connect(name)?;
-        client.batch_execute("create table orders (id bigint primary key, what text)")?;
+        client.batch_execute(
+            "create table orders (id bigint primary key, what text); create sequence copied; create sequence sent",
+        )?;
         clients.push(client);
     }
     let [mut publisher, mut subscriber] =
@@ -32,7 +34,7 @@ fn replicating() -> Result<(Server, Client, Client)> {
     subscriber.batch_execute(ON_ARRIVAL)?;
     create(&mut publisher, "theirs", "")?;
     create(&mut publisher, "both", "increment => 5")?;
-    publisher.batch_execute("create sequence copied; select snowflake_ids.bind_sequence('copied')")?;
+    publisher.batch_execute("select snowflake_ids.bind_sequence('copied')")?;
     publisher.batch_execute("create publication everything for all tables")?;
     // Made beforehand: to have the subscription make it would wait for its own transaction.
     publisher.batch_execute("select pg_create_logical_replication_slot('s', 'pgoutput')")?;
@@ -96,7 +98,7 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     assert_eq!(sql::one::<i64>(&mut subscriber, "insert into items default values returning id")?, 5001);
     // What the publisher does to its own tags, before and while it is subscribed to, is its own.
     publisher.batch_execute(
-        "create sequence sent; select snowflake_ids.bind_sequence('sent');
+        "select snowflake_ids.bind_sequence('sent');
          select snowflake_ids.segment_alter('both', increment => 9); select snowflake_ids.segment_create('later');
          select snowflake_ids.segment_drop('theirs')",
     )?;

@@ -256,6 +256,7 @@ impl World {
             this.scope.set(own);
             // Its operator finds the primary's ids in the tables.
             successor.highest.set(replayed.highest);
+            successor.ticks.replace(this.ticks.borrow().range(..=replayed.highest).copied().collect());
         }
         true
     }
@@ -275,6 +276,7 @@ impl World {
         let copy = self.offspring(server, disk, registries);
         copy.last_commit.set(this.last_commit.get());
         copy.highest.set(this.highest.get());
+        copy.ticks.replace(this.ticks.borrow().clone());
         if self.scope == Scope::Alone {
             // Two registries that are copies may lease the same worker id; but not one that was known before.
             copy.scope.set(2_000 + u32::try_from(copy.number).unwrap());

@@ -49,6 +49,7 @@ impl World {
         self.servers[server].identity.set(number);
         // Under the new number nothing was issued yet.
         self.servers[server].highest.set(Position(0));
+        self.servers[server].ticks.take();
         self.crash(server, false);
     }
 
@@ -73,12 +74,12 @@ impl World {
         let [soon, late, end] =
             [self.now() + MAX_DRIFT + MAX_SKEW, ends - 4 * EXPIRY, ends + MAX_DRIFT + MAX_SKEW]
                 .map(|at| self.layout.position_at(UnixMicros(at)));
-        let (layout, highest) = (this.layout, this.highest.get());
-        if (late.max(soon)..end).contains(&highest) {
+        let (layout, highest) = (this.layout, this.highest_before(end));
+        if highest >= late.max(soon) {
             this.retired.set(true);
             return self.kill(server, false);
         }
-        let above = if (soon..end).contains(&highest) { highest } else { soon };
+        let above = highest.max(soon);
         if this.live().is_some_and(|live| live.shared.generator.furthest() > above) {
             return self.crash(server, false);
         }
@@ -121,9 +122,8 @@ impl World {
             let expiry = UnixMicros(this.believed(now).0 + MAX_DRIFT + MAX_SKEW);
             // An operator that says that a holder is down also says that its ids are not ahead of the clock; or by so much that it
             // does not matter here.
-            let ahead =
-                this.layout.position_at(expiry)..this.layout.position_at(UnixMicros(now + 12 * EXPIRY));
-            if !ahead.contains(&this.highest.get()) {
+            let late = this.layout.position_at(UnixMicros(now + 12 * EXPIRY));
+            if this.highest_before(late) < this.layout.position_at(expiry) {
                 this.databases.iter().for_each(|database| database.registry.free_all(expiry));
             }
         }

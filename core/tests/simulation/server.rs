@@ -12,6 +12,7 @@ use snowflake_ids_core::lease_worker::LeaseRequests;
 use snowflake_ids_core::state::{Identity, StateError};
 use snowflake_ids_core::{ClockRollback, Layout, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -110,6 +111,8 @@ pub struct Server {
     /// When it last issued, and which tick.
     pub last: Cell<Option<(i64, Tick)>>,
     pub highest: Cell<Position>,
+    /// Where each tick begins in which it issued.
+    pub ticks: RefCell<BTreeSet<Position>>,
     pub last_commit: Cell<Option<UnixMicros>>,
     pub backups: RefCell<Vec<Backup>>,
     pub succeeded: Cell<bool>,
@@ -128,6 +131,11 @@ impl Server {
 
     pub fn dump(&self) -> Vec<Dump> {
         self.databases.iter().map(|database| database.registry.dump()).collect()
+    }
+
+    /// The last tick before this position in which it issued.
+    pub fn highest_before(&self, end: Position) -> Position {
+        self.ticks.borrow().range(..end).next_back().copied().unwrap_or_default()
     }
 
     pub fn is_fixed(&self) -> bool {

@@ -90,9 +90,11 @@ impl Sim {
         let now = self.now();
         let decoded = self.layout.decode(id).expect("an id");
         let tick = self.layout.tick(decoded.timestamp).expect("within the layout");
-        let position = Position(self.layout.first_of(tick).0 | u64::from(decoded.sequence));
+        let first = self.layout.first_of(tick);
+        let position = Position(first.0 | u64::from(decoded.sequence));
         let id = id.cast_unsigned();
         server.last.set(Some((now, tick)));
+        server.ticks.borrow_mut().insert(first);
         server.highest.set(server.highest.get().max(position));
         server.last_commit.set(Some(server.clocks.wall(now)));
         let number = server.number;

@@ -108,6 +108,7 @@ impl World {
             retired: Cell::new(false),
             last: Cell::new(None),
             highest: Cell::default(),
+            ticks: RefCell::default(),
             last_commit: Cell::new(None),
             backups: RefCell::default(),
             succeeded: Cell::new(false),

@@ -235,3 +235,19 @@ fn a_dump_carries_what_is_bound() -> Result<()> {
     ensure!(error.code() == &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
     Ok(())
 }
+
+#[test]
+fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it() -> Result<()> {
+    let server = Server::builder().small().set("max_prepared_transactions", "2").start()?;
+    let mut client = server.session()?;
+    client.batch_execute("create sequence numbers; select snowflake_ids.bind_sequence('numbers')")?;
+    let drop = "begin; drop sequence numbers; prepare transaction 'drop'";
+    let bound = "select count(*) from snowflake_ids.sequence_binding";
+    client.batch_execute(drop)?;
+    client.batch_execute("rollback prepared 'drop'")?;
+    ensure!(sql::one::<i64>(&mut client, bound)? == 1);
+    client.batch_execute(drop)?;
+    client.batch_execute("commit prepared 'drop'")?;
+    ensure!(sql::one::<i64>(&mut client, bound)? == 0);
+    Ok(())
+}

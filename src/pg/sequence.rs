@@ -8,9 +8,16 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Once, OnceLock};
 
-// Not in pg_sys.
 unsafe extern "C-unwind" {
+    // Not in pg_sys.
     fn nextval_internal(sequence: pg_sys::Oid, check_permissions: bool) -> i64;
+    // The raw symbol: pg_sys's has a guard around it.
+    fn standard_planner(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        parameters: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
 }
 
 /// The functions that calls of the server's are redirected to.
@@ -82,26 +89,24 @@ pub fn is_redirecting() -> bool {
     REDIRECT.get().is_some()
 }
 
-#[pg_guard]
+/// Has no guard around it, and no destructor in it: an error of a planner, or of a function that it calls, passes through it
+/// whole, as through a function in C. A guard would make an error report of its own of it, in which fields are missing.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,
     options: c_int,
     parameters: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
+    redirect_calls_of(query);
+    // SAFETY: the planner that was set before ours, or the server's, is called once, as the server would have.
+    unsafe { PREVIOUS.unwrap_or(standard_planner)(query, text, options, parameters) }
+}
+
+#[pg_guard]
+extern "C-unwind" fn redirect_calls_of(query: *mut pg_sys::Query) {
     if let Some(targets) = REDIRECT.get().and_then(|redirect| redirect()) {
         // SAFETY: a planner may change the query that it is given; the targets live as long as the walk.
         unsafe { redirect_query(query, &targets) };
-    }
-    // SAFETY: the planner that was set before ours is called once, as the server would have. The server's own has a boundary
-    // around it already, which must not be within another.
-    unsafe {
-        match PREVIOUS {
-            Some(previous) => {
-                pg_sys::ffi::pg_guard_ffi_boundary(|| previous(query, text, options, parameters))
-            }
-            None => pg_sys::standard_planner(query, text, options, parameters),
-        }
     }
 }
 

@@ -129,3 +129,45 @@ fn utility_statements_are_watched_beside_another_library() -> Result<()> {
     }
     Ok(())
 }
+
+/// A library that hooks into the planner may lose what an error says: one that is raised while a statement is planned comes
+/// out as it went in.
+#[test]
+fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "create function says_all(number int) returns int immutable language plpgsql as $$
+         begin
+             raise sqlstate 'UE001' using message = 'm', detail = 'd', hint = 'h', schema = 's', table = 't', column = 'c',
+                 constraint = 'k', datatype = 'y';
+         end $$;
+         create sequence numbers",
+    )?;
+    // What is planned is read while no sequence is bound, and while one is.
+    for bound in [false, true] {
+        if bound {
+            client.batch_execute("select snowflake_ids.bind_sequence('numbers')")?;
+        }
+        let error = sql::error(&mut client, "select says_all(1)")?;
+        assert_eq!(
+            (
+                error.code().code(),
+                error.message(),
+                error.detail(),
+                error.hint(),
+                error.schema(),
+                error.table()
+            ),
+            ("UE001", "m", Some("d"), Some("h"), Some("s"), Some("t")),
+            "bound: {bound}"
+        );
+        assert_eq!(
+            (error.column(), error.constraint(), error.datatype()),
+            (Some("c"), Some("k"), Some("y")),
+            "bound: {bound}"
+        );
+        assert!(error.where_().is_some_and(|place| place.contains("says_all")), "{error:?}");
+    }
+    Ok(())
+}

@@ -16,16 +16,51 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 
 /* <begin connected objects> */
 
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
-CREATE FUNCTION snowflake_nextval() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+CREATE FUNCTION nextval_support(internal) RETURNS internal
+STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'nextval_support_wrapper';
+COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps its batches';
+
+/* No SQL can call these: it has no value of type internal. */
+CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
+STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_in_copy IS 'what COPY FROM calls in place of snowflake_nextval()';
+CREATE FUNCTION segment_nextval_in_copy(tag text, internal) RETURNS bigint
+STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of segment_nextval(tag)';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- requires:
+--   nextval_support
+
+
+/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's. */
+CREATE FUNCTION snowflake_id() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+COMMENT ON FUNCTION snowflake_id IS 'the same as snowflake_nextval()';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   nextval_support
+
 
 /* The next id of a tag: dense, and growing from call to call of a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's, and the tag for the sequence. */
+CREATE FUNCTION segment_id(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -300,6 +335,17 @@ AS 'MODULE_PATHNAME', 'timestamp_of_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::text::snowflake_try_decode_text
+CREATE  FUNCTION "snowflake_try_decode_text"(
+	"text" text, /* Text < '_ > */
+	"format" text /* Text < '_ > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_try_decode_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::decode::snowflake_worker_id
 CREATE  FUNCTION "snowflake_worker_id"(
 	"id" bigint /* i64 */
@@ -325,13 +371,14 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::regis
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -370,14 +417,13 @@ AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -387,7 +433,82 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -401,14 +522,6 @@ AS 'MODULE_PATHNAME', 'state_reset_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::state::snowflake_ids::state_adopt
 CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
@@ -418,84 +531,6 @@ AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_discard
-CREATE  FUNCTION snowflake_ids."segment_discard"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -518,62 +553,284 @@ AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
-) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_discard
+CREATE  FUNCTION snowflake_ids."segment_discard"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
+CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
+	"of" oid, /* pg_sys :: Oid */
+	"value" bigint, /* i64 */
+	"is_called" bool /* bool */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
+CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
+	"number" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
+CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
+	"highest" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -588,16 +845,6 @@ CREATE  FUNCTION snowflake_ids."registry_serve"(
 STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -644,28 +891,6 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   snowflake_ids::segment_alter
 --   snowflake_ids::segment_drop
@@ -694,135 +919,6 @@ COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
     'whether the current role has a privilege on a segment tag; of several, any';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1318,6 +1414,286 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
+--   snowflake_ids_internal::sequence_check_redirects
+--   snowflake_ids_internal::sequence_move
+--   snowflake_ids_internal::sequence_reach
+--   snowflake_ids_internal::sequence_resume_above
+--   snowflake_ids_internal::sequence_binding_changed
+--   segments
+
+/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
+   the sequence itself stands at its end, so that a call that is not redirected fails. */
+CREATE TABLE snowflake_ids.sequence_binding (
+    sequence    regclass PRIMARY KEY,
+    tag         text COLLATE "C",
+    last_number bigint NOT NULL,
+    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
+
+CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
+
+/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
+CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
+
+/* For every role: they check the rights that the server's functions check. */
+CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
+
+/* The number of a column's default, noted as its sequence's: for currval. */
+CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
+
+/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
+CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
+            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSE
+        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+    END IF;
+END
+$$;
+
+/* Removes the bindings of sequences that are not there any more. */
+CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM snowflake_ids.sequence_binding AS b
+    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+$$;
+
+/* Fails unless this is a sequence of the caller's. */
+CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> 'S' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', relation),
+            DETAIL = 'Only sequences can be bound.',
+            HINT = 'For a table''s column use snowflake_ids.attach.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', relation),
+            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
+            HINT = 'Ask that role to bind it.';
+    END IF;
+END
+$$;
+
+/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+    terms pg_sequence;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF class.relpersistence = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It ends with its session.';
+        hint := 'Bind a sequence that stays.';
+    ELSIF class.relpersistence = 'u' THEN
+        message := format('cannot bind unlogged sequence "%s"', sequence);
+        detail := 'A crash would set it back to numbers that were given.';
+        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
+    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
+        message := format('sequence "%s" must be bigint', sequence);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
+            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
+        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+    ELSIF terms.seqcycle THEN
+        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        detail := 'Ids do not come again.';
+        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+    ELSIF terms.seqincrement < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+
+/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
+CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(sequence,
+        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
+    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
+END
+$$;
+
+/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
+CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF kind = 'segment' THEN
+        IF highest = 9223372036854775807 THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+                DETAIL = format('The highest is %s, the end of bigint.', highest),
+                HINT = 'Give the sequence another number first, if those at the end of the range are not in use.';
+        END IF;
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
+    ELSE
+        EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                DETAIL = format('The highest is %s; snowflake_nextval() is at %s.', highest, following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_forget_dropped();
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number)
+    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest);
+END
+$$;
+
+/* Gives a sequence its own numbers back, above all that were given, and above an id. */
+CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
+    number numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence_unbind.sequence;
+    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+    IF number > terms.seqmax THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
+            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
+            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = $1)
+$$;
+
+CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+BEGIN
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    ELSIF generator IS NOT NULL THEN
+        RAISE undefined_object USING MESSAGE = format('generator "%s" does not exist', left(generator, 128));
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
+    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+
+CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
+    'gives a sequence its own numbers back, above all ids that it gave';
+
+CREATE VIEW snowflake_ids.sequence_status AS
+SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind, b.tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at
+FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid;
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
+GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
 --   worker_check_registry
 --   worker_give_up
 --   status_view
@@ -1395,6 +1771,16 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   registry_serve
 --   registry_take_over
@@ -1405,6 +1791,7 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 --   snowflake_ids_internal::registry_health
 --   snowflake_ids_internal::keep_from_replication
 --   segments
+--   sequences
 --   workers
 
 /* The registries on other servers that this database takes its ids from; none where it is its own. */
@@ -1442,7 +1829,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'registry_server', 'received'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'registry_server', 'received', 'sequence_binding'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_applied', name);
@@ -1580,6 +1967,7 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 --   snowflake_ids_internal::create_sequence_for
 --   snowflake_ids_internal::sequence_position
 --   snowflake_ids_internal::tag_of_default
+--   snowflake_ids_internal::is_preloaded
 --   segments
 --   registries
 --   segment_nextval
@@ -1597,16 +1985,16 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 -- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
-    tag text DEFAULT NULL, drop_sequence boolean DEFAULT true) RETURNS void
+    tag text DEFAULT NULL, sequence text DEFAULT 'redirect') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
     highest bigint;
     expression text;
 BEGIN
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, drop_sequence);
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence);
     PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     IF kind = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
@@ -1615,14 +2003,17 @@ BEGIN
     highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest);
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
     ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest);
     END IF;
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
-    PERFORM snowflake_ids_internal.drop_identities(relation, "column", NOT drop_sequence);
+    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    IF drop_sequence THEN
+    IF sequence = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag);
+    ELSIF sequence = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
 END
@@ -1639,7 +2030,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, "column");
+    PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
     expression := snowflake_ids_internal.default_of(relation, "column");
     IF snowflake_ids_internal.kind_of_default(expression) IS NULL THEN
         RAISE object_not_in_prerequisite_state USING
@@ -1648,10 +2039,11 @@ BEGIN
                 ELSE format('Its default is %s.', expression) END,
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
+    highest := snowflake_ids_internal.highest_id(relation, "column");
+    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     IF kind = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
-        highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest);
         IF kind = 'sequence' THEN
@@ -1673,13 +2065,57 @@ COMMENT ON FUNCTION snowflake_ids.detach IS
 
 -- What attach and detach may be asked for.
 
-CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
-    drop_sequence boolean) RETURNS void
+-- A default that gives no ids would make each insert fail.
+CREATE FUNCTION snowflake_ids_internal.check_preloaded(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF relation IS NULL OR attribute IS NULL OR kind IS NULL OR drop_sequence IS NULL THEN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'snowflake_ids must be loaded via shared_preload_libraries',
+            DETAIL = format('%s() needs ids of this server, which it gives only if it loaded the library when it was started.',
+                function),
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_preloaded IS 'fails where this server gives no ids';
+
+DO $$
+BEGIN
+    IF NOT snowflake_ids_internal.is_preloaded() THEN
+        RAISE WARNING USING
+            MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
+            DETAIL = 'This server can read ids, and not make them.',
+            HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
+    sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'relation, column, kind and drop_sequence must not be null';
+            MESSAGE = 'relation, column, kind and sequence must not be null';
+    ELSIF sequence NOT IN ('redirect', 'keep', 'drop') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
+            HINT = 'Known values are redirect, keep and drop.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag);
+    IF sequence = 'redirect' THEN
+        PERFORM snowflake_ids_internal.sequence_check_redirects();
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
+
+CREATE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
     ELSIF kind NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
@@ -1688,11 +2124,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'snowflake ids have no tag',
             DETAIL = format('The tag given is "%s".', tag),
-            HINT = 'Leave the tag out, or attach with kind => ''segment''.';
+            HINT = 'Leave the tag out, or take kind => ''segment''.';
     END IF;
+    PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
+COMMENT ON FUNCTION snowflake_ids_internal.check_kind IS 'fails where the kind of ids is not right';
 
 CREATE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1769,7 +2206,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_table IS
     'fails unless this is a table of the caller''s, and of one of these kinds';
 
-CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     found_column pg_attribute;
@@ -1779,13 +2216,16 @@ BEGIN
     IF NOT FOUND THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
-    ELSIF found_column.atttypid <> 'bigint'::regtype THEN
+    ELSIF found_column.atttypid <> 'bigint'::regtype
+        AND NOT (kind = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
             HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
                 format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
                     'ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attribute)
+                || CASE found_column.atttypid WHEN 'integer'::regtype
+                    THEN ' Or attach it with kind => ''segment''.' ELSE '' END
                 ELSE 'Attach a column of type bigint.' END;
     ELSIF found_column.attgenerated <> '' THEN
         RAISE invalid_parameter_value USING
@@ -1807,15 +2247,16 @@ COMMENT ON FUNCTION snowflake_ids_internal.check_column IS 'fails unless the tab
 CREATE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF highest = 9223372036854775807 THEN
+    IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest is %s, the end of bigint.', highest),
+            DETAIL = format('The highest is %s, the end of %s.', highest,
+                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute)),
             HINT = 'Give the rows at the end of the range other ids first.';
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of bigint';
+COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of its type';
 
 CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -1854,13 +2295,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its partitions and its inheritance children';
 
-CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT pg_get_expr(d.adbin, d.adrelid)
-    FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-    WHERE a.attrelid = relation AND a.attname = attribute
+    SELECT CASE a.atttypid WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.default_of IS 'a column''s default, all names in it qualified';
+COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
 
 -- Owned by the column, whether as an identity's or a serial's, or named in its default.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
@@ -1921,12 +2361,36 @@ COMMENT ON FUNCTION snowflake_ids_internal.sequence_course IS
 
 -- What was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+BEGIN
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence;
+    IF FOUND THEN
+        IF bound.tag IS NULL THEN
+            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO highest;
+        ELSE
+            IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
+                AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
+                -- Which ids it gave is not known any more.
+                RAISE undefined_object USING
+                    MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
+                    DETAIL = 'The sequence gave ids of it, and must go on above them.',
+                    HINT = format('Create it again above all ids that are in use: '
+                        'SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+            END IF;
+            highest := snowflake_ids_internal.highest_of_tag(bound.tag);
+        END IF;
+        RETURN greatest(highest, bound.last_number);
+    END IF;
     SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
         WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
         ELSE c.last_value END
-    FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
-    WHERE s.seqrelid = sequence
+    INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
+    WHERE s.seqrelid = sequence;
+    RETURN highest;
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.highest_number IS 'the highest number that a sequence has given';
 
@@ -2019,6 +2483,18 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';
+
+-- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
+            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = relation AND a.attname = attribute) AS w) AS r
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
+    'a column''s default, all names in it qualified, ours without synonyms';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2027,7 +2503,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
 
 -- What attach and detach change.
 
-CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
@@ -2041,7 +2517,7 @@ BEGIN
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_create(tag, start => highest + 1);
+        PERFORM snowflake_ids.segment_create(tag, start => highest + 1, max_value => most);
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
@@ -2052,6 +2528,12 @@ BEGIN
             MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
             DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
             HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
+    ELSIF known.max_value > most THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" has ids that the column cannot hold', tag),
+            DETAIL = format('Its max_value is %s; the highest that the column can hold is %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or attach with another tag.',
+                tag, most);
     ELSE
         PERFORM snowflake_ids.segment_raise(tag, highest);
     END IF;
@@ -2124,7 +2606,7 @@ DECLARE
     users text;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-        WHERE s.owner IS NOT NULL
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
     LOOP
         BEGIN
             PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
@@ -2137,6 +2619,55 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
     'drops the sequences that a column and those below it own, unless others use them';
+
+-- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
+CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    obstacle record;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL
+    LOOP
+        -- A serial of integer whose column was widened.
+        PERFORM snowflake_ids_internal.as_owner(owned, format('ALTER SEQUENCE %s AS bigint', owned))
+        FROM pg_sequence s WHERE s.seqrelid = owned AND s.seqtypid <> 'bigint'::regtype;
+        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
+        IF obstacle.message IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag,
+                snowflake_ids_internal.column_maximum(relation, attribute));
+        ELSE
+            RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,
+                HINT = 'It is dropped. To keep it unbound, attach with sequence => ''keep''.';
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.bind_sequences IS
+    'has the sequences that a column and those below it own give the ids of its default';
+
+CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND snowflake_ids_internal.sequence_is_bound(s.sequence)
+    LOOP
+        PERFORM snowflake_ids_internal.lock_relation(owned);
+        PERFORM snowflake_ids_internal.sequence_unbind(owned, highest);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.unbind_sequences IS
+    'gives the sequences that a column and those below it own their own numbers back, above an id';
 
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -2192,7 +2723,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.restore_identity IS 'makes a column an identity that goes on above an id';
 
--- Made wide: a serial of integer leaves a sequence that ends where integers do.
+-- Of the column's type: a serial of integer whose column was widened leaves a sequence that ends where integers do.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2200,13 +2731,14 @@ DECLARE
         WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
 BEGIN
     IF kept IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS bigint', kept));
+        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
+        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
     END IF;
     RETURN kept;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kept_sequence IS
-    'the sequence that a column owns, made bigint; null where it has none';
+    'the sequence that a column owns, made of its type; null where it has none';
 
 -- As serial names them: cut to fit, and numbered when the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
@@ -2353,8 +2885,9 @@ BEGIN
     SELECT d.adrelid, a.attname INTO other, other_attribute
     FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
         JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid = 'pg_catalog.segment_nextval(text)'::regprocedure
-        AND pg_get_expr(d.adbin, d.adrelid) = expression
+    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
+            ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression
         AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute)
     ORDER BY d.adrelid, d.adnum LIMIT 1;
     IF FOUND THEN
@@ -2381,6 +2914,8 @@ REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal 
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     snowflake_ids.status(),
+    snowflake_ids_internal.is_preloaded(),
+    snowflake_ids_internal.check_preloaded(text),
     snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
     snowflake_ids.segment_drop(text),
     snowflake_ids.segment_set(text, numeric, boolean),
@@ -2390,6 +2925,12 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.segment_revoke(text, text, text),
     snowflake_ids.has_segment_privilege(text, text),
     snowflake_ids_internal.segment_slots(),
+    snowflake_ids_internal.sequence_nextval(regclass),
+    snowflake_ids_internal.sequence_currval(regclass),
+    snowflake_ids_internal.sequence_lastval(),
+    snowflake_ids_internal.sequence_noted(regclass, bigint),
+    snowflake_ids_internal.sequence_setval(regclass, bigint),
+    snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
     snowflake_ids_internal.timeline(),
     snowflake_ids_internal.system_identifier(),
     snowflake_ids_internal.random_number(),
@@ -2406,17 +2947,20 @@ BEGIN
     FROM (VALUES
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
-        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach', 'EXECUTE'),
+        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
-            FROM unnest(ARRAY['advance_sequence', 'as_owner', 'check_attach', 'check_column', 'check_detach',
-                'check_room_above', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+            FROM unnest(ARRAY['advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind',
+                'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'generator_of',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence',
-                'seed_tag', 'segment_default', 'sequence_course', 'sequence_position', 'sequences_of', 'set_default',
+                'seed_tag', 'segment_default', 'sequence_bind', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
+                'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
+                'sequence_reach', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
                 'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
-                'tell_other_servers', 'tell_shared_tag', 'tell_tables_without_identity', 'tell_tag_stays']) AS f), 'EXECUTE'),
+                'tell_other_servers', 'tell_shared_tag', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),

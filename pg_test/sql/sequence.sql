@@ -362,7 +362,19 @@ SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
 INSERT INTO narrow_ids (note) VALUES ('last') RETURNING id;
 INSERT INTO narrow_ids (note) VALUES ('none') RETURNING id;
 \echo :LAST_ERROR_SQLSTATE
-DROP TABLE rows, people, adopted, narrow_ids;
+-- What DROP EXTENSION leaves: a sequence at its end that nothing binds.
+CREATE TABLE left_behind (id bigserial PRIMARY KEY);
+INSERT INTO left_behind SELECT FROM generate_series(1, 7);
+SELECT snowflake_ids.attach('left_behind', 'id');
+DELETE FROM snowflake_ids.sequence_binding WHERE sequence = 'left_behind_id_seq'::regclass;
+ALTER TABLE left_behind ALTER id SET DEFAULT nextval('left_behind_id_seq');
+INSERT INTO left_behind DEFAULT VALUES;
+SELECT snowflake_ids.attach('left_behind', 'id', 'segment');
+INSERT INTO left_behind DEFAULT VALUES RETURNING id;
+SELECT nextval('left_behind_id_seq');
+SELECT snowflake_ids.detach('left_behind', 'id');
+INSERT INTO left_behind DEFAULT VALUES RETURNING id;
+DROP TABLE rows, people, adopted, narrow_ids, left_behind;
 DROP FUNCTION take(regclass);
 DROP VIEW seen;
 DROP SEQUENCE unbound, renamed, narrow, cycles, down, wide;

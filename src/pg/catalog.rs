@@ -58,11 +58,19 @@ impl Source {
         unsafe { pg_sys::get_rel_namespace(self.0) != pg_sys::InvalidOid }
     }
 
-    /// Whether this transaction has created it. Only within a transaction.
+    /// Whether this transaction has created it. Only within a transaction. Waits for no other one: what this one has created
+    /// no other has locked.
     pub fn is_new(self) -> bool {
+        let mode = pg_sys::AccessShareLock.cast_signed();
         // SAFETY: as above; the table is open while its entry is read.
-        let table = unsafe { PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed()) };
-        table.rd_createSubid != 0
+        unsafe {
+            if !pg_sys::ConditionalLockRelationOid(self.0, mode) {
+                return false;
+            }
+            let is_new = PgRelation::with_lock(self.0, mode).rd_createSubid != 0;
+            pg_sys::UnlockRelationOid(self.0, mode);
+            is_new
+        }
     }
 
     /// The oid in `pg_class`.

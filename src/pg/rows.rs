@@ -22,10 +22,10 @@ pub fn texts(table: Source, column: &CStr) -> Option<Vec<TagText>> {
     look(table, Wait::No, &[], |row| texts.extend(row.tag(column))).ok().map(|()| texts)
 }
 
-/// Calls `each` with every row of a table. Waits where the table is locked for as long as any statement does. Only within a
-/// transaction, as above.
-pub fn each(table: Source, each: impl FnMut(&Row<'_>)) -> Result<(), Unseen> {
-    look(table, Wait::Yes(None), &[], each)
+/// Calls `each` with every row of a table. Where the table is locked it `waits` for as long as any statement does, or not at
+/// all. Only within a transaction, as above.
+pub fn each(table: Source, waits: bool, each: impl FnMut(&Row<'_>)) -> Result<(), Unseen> {
+    look(table, if waits { Wait::Yes(None) } else { Wait::No }, &[], each)
 }
 
 /// Why a table was not looked at.

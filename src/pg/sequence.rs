@@ -330,10 +330,15 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::
     if relation == pg_sys::InvalidOid || table.is_none_or(|table| table == relation) {
         action();
         if table.is_some() {
-            // SAFETY: as the server does itself when a catalog changes that any plan may rest on.
-            unsafe { pg_sys::ResetPlanCache() };
+            plan_anew();
         }
     }
+}
+
+/// Has all statements planned anew.
+pub fn plan_anew() {
+    // SAFETY: as the server does itself when a catalog changes that any plan may rest on.
+    unsafe { pg_sys::ResetPlanCache() };
 }
 
 /// The function of this signature, all names in it qualified, if it belongs to an extension. Only within a transaction.

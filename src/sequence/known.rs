@@ -27,11 +27,21 @@ struct Bound {
 static KNOWN: PerProcess<RefCell<Known>> = PerProcess::new(RefCell::new(Known::Unknown));
 /// How often it was forgotten.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+/// Whether it was to be looked up while the table was locked: what was planned then is to be planned anew.
+static LOCKED_OUT: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// Where calls go at the moment: None where no sequence of this database is bound. Only within a transaction.
+///
+/// Each statement that is planned asks, so this waits for no lock: while another transaction has the table of bindings locked, as
+/// one that drops the extension, calls go where they went. A bound sequence gives no number then.
 #[inline]
-pub fn targets() -> Option<Targets> {
-    with_bound(|bound| bound.targets)
+pub fn targets_at_once() -> Option<Targets> {
+    match &*KNOWN.borrow() {
+        Known::Nothing => return None,
+        Known::Bound(bound) => return Some(bound.targets),
+        Known::Unknown => {}
+    }
+    if learn(false) { targets_at_once() } else { None }
 }
 
 /// Whether a sequence may be bound, as far as this process knows at the moment. Calls nothing of the server's.
@@ -42,6 +52,11 @@ pub fn may_be_any() -> bool {
 /// Whether sequences are bound, as far as this process knows at the moment. Calls nothing of the server's.
 pub fn are_any() -> bool {
     KNOWN.try_borrow().is_ok_and(|known| matches!(&*known, Known::Bound(_)))
+}
+
+/// Whether sequences are bound. Only within a transaction.
+pub fn is_any() -> bool {
+    with_bound(|_| ()).is_some()
 }
 
 /// The sequences that are bound. Only within a transaction.
@@ -75,25 +90,34 @@ fn with_bound<T>(read: impl FnOnce(&Bound) -> T) -> Option<T> {
             Known::Bound(bound) => return Some(read(bound)),
             Known::Unknown => {}
         }
-        learn();
+        learn(true);
     }
 }
 
+/// Looks it up; false where that would have to wait, and may not.
 #[cold]
-fn learn() {
+fn learn(waits: bool) -> bool {
     let changes = CHANGES.get();
-    let known = look_up().map_or(Known::Nothing, Known::Bound);
+    let table = store::table();
+    sequence::on_change(table.map(Source::oid), forget);
+    let Some(bindings) = table.map_or_else(|| Some(Vec::new()), |table| store::all(table, waits)) else {
+        LOCKED_OUT.set(true);
+        return false;
+    };
+    let known = bound_by(bindings).map_or(Known::Nothing, Known::Bound);
+    if matches!(known, Known::Bound(_)) && LOCKED_OUT.replace(false) {
+        sequence::plan_anew();
+    }
     // Looked at again where a change was told of meanwhile.
     if CHANGES.get() == changes {
         *KNOWN.borrow_mut() = known;
     }
+    true
 }
 
-fn look_up() -> Option<Bound> {
-    let table = store::table();
-    sequence::on_change(table.map(Source::oid), forget);
+fn bound_by(bindings: Vec<(Oid, Binding)>) -> Option<Bound> {
     let bindings: FxHashMap<_, _> =
-        store::all(table?).into_iter().map(|(sequence, binding)| (sequence.to_u32(), binding)).collect();
+        bindings.into_iter().map(|(sequence, binding)| (sequence.to_u32(), binding)).collect();
     (!bindings.is_empty()).then_some(())?;
     let owner = |of: &u32| {
         let of = Oid::from(*of);

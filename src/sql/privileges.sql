@@ -43,7 +43,7 @@ BEGIN
                 'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'generator_of',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
-                'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence',
+                'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
                 'seed_tag', 'segment_default', 'sequence_bind', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
                 'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
                 'sequence_reach', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',

@@ -25,8 +25,8 @@ pub fn table() -> Option<Source> {
     Source::look_up(c"sequence_binding").filter(|table| sequence::is_table_of(EXTENSION, table.oid()))
 }
 
-/// All sequences that are bound. Only within a transaction.
-pub fn all(table: Source) -> Vec<(Oid, Binding)> {
+/// All sequences that are bound; None where the table is locked and that is not waited for. Only within a transaction.
+pub fn all(table: Source, waits: bool) -> Option<Vec<(Oid, Binding)>> {
     let mut found = Vec::new();
     let each = |row: &rows::Row<'_>| {
         let Some(sequence) = row.oid(c"sequence") else { return };
@@ -36,8 +36,9 @@ pub fn all(table: Source) -> Vec<(Oid, Binding)> {
         };
         found.push((sequence, binding));
     };
-    match rows::each(table, each) {
-        Ok(()) | Err(Unseen::NoTable | Unseen::Locked) => found,
+    match rows::each(table, waits, each) {
+        Ok(()) | Err(Unseen::NoTable) => Some(found),
+        Err(Unseen::Locked) => None,
     }
 }
 

@@ -26,6 +26,7 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag);
+    PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);

@@ -150,6 +150,35 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.bind_sequences IS
     'has the sequences that a column and those below it own give the ids of its default';
 
+-- Those that were bound when the extension was dropped stand at the end of bigint, where no sequence comes by counting.
+CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    stored bigint;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
+            AND snowflake_ids_internal.highest_number(s.sequence) = 9223372036854775807
+    LOOP
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+        CONTINUE WHEN terms.seqincrement < 0;
+        SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
+        FROM snowflake_ids_internal.table_and_below(relation) b;
+        CONTINUE WHEN stored = terms.seqmax;
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
+            DETAIL = 'It stood at its end, as DROP EXTENSION leaves a bound sequence.';
+        PERFORM snowflake_ids_internal.lock_relation(owned);
+        PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
+            coalesce(stored >= terms.seqstart, false));
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.resume_sequences IS
+    'sets the sequences that a column and those below it own, and that were left at their end, above the column''s values';
+
 CREATE FUNCTION snowflake_ids_internal.unbind_sequences(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -139,7 +139,7 @@ fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
     client.batch_execute(
         "create function says_all(number int) returns int immutable language plpgsql as $$
          begin
-             raise sqlstate 'UE001' using message = 'm', detail = 'd', hint = 'h', schema = 's', table = 't', column = 'c',
+             raise sqlstate 'U0001' using message = 'm', detail = 'd', hint = 'h', schema = 's', table = 't', column = 'c',
                  constraint = 'k', datatype = 'y';
          end $$;
          create sequence numbers",
@@ -159,7 +159,7 @@ fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
                 error.schema(),
                 error.table()
             ),
-            ("UE001", "m", Some("d"), Some("h"), Some("s"), Some("t")),
+            ("U0001", "m", Some("d"), Some("h"), Some("s"), Some("t")),
             "bound: {bound}"
         );
         assert_eq!(

@@ -18,6 +18,7 @@ use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::segment;
 use crate::segment::error::SegmentError;
+use crate::segment::privilege;
 use crate::snowflake;
 use crate::store::sequence::Binding;
 use error::SequenceError;
@@ -44,7 +45,7 @@ enum Last {
 }
 
 static RAISE: Statement =
-    Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);
+    Statement::new("SELECT snowflake_ids_internal.sequence_raise($1, $2)", &[TEXTOID, INT8OID]);
 
 /// The next number of a sequence; of an identity column's without a look at rights on it.
 pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
@@ -61,7 +62,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     let number = match binding {
         Binding::Snowflake => snowflake::next_of_sequence("nextval", increment)??,
         Binding::Segment(tag) => segment::next_of_sequence("nextval", &tag, increment)
-            .map_err(|error| SequenceError::Segment { error, sequence: sequence::name(sequence) })?,
+            .map_err(|error| SequenceError::of_tag(error, sequence))?,
     };
     note(sequence, number);
     LAST.set(Last::Bound(sequence));
@@ -116,8 +117,9 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
     Ok(value)
 }
 
-/// With the rights of the table's owner: a role that may set the sequence moves what it is bound to.
+/// With the rights of the table's owner: a role that may set the sequence moves what it is bound to, unless that is restricted.
 fn raise_tag(sequence: Oid, tag: &Tag, value: i64) -> Result<(), SequenceError> {
+    privilege::check_move_by_sequence(tag).map_err(|error| SequenceError::of_tag(error, sequence))?;
     let highest = run(sequence, &RAISE, tag, value)?.unwrap_or(value);
     if highest > value {
         pgrx::notice!(
@@ -130,10 +132,7 @@ fn raise_tag(sequence: Oid, tag: &Tag, value: i64) -> Result<(), SequenceError> 
 }
 
 fn run(sequence: Oid, statement: &Statement, tag: &Tag, value: i64) -> Result<Option<i64>, SequenceError> {
-    let source = Source::find().ok_or_else(|| SequenceError::Segment {
-        error: SegmentError::NoTable,
-        sequence: sequence::name(sequence),
-    })?;
+    let source = Source::find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, sequence))?;
     let arguments = [TagText(*tag).into(), value.into()];
     Ok(source.as_owner(|| statement.first(&arguments, |row| row.get::<i64>(1)))?.flatten())
 }

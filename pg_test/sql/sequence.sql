@@ -374,10 +374,40 @@ INSERT INTO left_behind DEFAULT VALUES RETURNING id;
 SELECT nextval('left_behind_id_seq');
 SELECT snowflake_ids.detach('left_behind', 'id');
 INSERT INTO left_behind DEFAULT VALUES RETURNING id;
-DROP TABLE rows, people, adopted, narrow_ids, left_behind;
+-- A tag that is restricted is moved by those who may move it, whatever they may do with a sequence.
+SELECT snowflake_ids.segment_create('restricted');
+CREATE ROLE keeper;
+SELECT snowflake_ids.segment_grant('restricted', 'keeper', 'UPDATE');
+CREATE SEQUENCE guarded;
+ALTER SEQUENCE guarded OWNER TO reader;
+SELECT snowflake_ids.bind_sequence('guarded', 'segment', 'restricted');
+GRANT ALL ON SEQUENCE guarded TO keeper;
+SET ROLE reader;
+SELECT setval('guarded', 700);
+\echo :LAST_ERROR_SQLSTATE
+ALTER SEQUENCE guarded RESTART;
+\echo :LAST_ERROR_SQLSTATE
+SELECT count(*) FROM snowflake_ids.sequence_status WHERE sequence = 'guarded'::regclass;
+SET ROLE keeper;
+SELECT setval('guarded', 700), nextval('guarded');
+RESET ROLE;
+DROP SEQUENCE guarded;
+-- More ids in a row than the layout has in a tick.
+CREATE SEQUENCE long_blocks INCREMENT BY 5000;
+SELECT snowflake_ids.bind_sequence('long_blocks');
+\echo :LAST_ERROR_SQLSTATE
+DROP SEQUENCE long_blocks;
+-- RESTART begins where the sequence did, whatever there was when the column was attached.
+CREATE TABLE begun (id bigserial PRIMARY KEY);
+INSERT INTO begun SELECT FROM generate_series(1, 3);
+SELECT snowflake_ids.attach('begun', 'id', 'segment');
+INSERT INTO begun DEFAULT VALUES RETURNING id;
+TRUNCATE begun RESTART IDENTITY;
+INSERT INTO begun DEFAULT VALUES RETURNING id;
+DROP TABLE rows, people, adopted, narrow_ids, left_behind, begun;
 DROP FUNCTION take(regclass);
 DROP VIEW seen;
 DROP SEQUENCE unbound, renamed, narrow, cycles, down, wide;
-DROP ROLE reader;
+DROP ROLE reader, keeper;
 SELECT count(*) FROM snowflake_ids.sequence_binding;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment \g /dev/null

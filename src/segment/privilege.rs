@@ -42,6 +42,15 @@ fn check_in_time(tag: &Tag, action: Action, timeout: Option<&Timeout>) -> Result
     }
 }
 
+/// Fails unless the current role may move a tag by a sequence that is bound to it, which it may move: a tag that all roles may
+/// take ids of, or one that it may move anyway.
+pub fn check_move_by_sequence(tag: &Tag) -> Result<(), SegmentError> {
+    match is_restricted(tag, None) {
+        Ok(false) => Ok(()),
+        _ => check(tag, Action::Move).map(drop),
+    }
+}
+
 /// Whether the current role may do this with a tag.
 pub fn allows(tag: &Tag, action: Action) -> bool {
     matches!(permit(tag, action, role::current(), None), Ok(Some(_)))

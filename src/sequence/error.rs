@@ -1,6 +1,8 @@
 //! Why a bound sequence gave no number.
 
+use crate::pg::sequence;
 use crate::segment::error::SegmentError;
+use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::bound_sequence::BoundSequenceError;
 use snowflake_ids_core::session::SessionError;
@@ -36,6 +38,13 @@ pub enum SequenceError {
     /// SPI failed without an SQL error.
     #[error("snowflake_ids could not run its SQL: {0}")]
     Spi(#[from] SpiError),
+}
+
+impl SequenceError {
+    /// Why there is no id of the tag that a sequence is bound to.
+    pub fn of_tag(error: SegmentError, sequence: Oid) -> Self {
+        Self::Segment { error, sequence: sequence::name(sequence) }
+    }
 }
 
 impl Explain for SequenceError {

@@ -11,6 +11,7 @@ use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks};
 use crate::segment::error::SegmentError;
+use crate::segment::privilege;
 use crate::store::sequence::{self as store, Binding};
 use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
@@ -109,10 +110,8 @@ fn settle(of: Oid, is_restarted: bool) -> Result<(), SequenceError> {
         Binding::Segment(tag) => {
             let highest =
                 if position.is_called { position.last_value } else { position.last_value.saturating_sub(1) };
-            let table = store::table().ok_or_else(|| SequenceError::Segment {
-                error: SegmentError::NoTable,
-                sequence: sequence::name(of),
-            })?;
+            privilege::check_move_by_sequence(&tag).map_err(|error| SequenceError::of_tag(error, of))?;
+            let table = store::table().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
             let arguments = [of.into(), TagText(*tag).into(), highest.max(0).into()];
             Ok(table.as_owner(|| RESTART.run(&arguments))?)
         }

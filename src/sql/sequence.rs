@@ -9,6 +9,7 @@ mod snowflake_ids_internal {
     use crate::pg::relation::Relation;
     use crate::pg::report::{bad_argument, report};
     use crate::pg::{role, sequence};
+    use crate::shared::generator;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -53,6 +54,15 @@ mod snowflake_ids_internal {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.resume_above(highest))
     }
 
+    /// Fails where a sequence that counts so cannot give snowflake ids.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn sequence_check_layout(increment: i64) -> Result<(), ErrorReport> {
+        let function = "snowflake_ids.bind_sequence";
+        let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
+        let fits = Increment::new(increment).and_then(|increment| increment.check_layout(&shared.layout));
+        fits.map_err(|error| report(&error))
+    }
+
     /// Has all sessions look anew which sequences are bound, and plan their statements again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
@@ -73,6 +83,7 @@ extension_sql_file!(
         snowflake_ids_internal::sequence_move,
         snowflake_ids_internal::sequence_reach,
         snowflake_ids_internal::sequence_resume_above,
+        snowflake_ids_internal::sequence_check_layout,
         snowflake_ids_internal::sequence_binding_changed,
         "segments"
     ]

@@ -43,6 +43,23 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
+/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
+CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reached bigint;
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag;
+        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
+            RETURN reached;
+        END IF;
+        RETURN value;
+    END IF;
+    RETURN snowflake_ids_internal.segment_raise(tag, value);
+END
+$$;
+
 /* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -144,15 +161,17 @@ DECLARE
 BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+                sequence);
+    END IF;
     IF kind = 'segment' THEN
-        IF highest = 9223372036854775807 THEN
-            RAISE sequence_generator_limit_exceeded USING
-                MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-                DETAIL = format('The highest is %s, the end of bigint.', highest),
-                HINT = 'Give the sequence another number first, if those at the end of the range are not in use.';
-        END IF;
         PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
     ELSE
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement);
         EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
@@ -264,6 +283,7 @@ SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END A
 FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
     LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
         AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
-    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid;
+    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE b.tag IS NULL OR snowflake_ids.has_segment_privilege(b.tag, 'SELECT');
 COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
 GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;

@@ -14,7 +14,9 @@ BEGIN
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids.segment_create(tag, start => highest + 1, max_value => most);
+        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        PERFORM snowflake_ids.segment_create(tag, max_value => most);
+        PERFORM snowflake_ids.segment_raise(tag, highest);
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),

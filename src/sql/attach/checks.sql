@@ -158,7 +158,7 @@ BEGIN
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
             HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
                 format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
-                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint;', relation, attribute)
+                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
                 || CASE found_column.atttypid WHEN 'integer'::regtype
                     THEN ' Or attach it with kind => ''segment''.' ELSE '' END
                 ELSE 'Attach a column of type bigint.' END;

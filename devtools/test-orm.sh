@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# test-orm.sh [TOOL...]: runs the projects in examples/orm, or those named, against one throwaway server with the installed
-# extension. What they need comes from PyPI, npm, crates and Debian, below target/orm; Ruby and Java packages from Debian
-# are installed on this machine. Each tool has a database of its own, as an ordinary role that owns it. What a project prints
-# is kept in target/orm; where all of them ran and held, also in examples/orm/RESULTS.md.
+# test-orm.sh [TOOL...]: runs the projects in examples/orm, or those named, each against a throwaway server of its own with
+# the installed extension: a new one, so that the migration's transaction is the first to take ids. What they need comes from
+# PyPI, npm, crates and Debian, below target/orm; Ruby and Java packages from Debian are installed on this machine. The tool
+# has a database, as an ordinary role that owns it. What a project prints is kept in target/orm; where all of them ran and
+# held, also in examples/orm/RESULTS.md.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -70,9 +71,8 @@ copy_project() {
 }
 
 start_server() {
-  folder=$(server_folder)
-  trap 'server_stop "$folder"; rm -rf "$folder"' EXIT
   local port password
+  folder=$(server_folder)
   port=$(free_port)
   password=$(new_password)
   keep_secret "$folder/password" <<<"$password"
@@ -82,17 +82,28 @@ start_server() {
   psql "CREATE ROLE app LOGIN PASSWORD '$password'"
 }
 
+stop_server() {
+  if [[ -n $folder ]]; then
+    server_stop "$folder"
+    rm -rf "$folder"
+    folder=
+  fi
+}
+
 psql() { "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --dbname=postgres --command="$1"; }
 
-# In a database of its own, which the role "app" owns, and nothing else is given to it.
+# In a database that the role "app" owns, and nothing else is given to it.
 run_project() {
-  local tool=$1
+  local tool=$1 held=0
+  start_server
   psql "CREATE DATABASE $tool OWNER app"
   (
     export PGUSER=app PGDATABASE=$tool DATABASE_URL="postgresql://app:$PGPASSWORD@$PGHOST:$PGPORT/$tool"
     cd "$work/$tool"
     "run_$tool"
-  ) 2>&1 | tee "$work/$tool.log"
+  ) 2>&1 | tee "$work/$tool.log" || held=$?
+  stop_server
+  return "$held"
 }
 
 # What the projects print: the tool and its version, then a line for each claim.
@@ -110,8 +121,8 @@ write_results() {
 
 tools=("$@")
 [[ $# -gt 0 ]] || tools=("${all[@]}")
-failed=()
-start_server
+failed=() folder=
+trap stop_server EXIT
 for tool in "${tools[@]}"; do
   say "$tool"
   copy_project "$tool"

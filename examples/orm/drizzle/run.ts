@@ -21,9 +21,10 @@ const logger = { logQuery: (query: string) => void (query.startsWith("insert") &
 const db = drizzle(process.env.DATABASE_URL!, { schema, logger });
 const { customer, invoice, order } = schema;
 
-// Before the migrations, as Drizzle runs them all in one transaction: a new server gives ids once this is committed.
-await db.execute(sql`CREATE EXTENSION snowflake_ids`);
-await migrate(db, { migrationsFolder: "migrations" });
+await migrate(db, { migrationsFolder: "migrations" }); // all in one transaction
+const first = await db.execute(sql`SELECT c.id > ${big} AND c.xmin = e.xmin AND old.xmin = e.xmin AS holds
+  FROM customer AS c, customer AS old, pg_extension AS e WHERE c.name = 'migrated' AND old.id = 3 AND extname = 'snowflake_ids'`);
+check(first.rows[0].holds === true, "all migrations in one transaction of a new server, from CREATE EXTENSION and attach to the first id");
 
 const [ada] = await db.insert(customer).values({ name: "Ada" }).returning();
 const old = await db.query.customer.findFirst({ where: eq(customer.id, 3n) });

@@ -16,12 +16,14 @@ public class Run {
         if (!holds) System.exit(1);
     }
 
-    static void sql(SessionFactory factory, String... statements) {
+    static void migrate(SessionFactory factory, String migration) {
         Session session = factory.openSession();
-        session.doWork(connection -> {
-            connection.setAutoCommit(true);
-            for (String statement : statements) connection.createStatement().execute(statement);
-        });
+        Transaction transaction = session.beginTransaction();
+        session.doWork(connection -> connection.createStatement().execute(migration));
+        transaction.commit();
+        Object first = session.createSQLQuery("SELECT c.id > " + BIG + " AND c.xmin = e.xmin FROM customer AS c, pg_extension AS e"
+            + " WHERE name = 'migrated' AND extname = 'snowflake_ids'").uniqueResult();
+        check((Boolean) first, "CREATE EXTENSION, bind_sequence and the first id in one transaction of a new server");
         session.close();
     }
 
@@ -65,7 +67,7 @@ public class Run {
         List<Long> before = customers(one, 3);
         order(one, before.get(0));
         one.close();
-        sql(two, Files.readString(Path.of("migration.sql")).split(";"));
+        migrate(two, Files.readString(Path.of("migration.sql")));
         one = configuration.buildSessionFactory(); // an application keeps the rest of its block: restart it
 
         long first = customers(one, 1).get(0);

@@ -13,10 +13,14 @@ function check(holds: boolean, claim: string, kind = "ok") {
 console.log(`== Prisma ${JSON.parse(readFileSync("node_modules/@prisma/client/package.json", "utf8")).version}, the client`);
 const connectionString = process.env.DATABASE_URL;
 
-// `prisma migrate deploy` would do this. It downloads a program of its own, so the test does without.
+// `prisma migrate deploy` would do this. It downloads a program of its own, so the test does without. A file is one query
+// of several statements, which Postgres runs as one transaction.
 const plain = new pg.Client({ connectionString });
 await plain.connect();
 for (const name of readdirSync("migrations").sort()) await plain.query(readFileSync(`migrations/${name}/migration.sql`, "utf8"));
+const first = await plain.query(`SELECT c.id > ${big} AND c.xmin = e.xmin AS holds FROM customer AS c, pg_extension AS e
+  WHERE name = 'migrated' AND extname = 'snowflake_ids'`);
+check(first.rows[0].holds, "CREATE EXTENSION, attach and the first id in one migration of a new server");
 await plain.end();
 
 const inserts: string[] = [];

@@ -12,17 +12,13 @@ export class Initial1000000000001 implements MigrationInterface { // what was th
   async down() {}
 }
 
-export class Extension1000000000002 implements MigrationInterface { // of its own: a new server gives ids once it is committed
+export class Ids1000000000002 implements MigrationInterface {
   async up(runner: QueryRunner) {
     await runner.query(`CREATE EXTENSION snowflake_ids`);
-  }
-  async down() {}
-}
-
-export class Ids1000000000003 implements MigrationInterface {
-  async up(runner: QueryRunner) {
     await runner.query(`SELECT snowflake_ids.attach('customer', 'id')`);
     await runner.query(`SELECT snowflake_ids.attach('invoice', 'id', kind => 'segment', tag => 'invoices')`);
+    // The extension gives ids from here on, in this transaction.
+    await runner.query(`INSERT INTO customer (name) VALUES ('migrated')`);
     // As migration:generate writes it of the entity.
     await runner.query(`CREATE TABLE "order" (id bigint NOT NULL DEFAULT snowflake_nextval(), note text NOT NULL, "customerId" bigint,
         CONSTRAINT "PK_1031171c13130102495201e3e20" PRIMARY KEY (id))`);

@@ -16,11 +16,14 @@ console.log(`== TypeORM ${version}`);
 const inserts: string[] = [];
 const url = process.env.DATABASE_URL;
 const source = await new DataSource({
-  type: "postgres", url, entities: [Customer, Invoice, Order], migrations: Object.values(migrations), migrationsTransactionMode: "each",
+  type: "postgres", url, entities: [Customer, Invoice, Order], migrations: Object.values(migrations),
   logger: { logQuery: (query: string) => void (query.startsWith("INSERT") && inserts.push(query)),
     logQueryError: () => {}, logQuerySlow: () => {}, logSchemaBuild: () => {}, logMigration: () => {}, log: () => {} }, logging: true,
 }).initialize();
-await source.runMigrations();
+await source.runMigrations(); // all in one transaction
+const [{ holds }] = await source.query(`SELECT c.id > ${big} AND c.xmin = e.xmin AND old.xmin = e.xmin AS holds
+  FROM customer AS c, customer AS old, pg_extension AS e WHERE c.name = 'migrated' AND old.id = 3 AND extname = 'snowflake_ids'`);
+check(holds, "all migrations in one transaction of a new server, from CREATE EXTENSION and attach to the first id");
 const differences = async (of: DataSource) => (await of.driver.createSchemaBuilder().log()).upQueries.map((query) => query.query);
 
 const customers = source.getRepository(Customer), orders = source.getRepository(Order);

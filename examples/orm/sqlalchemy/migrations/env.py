@@ -5,7 +5,6 @@ context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=Base.metadata,
     compare_server_default=True,
-    transaction_per_migration=True,  # a new server gives snowflake ids once CREATE EXTENSION is committed
     # The extension's own tables are in a schema of their own, at which Alembic does not look without include_schemas.
 )
 with context.begin_transaction():

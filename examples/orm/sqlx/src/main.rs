@@ -24,6 +24,14 @@ async fn main() -> Result<(), sqlx::Error> {
     println!("== sqlx 0.9.0");
     let pool = PgPoolOptions::new().connect(&std::env::var("DATABASE_URL").expect("DATABASE_URL")).await?;
     sqlx::migrate!().run(&pool).await?;
+    let first: bool = query_scalar(
+        "SELECT c.id > $1 AND c.xmin = e.xmin FROM customer AS c, pg_extension AS e
+         WHERE name = 'migrated' AND extname = 'snowflake_ids'",
+    )
+    .bind(BIG)
+    .fetch_one(&pool)
+    .await?;
+    check(first, "CREATE EXTENSION, attach and the first id in one migration of a new server");
 
     let ada: i64 =
         query_scalar("INSERT INTO customer (name) VALUES ('Ada') RETURNING id").fetch_one(&pool).await?;

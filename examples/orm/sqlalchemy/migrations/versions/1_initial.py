@@ -8,3 +8,5 @@ def upgrade():  # what was there before
     op.create_table("customer", sa.Column("id", sa.BigInteger, primary_key=True), sa.Column("name", sa.Text, nullable=False))
     op.create_table("invoice", sa.Column("id", sa.BigInteger, primary_key=True),
                     sa.Column("customer_id", sa.BigInteger, sa.ForeignKey("customer.id"), nullable=False))
+    op.execute("INSERT INTO customer (name) VALUES ('old 0'), ('old 1'), ('old 2')")
+    op.execute("INSERT INTO invoice (customer_id) VALUES (1)")

@@ -1,10 +1,11 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "3", "2"
+revision, down_revision = "2", "1"
 
 
 def upgrade():
+    op.execute("CREATE EXTENSION snowflake_ids")
     # A new table is made with a serial, as the model has it, and attached at once.
     op.create_table("order", sa.Column("id", sa.BigInteger, primary_key=True),
                     sa.Column("customer_id", sa.BigInteger, sa.ForeignKey("customer.id"), nullable=False),
@@ -12,9 +13,11 @@ def upgrade():
     op.execute("""SELECT snowflake_ids.attach('"order"', 'id')""")
     op.execute("SELECT snowflake_ids.attach('customer', 'id')")
     op.execute("SELECT snowflake_ids.attach('invoice', 'id', kind => 'segment', tag => 'invoices')")
+    op.execute("INSERT INTO customer (name) VALUES ('migrated')")  # the extension gives ids from here on, in this transaction
 
 
 def downgrade():
     op.drop_table("order")
     op.execute("SELECT snowflake_ids.detach('customer', 'id')")
     op.execute("SELECT snowflake_ids.detach('invoice', 'id')")
+    op.execute("DROP EXTENSION snowflake_ids")

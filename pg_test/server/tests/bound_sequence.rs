@@ -180,6 +180,14 @@ fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
     for _ in 0..10 {
         taken.push(sql::one(&mut node, "select nextval('orders_id_seq')")?);
     }
+    // As tools do after fixtures: back nothing is moved, ahead the registry is. Others use up what they have reserved.
+    node.batch_execute("select setval('orders_id_seq', 1); select setval('orders_id_seq', 50000)")?;
+    let after = sql::one::<i64>(&mut node, "select nextval('orders_id_seq')")?;
+    ensure!(after > 50_000, "id {after} after setval to 50000");
+    let reserved =
+        sql::one::<i64>(&mut registry, "select max_id from snowflake_ids.segment where tag = 'orders'")?;
+    ensure!(reserved >= after, "the registry is at {reserved}");
+    taken.extend([after, sql::one(&mut registry, "select segment_nextval('orders')")?]);
     ids::unique(taken)
 }
 

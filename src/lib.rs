@@ -37,6 +37,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::sequence::redirect_calls(sequence::known::targets_at_once);
     pg::inline::keep_out(sequence::known::are_any);
+    sequence::follow::watch_appliers();
     pg::access::watch(pg::access::Watch {
         database_created: worker::forget_database,
         database_dropped: worker::leave_database,

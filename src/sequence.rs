@@ -98,7 +98,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
     let server = || sequence::setval(sequence, value, is_called);
     let Some(binding) = locked_binding_of(sequence) else { return Ok(server()) };
     check(sequence, Use::Set)?;
-    let Some(Terms { min, max, .. }) = sequence::terms(sequence) else { return Ok(server()) };
+    let Some(Terms { min, max, increment, .. }) = sequence::terms(sequence) else { return Ok(server()) };
     if is_fence(value, is_called, max) || !(min..=max).contains(&value) {
         return Ok(server());
     }
@@ -108,7 +108,9 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
             sequence::name(sequence)
         ),
         Binding::Segment(tag) => {
-            raise_tag(sequence, &tag, if is_called { value } else { value.saturating_sub(1) })?;
+            // With a number its whole block is the caller's.
+            let reach = Increment::new(increment)?.reach(value);
+            raise_tag(sequence, &tag, if is_called { reach } else { value.saturating_sub(1) }, value)?;
         }
     }
     if is_called {
@@ -118,10 +120,10 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
 }
 
 /// With the rights of the table's owner: a role that may set the sequence moves what it is bound to, unless that is restricted.
-fn raise_tag(sequence: Oid, tag: &Tag, value: i64) -> Result<(), SequenceError> {
+fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), SequenceError> {
     privilege::check_move_by_sequence(tag).map_err(|error| SequenceError::of_tag(error, sequence))?;
-    let highest = run(sequence, &RAISE, tag, value)?.unwrap_or(value);
-    if highest > value {
+    let highest = run(sequence, &RAISE, tag, reach)?.unwrap_or(reach);
+    if highest > reach {
         pgrx::notice!(
             "sequence \"{}\" is not moved back to {value}: ids up to {highest} of segment tag \"{}\" may be in use",
             sequence::name(sequence),

@@ -404,7 +404,41 @@ SELECT snowflake_ids.attach('begun', 'id', 'segment');
 INSERT INTO begun DEFAULT VALUES RETURNING id;
 TRUNCATE begun RESTART IDENTITY;
 INSERT INTO begun DEFAULT VALUES RETURNING id;
-DROP TABLE rows, people, adopted, narrow_ids, left_behind, begun;
+-- A tag that others take ids of, too, is not restarted with one of its sequences.
+CREATE TABLE parts (id bigint, k int) PARTITION BY LIST (k);
+CREATE TABLE part1 (id bigserial, k int);
+CREATE TABLE part2 (id bigserial, k int);
+ALTER TABLE parts ATTACH PARTITION part1 FOR VALUES IN (1);
+ALTER TABLE parts ATTACH PARTITION part2 FOR VALUES IN (2);
+SELECT snowflake_ids.attach('parts', 'id', 'segment');
+INSERT INTO parts (k) VALUES (1), (2), (2) RETURNING id;
+TRUNCATE part1 RESTART IDENTITY;
+INSERT INTO parts (k) VALUES (1) RETURNING id;
+-- Of several rows the last one counts.
+CREATE TABLE several (id bigserial PRIMARY KEY, narrow serial, note text);
+SELECT snowflake_ids.attach('several', 'id', 'segment');
+SELECT snowflake_ids.attach('several', 'narrow', 'segment', 'narrow');
+INSERT INTO several (id, narrow, note) VALUES (DEFAULT, DEFAULT, 'a'), (DEFAULT, DEFAULT, 'b'), (DEFAULT, DEFAULT, 'c');
+SELECT id = currval('several_id_seq') AS is_last, narrow = currval('several_narrow_seq') AS is_last_too, narrow = lastval() AS is_lastval
+FROM several ORDER BY id;
+-- A number that is set stands for its block.
+CREATE SEQUENCE blocks INCREMENT BY 50;
+SELECT snowflake_ids.bind_sequence('blocks', 'segment', 'blocks');
+SELECT setval('blocks', 1001);
+SELECT segment_nextval('blocks');
+-- Expressions may be as deep as ever.
+DO $$ BEGIN EXECUTE 'SELECT ' || repeat('1 + ', 2500) || '1'; END $$;
+-- A trigger of the user's may set another sequence.
+SELECT snowflake_ids.segment_create('followed');
+CREATE SEQUENCE followed;
+SELECT snowflake_ids.bind_sequence('followed', 'segment', 'followed');
+CREATE FUNCTION follow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM setval('public.followed', 5000); RETURN NULL; END $$;
+CREATE TRIGGER follow AFTER UPDATE ON snowflake_ids.segment FOR EACH ROW WHEN (NEW.tag = 'blocks') EXECUTE FUNCTION follow();
+SELECT setval('blocks', 3001), nextval('followed');
+DROP TRIGGER follow ON snowflake_ids.segment;
+DROP FUNCTION follow();
+DROP SEQUENCE blocks, followed;
+DROP TABLE rows, people, adopted, narrow_ids, left_behind, begun, parts, several;
 DROP FUNCTION take(regclass);
 DROP VIEW seen;
 DROP SEQUENCE unbound, renamed, narrow, cycles, down, wide;

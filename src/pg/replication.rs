@@ -12,7 +12,8 @@ pub fn is_applied() -> bool {
     is_applier() && !is_within_spi()
 }
 
-fn is_applier() -> bool {
+/// Whether this process applies such rows.
+pub fn is_applier() -> bool {
     // SAFETY: the server's own, set when a background worker starts; both names are C strings.
     unsafe {
         let Some(entry) = pg_sys::MyBgworkerEntry.as_ref() else { return false };

@@ -18,7 +18,25 @@ unsafe extern "C-unwind" {
         options: c_int,
         parameters: pg_sys::ParamListInfo,
     ) -> *mut pg_sys::PlannedStmt;
+    // So are these: a guard for each level of an expression would take a multiple of the stack.
+    #[cfg_attr(
+        any(feature = "pg13", feature = "pg14", feature = "pg15"),
+        link_name = "expression_tree_walker"
+    )]
+    #[cfg_attr(
+        not(any(feature = "pg13", feature = "pg14", feature = "pg15")),
+        link_name = "expression_tree_walker_impl"
+    )]
+    fn walk_expression(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
+    #[cfg_attr(any(feature = "pg13", feature = "pg14", feature = "pg15"), link_name = "query_tree_walker")]
+    #[cfg_attr(
+        not(any(feature = "pg13", feature = "pg14", feature = "pg15")),
+        link_name = "query_tree_walker_impl"
+    )]
+    fn walk_query(query: *mut pg_sys::Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
 }
+
+type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
 /// The functions that calls of the server's are redirected to.
 #[derive(Clone, Copy, Debug)]
@@ -97,28 +115,36 @@ unsafe extern "C-unwind" fn plan(
     options: c_int,
     parameters: pg_sys::ParamListInfo,
 ) -> *mut pg_sys::PlannedStmt {
-    redirect_calls_of(query);
+    let mut targets = None;
+    find_targets(&mut targets);
+    if let Some(targets) = &targets {
+        // SAFETY: a planner may change the query that it is given; the targets live as long as the walk.
+        unsafe { redirect_node(query.cast(), std::ptr::from_ref(targets).cast_mut().cast()) };
+    }
     // SAFETY: the planner that was set before ours, or the server's, is called once, as the server would have.
     unsafe { PREVIOUS.unwrap_or(standard_planner)(query, text, options, parameters) }
 }
 
 #[pg_guard]
-extern "C-unwind" fn redirect_calls_of(query: *mut pg_sys::Query) {
-    if let Some(targets) = REDIRECT.get().and_then(|redirect| redirect()) {
-        // SAFETY: a planner may change the query that it is given; the targets live as long as the walk.
-        unsafe { redirect_query(query, &targets) };
-    }
+extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
+    *found = REDIRECT.get().and_then(|redirect| redirect());
 }
 
-/// # Safety
-/// `query` is one that may be changed.
-unsafe fn redirect_query(query: *mut pg_sys::Query, targets: &Targets) {
-    let context = std::ptr::from_ref(targets).cast_mut().cast();
-    // SAFETY: as above; the walker passes the context on.
-    unsafe {
-        note_defaults(&*query, targets);
-        pg_sys::query_tree_walker(query, Some(redirect_node), context, 0);
-    }
+/// [`note_defaults`] with a guard around it: it calls the server.
+#[pg_guard]
+unsafe extern "C-unwind" fn note_defaults_of(query: *mut pg_sys::Query, targets: *const Targets) {
+    // SAFETY: the caller's.
+    unsafe { note_defaults(&*query, &*targets) }
+}
+
+/// [`call_for`] with a guard around it: null where there is none.
+#[pg_guard]
+unsafe extern "C-unwind" fn call_for_node(
+    node: *mut pg_sys::Node,
+    targets: *const Targets,
+) -> *mut pg_sys::Node {
+    // SAFETY: the caller's.
+    unsafe { call_for(node, &*targets).unwrap_or(std::ptr::null_mut()) }
 }
 
 /// Has the ids that the defaults of an INSERT's columns give noted as numbers of the columns' sequences: applications ask for
@@ -136,13 +162,13 @@ unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
         let tables = pgrx::PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
         let Some(table) = tables.get_ptr(place).map(|table| (*table).relid) else { return };
         match query.commandType {
-            pg_sys::CmdType::CMD_INSERT => note_columns(query.targetList, table, targets),
+            pg_sys::CmdType::CMD_INSERT => note_columns(query.targetList, &tables, table, targets),
             #[cfg(not(any(feature = "pg13", feature = "pg14")))]
             pg_sys::CmdType::CMD_MERGE => {
                 let actions = pgrx::PgList::<pg_sys::MergeAction>::from_pg(query.mergeActionList);
                 for action in actions.iter_ptr() {
                     if (*action).commandType == pg_sys::CmdType::CMD_INSERT {
-                        note_columns((*action).targetList, table, targets);
+                        note_columns((*action).targetList, &tables, table, targets);
                     }
                 }
             }
@@ -152,30 +178,91 @@ unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
 }
 
 /// # Safety
-/// The list is of the columns that a row is made of.
-unsafe fn note_columns(columns: *mut pg_sys::List, table: pg_sys::Oid, targets: &Targets) {
-    // SAFETY: as above; what is made belongs to the memory that statements are planned in.
+/// The list is of the columns that a row is made of; `tables` are those of the query that it is in.
+unsafe fn note_columns(
+    columns: *mut pg_sys::List,
+    tables: &pgrx::PgList<pg_sys::RangeTblEntry>,
+    table: pg_sys::Oid,
+    targets: &Targets,
+) {
+    // SAFETY: as above: an expression is the struct that its tag says.
     unsafe {
         for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
-            let expression: *mut c_void = (*column).expr.cast();
-            if expression.is_null()
-                || (*expression.cast::<pg_sys::Node>()).type_ != pg_sys::NodeTag::T_FuncExpr
-            {
+            let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
+            let mut value = slot;
+            if is_node(*slot, pg_sys::NodeTag::T_FuncExpr) && is_narrowed((*slot).cast()) {
+                // Of a column of type integer, where the values of several rows are narrowed together.
+                value = argument_of((*slot).cast());
+            }
+            if !is_node(*value, pg_sys::NodeTag::T_Var) {
+                note_value(slot, table, (*column).resno, targets);
                 continue;
             }
-            let call: *mut pg_sys::FuncExpr = expression.cast();
-            let mut slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
-            if (*call).funcid.to_u32() == server::INT4 && !(*call).args.is_null() {
-                // Of a column of type integer.
-                slot = &raw mut (*(*(*call).args).elements).ptr_value;
+            // Of several rows: VALUES (DEFAULT, ...), (DEFAULT, ...).
+            let var: *mut pg_sys::Var = (*value).cast();
+            let row_place = usize::try_from((*var).varno).ok().and_then(|place| place.checked_sub(1));
+            let rows = row_place.and_then(|place| tables.get_ptr(place));
+            let cell = usize::try_from((*var).varattno).ok().and_then(|place| place.checked_sub(1));
+            let (Some(rows), Some(cell)) = (rows, cell) else { continue };
+            if (*rows).rtekind != pg_sys::RTEKind::RTE_VALUES {
+                continue;
             }
-            if gives_id(*slot, targets)
-                && let Some(sequence) = (targets.of_column)(table, (*column).resno)
-            {
-                *slot = make_call(targets.noted, sequence, Some((*slot).cast())).cast();
+            for row in pgrx::PgList::<pg_sys::List>::from_pg((*rows).values_lists).iter_ptr() {
+                if usize::try_from((*row).length).is_ok_and(|length| cell < length) {
+                    note_value(
+                        &raw mut (*(*row).elements.add(cell)).ptr_value,
+                        table,
+                        (*column).resno,
+                        targets,
+                    );
+                }
             }
         }
     }
+}
+
+/// # Safety
+/// The slot holds the value of this column: a node or null. What is made belongs to the memory that statements are planned in.
+unsafe fn note_value(mut slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
+    // SAFETY: as above.
+    unsafe {
+        if !is_node(*slot, pg_sys::NodeTag::T_FuncExpr) {
+            return;
+        }
+        if is_narrowed((*slot).cast()) {
+            slot = argument_of((*slot).cast());
+        }
+        if gives_id(*slot, targets)
+            && let Some(sequence) = (targets.of_column)(table, column)
+        {
+            *slot = make_call(targets.noted, sequence, Some((*slot).cast())).cast();
+        }
+    }
+}
+
+/// # Safety
+/// The node is one or null.
+unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
+    // SAFETY: as above.
+    unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
+}
+
+/// Whether a call makes a bigint an integer.
+///
+/// # Safety
+/// It is a call.
+unsafe fn is_narrowed(call: *mut pg_sys::FuncExpr) -> bool {
+    // SAFETY: as above.
+    unsafe { (*call).funcid.to_u32() == server::INT4 && !(*call).args.is_null() }
+}
+
+/// Where the first argument of a call hangs.
+///
+/// # Safety
+/// The call has one.
+unsafe fn argument_of(call: *mut pg_sys::FuncExpr) -> *mut *mut c_void {
+    // SAFETY: as above.
+    unsafe { &raw mut (*(*(*call).args).elements).ptr_value }
 }
 
 /// Whether a node is a call of a function that defaults take ids from.
@@ -185,8 +272,7 @@ unsafe fn note_columns(columns: *mut pg_sys::List, table: pg_sys::Oid, targets: 
 unsafe fn gives_id(node: *mut c_void, targets: &Targets) -> bool {
     // SAFETY: as above; its tag tells which struct it is.
     unsafe {
-        !node.is_null()
-            && (*node.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_FuncExpr
+        is_node(node, pg_sys::NodeTag::T_FuncExpr)
             && targets.ids.contains(&(*node.cast::<pg_sys::FuncExpr>()).funcid)
     }
 }
@@ -216,60 +302,69 @@ unsafe fn make_call(
 }
 
 /// Changes calls in place; a `NextValueExpr`, which has no room for one, where it hangs: it is all of a column's value.
-#[pg_guard]
+///
+/// Has no guard around it, and no destructor in it: errors of what it calls pass through it, and through the walkers.
 unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag;
     if node.is_null() {
         return false;
     }
-    // SAFETY: the context is what `redirect_query` passed; nodes are what their tags say, and the query's own.
+    // SAFETY: the context is the targets that `plan` passed; nodes are what their tags say, and the query's own.
     unsafe {
-        let targets = &*context.cast::<Targets>();
         match (*node).type_ {
             NodeTag::T_Query => {
-                note_defaults(&*node.cast(), targets);
-                return pg_sys::query_tree_walker(node.cast(), Some(redirect_node), context, 0);
+                note_defaults_of(node.cast(), context.cast());
+                return walk_query(node.cast(), redirect_node, context, 0);
             }
             NodeTag::T_FuncExpr => {
                 let call: *mut pg_sys::FuncExpr = node.cast();
-                if let Some(target) = targets.of((*call).funcid) {
+                if let Some(target) = (*context.cast::<Targets>()).of((*call).funcid) {
                     (*call).funcid = target;
                 }
             }
             NodeTag::T_TargetEntry => {
                 let entry: *mut pg_sys::TargetEntry = node.cast();
-                if let Some(call) = call_for((*entry).expr.cast(), targets) {
-                    (*entry).expr = call.cast();
-                }
+                replace_next_value((&raw mut (*entry).expr).cast(), context.cast());
             }
             NodeTag::T_List => {
                 let list: *mut pg_sys::List = node.cast();
                 for index in 0..usize::try_from((*list).length).unwrap_or(0) {
-                    let cell = (*list).elements.add(index);
-                    if let Some(call) = call_for((*cell).ptr_value.cast(), targets) {
-                        (*cell).ptr_value = call.cast();
-                    }
+                    replace_next_value(&raw mut (*(*list).elements.add(index)).ptr_value, context.cast());
                 }
             }
             _ => {}
         }
-        pg_sys::expression_tree_walker(node, Some(redirect_node), context)
+        walk_expression(node, redirect_node, context)
+    }
+}
+
+/// Puts a call in the place of a `NextValueExpr`.
+///
+/// # Safety
+/// The slot holds a node or null.
+unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
+    // SAFETY: as above.
+    unsafe {
+        let node: *mut pg_sys::Node = (*slot).cast();
+        if !node.is_null() && (*node).type_ == pg_sys::NodeTag::T_NextValueExpr {
+            let call = call_for_node(node, targets);
+            if !call.is_null() {
+                *slot = call.cast();
+            }
+        }
     }
 }
 
 /// What no parser writes into a call: that it stands for an identity column's next value.
 const IDENTITY: c_int = -1_574;
 
-/// The call of our function for a `NextValueExpr`, made as narrow as its column; None for other nodes.
+/// The call of our function for a `NextValueExpr`, made as narrow as its column; None where the column is of another type.
 ///
 /// # Safety
-/// The node is null or one.
+/// The node is one.
 unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg_sys::Node> {
     // SAFETY: as above. What is made belongs to the memory that statements are planned in.
     unsafe {
-        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_NextValueExpr {
-            return None;
-        }
         let next: *mut pg_sys::NextValueExpr = node.cast();
         let next_of = make_call(targets.nextval, (*next).seqid, None);
         (*next_of).location = IDENTITY;
@@ -335,6 +430,23 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::
     }
 }
 
+static TOLD: OnceLock<Action> = OnceLock::new();
+
+/// Has `action` called in each process whenever a relation was changed, in the middle of whatever it does: must not fail, and calls
+/// nothing of the server's. Only while the server loads libraries.
+pub fn tell_changes(action: Action) {
+    TOLD.get_or_init(|| action);
+    // SAFETY: registered once, for all processes.
+    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(any_changed), pg_sys::Datum::from(0)) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn any_changed(_argument: pg_sys::Datum, _relation: pg_sys::Oid) {
+    if let Some(action) = TOLD.get() {
+        action();
+    }
+}
+
 /// Has all statements planned anew.
 pub fn plan_anew() {
     // SAFETY: as the server does itself when a catalog changes that any plan may rest on.
@@ -367,6 +479,12 @@ fn is_of(extension: &CStr, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
 pub fn lock(sequence: pg_sys::Oid) {
     // SAFETY: within a transaction, at whose end the lock goes.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
+}
+
+/// Lets such a lock for reading go.
+pub fn unlock(sequence: pg_sys::Oid) {
+    // SAFETY: the lock was taken before, in this transaction.
+    unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
 }
 
 /// The same for reading, if that is to be had at once; it always is where this transaction has another lock on it.

@@ -59,11 +59,11 @@ impl Statement {
         server::refuse_during_recovery();
         Spi::connect_mut(|client| {
             let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
-            if !self.is_kept {
+            // A trigger that the statement fires may come here again, while the plan is in use.
+            let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
                 let plan = client.prepare_mut(self.sql, &types())?;
                 return read(client.update(&plan, None, arguments)?);
-            }
-            let mut kept = self.kept.borrow_mut();
+            };
             let plan = match &mut *kept {
                 Some(plan) => plan,
                 empty => empty.insert(client.prepare_mut(self.sql, &types())?.keep()),

@@ -5,6 +5,7 @@ use super::error::SequenceError;
 use super::known;
 use crate::pg::process::PerProcess;
 use crate::pg::relation::Relation;
+use crate::pg::replication;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::sequence;
 use crate::pg::statement::Statement;
@@ -26,13 +27,18 @@ static FORGET_DROPPED: Statement =
 
 /// Whether this transaction has dropped a relation, which may have been a bound sequence.
 static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// Whether this transaction may have applied a publisher's TRUNCATE.
+static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 static AT_COMMIT: Hooks = Hooks {
     watched: Once::new(),
-    before_commit: forget_dropped,
-    before_prepare: forget_dropped,
+    before_commit: at_commit,
+    before_prepare: at_commit,
     committed: || {},
-    ended: || DROPS.set(false),
+    ended: || {
+        DROPS.set(false);
+        TRUNCATES.set(false);
+    },
     subtransaction_aborted: |_| {},
     subtransaction_committed: |_, _| {},
 };
@@ -66,11 +72,42 @@ pub fn setval_called() {
 /// TRUNCATE ... RESTART IDENTITY has restarted sequences.
 pub fn identities_restarted() {
     for of in known::bound() {
-        // Where another transaction has it locked, this one has not restarted it.
-        if sequence::lock_at_once(of) {
-            settle(of, true).unwrap_or_else(|error| raise(report(&error)));
+        // Where another transaction has it locked, this one has not restarted it. One that stands at its end was not
+        // restarted, and is others' to truncate.
+        if sequence::lock_at_once(of) && !settle(of, true).unwrap_or_else(|error| raise(report(&error))) {
+            sequence::unlock(of);
         }
     }
+}
+
+/// Has processes that apply what a publisher did put sequences at their end again: its TRUNCATE is no statement here, and restarts
+/// them. What they are bound to gives this server's ids, and goes on. Only while the server loads libraries.
+pub fn watch_appliers() {
+    transaction::watch(&AT_COMMIT);
+    sequence::tell_changes(|| {
+        if replication::is_applier() {
+            TRUNCATES.set(true);
+        }
+    });
+}
+
+fn settle_truncated() {
+    if !TRUNCATES.replace(false) {
+        return;
+    }
+    transaction::with_snapshot(|| {
+        for of in known::bound() {
+            if sequence::lock_at_once(of) && !settle(of, false).unwrap_or_else(|error| raise(report(&error)))
+            {
+                sequence::unlock(of);
+            }
+        }
+    });
+}
+
+fn at_commit() {
+    settle_truncated();
+    forget_dropped();
 }
 
 /// ALTER SEQUENCE has altered one.
@@ -85,27 +122,26 @@ pub fn altered(of: Oid, is_restarted: bool) {
     }
 }
 
-/// Puts a bound sequence at its end again, and restarts what it is bound to.
-fn settle(of: Oid, is_restarted: bool) -> Result<(), SequenceError> {
-    let (Some(binding), Some(terms)) = (known::binding_of(of), sequence::terms(of)) else { return Ok(()) };
-    let Some(relation) = Relation::find(of) else { return Ok(()) };
-    let Some(position) = relation.position() else { return Ok(()) };
+/// Puts a bound sequence at its end again, and restarts what it is bound to; whether it stood elsewhere.
+fn settle(of: Oid, is_restarted: bool) -> Result<bool, SequenceError> {
+    let (Some(binding), Some(terms)) = (known::binding_of(of), sequence::terms(of)) else { return Ok(false) };
+    let Some(relation) = Relation::find(of) else { return Ok(false) };
+    let Some(position) = relation.position() else { return Ok(false) };
     if terms.cycles {
         return Err(SequenceError::Cycles(sequence::name(of)));
     }
     Increment::new(terms.increment)?;
     if is_fence(position.last_value, position.is_called, terms.max) {
-        return Ok(());
+        return Ok(false);
     }
     relation.as_owner(|| sequence::setval(of, terms.max, true));
     match binding {
-        _ if !is_restarted => Ok(()),
+        _ if !is_restarted => {}
         Binding::Snowflake => {
             pgrx::notice!(
                 "sequence \"{}\" is not restarted: it gives snowflake ids, which follow the clock",
                 sequence::name(of)
             );
-            Ok(())
         }
         Binding::Segment(tag) => {
             let highest =
@@ -113,7 +149,8 @@ fn settle(of: Oid, is_restarted: bool) -> Result<(), SequenceError> {
             privilege::check_move_by_sequence(&tag).map_err(|error| SequenceError::of_tag(error, of))?;
             let table = store::table().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
             let arguments = [of.into(), TagText(*tag).into(), highest.max(0).into()];
-            Ok(table.as_owner(|| RESTART.run(&arguments))?)
+            table.as_owner(|| RESTART.run(&arguments))?;
         }
     }
+    Ok(true)
 }

@@ -36,12 +36,16 @@ static LOCKED_OUT: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// one that drops the extension, calls go where they went. A bound sequence gives no number then.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
-    match &*KNOWN.borrow() {
-        Known::Nothing => return None,
-        Known::Bound(bound) => return Some(bound.targets),
-        Known::Unknown => {}
+    loop {
+        match &*KNOWN.borrow() {
+            Known::Nothing => return None,
+            Known::Bound(bound) => return Some(bound.targets),
+            Known::Unknown => {}
+        }
+        if !learn(false) {
+            return None;
+        }
     }
-    if learn(false) { targets_at_once() } else { None }
 }
 
 /// Whether a sequence may be bound, as far as this process knows at the moment. Calls nothing of the server's.

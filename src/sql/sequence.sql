@@ -60,6 +60,23 @@ BEGIN
 END
 $$;
 
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that. */
+CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag AND b.sequence <> sequence)
+        OR EXISTS (
+            SELECT FROM pg_attrdef AS f
+            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
+                    = snowflake_ids_internal.id_default('segment', tag)
+                AND f.adrelid NOT IN (
+                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')));
+END
+$$;
+
 /* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -69,6 +86,11 @@ BEGIN
             MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
             DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
             HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
+            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
     ELSE
         PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
     END IF;

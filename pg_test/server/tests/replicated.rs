@@ -115,6 +115,25 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     Ok(())
 }
 
+/// It runs no statement here, which would be seen, and restarts the sequences of its tables nevertheless.
+#[test]
+fn a_truncate_that_arrives_leaves_bound_sequences_at_their_end() -> Result<()> {
+    let (server, mut publisher, mut subscriber) = replicating()?;
+    let emptied = "create table emptied (id bigserial primary key)";
+    publisher.batch_execute(emptied)?;
+    subscriber.batch_execute(emptied)?;
+    subscriber.batch_execute("select snowflake_ids.attach('emptied', 'id', 'segment')")?;
+    subscriber.batch_execute("insert into emptied select from generate_series(1, 3)")?;
+    subscribe(&server, &mut subscriber)?;
+    publisher.batch_execute("truncate emptied restart identity")?;
+    send(&server, &mut publisher, &mut subscriber, 1, "select 1")?;
+    assert_eq!(sql::one::<i64>(&mut subscriber, "select count(*) from emptied")?, 0, "the TRUNCATE arrived");
+    let at_end = "select is_called and last_value = 9223372036854775807 from emptied_id_seq";
+    assert!(sql::one::<bool>(&mut subscriber, at_end)?, "a call that is not redirected gives old numbers");
+    assert_eq!(sql::one::<i64>(&mut subscriber, "select nextval('emptied_id_seq')")?, 4);
+    Ok(())
+}
+
 /// A publisher's TRUNCATE cannot be passed over row by row.
 #[test]
 fn a_truncate_that_arrives_empties_none_of_the_extensions_tables() -> Result<()> {

@@ -27,6 +27,29 @@
  * to_extension.sql beside this file goes over to the extension, above all ids that were given.
  */
 
+-- A server that has the library may have 'auto' there, which leases a worker id from a registry.
+DO $$
+DECLARE
+    name pg_catalog.text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['snowflake_ids.datacenter_id', 'snowflake_ids.worker_id'] LOOP
+        IF pg_catalog.current_setting(name, true) OPERATOR(pg_catalog.~) '[^0-9]' THEN
+            IF EXISTS (SELECT FROM pg_catalog.pg_settings AS s WHERE s.name OPERATOR(pg_catalog.=) 'snowflake_ids.worker_id') THEN
+                RAISE object_not_in_prerequisite_state USING
+                    MESSAGE = 'the server has the library of snowflake_ids',
+                    DETAIL = pg_catalog.format('Its %s is "%s", which the functions in plain SQL cannot have.',
+                        name, pg_catalog.current_setting(name)),
+                    HINT = 'Use the extension: CREATE EXTENSION snowflake_ids.';
+            END IF;
+            RAISE invalid_parameter_value USING
+                MESSAGE = pg_catalog.format('invalid value for %s: "%s"', name, pg_catalog.current_setting(name)),
+                DETAIL = 'It is part of each id.',
+                HINT = 'Give a number from 0 to 31.';
+        END IF;
+    END LOOP;
+END
+$$;
+
 CREATE SCHEMA snowflake_ids;
 
 -- Which worker this is, and where the functions are. One row.

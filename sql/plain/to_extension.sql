@@ -9,61 +9,142 @@
  * All of it happens, or nothing. It waits for transactions that have taken ids, and others wait for it; locks on the tables are
  * held until it ends. What calls the functions from elsewhere than a column's default (views, functions of yours) goes on by
  * name, as the extension's functions have the same; a view or an index that depends on them keeps the script from dropping
- * them, and is named in the error: drop it before, and create it again afterwards.
+ * them, and is named in the error: drop it before, and create it again afterwards. Tags' descriptions are not carried over.
+ *
+ * The plain objects are their owner's, and a superuser may run this. So it reads them only where they are what snowflake_ids.sql
+ * makes, looked at after they are locked, and changes the defaults of tables with the rights of the tables' owners.
  */
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- From here on no id is given: those who take one wait for the sequences' locks.
 DO $$
 DECLARE
-    sequence regclass;
+    plain_schema  pg_catalog.oid;
+    owner         pg_catalog.oid;
+    functions     pg_catalog.name;
+    makes         pg_catalog.oid[];
+    defaults      pg_catalog.oid[];
+    expressions   pg_catalog.text[];
+    expression    pg_catalog.text;
+    statement     pg_catalog.text;
+    trouble       pg_catalog.text;
+    item          pg_catalog.record;
+    last_id       pg_catalog.int8;
+    last_number   pg_catalog.int8;
+    is_called     pg_catalog.bool;
 BEGIN
-    FOR sequence IN SELECT s.sequence FROM snowflake_ids.plain_segment s UNION ALL SELECT 'snowflake_ids.plain_last' LOOP
-        EXECUTE format('ALTER SEQUENCE %s OWNED BY NONE', sequence);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+        -- Planning looks at no CHECK constraint.
+        pg_catalog.set_config('constraint_exclusion', 'off', true);
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot go over to the extension in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'It would not see tags that were created while it waited for locks.',
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+
+    -- The extension makes the schema snowflake_ids. Until the end of the transaction none renames this one.
+    ALTER SCHEMA snowflake_ids RENAME TO snowflake_ids_plain;
+    plain_schema := 'snowflake_ids_plain'::regnamespace;
+    -- The tables with the functions in defaults first: who inserts holds them while waiting for a sequence.
+    FOR item IN SELECT DISTINCT d.adrelid
+        FROM pg_proc AS f JOIN pg_depend AS p ON p.refclassid = 'pg_proc'::regclass AND p.refobjid = f.oid
+            JOIN pg_attrdef AS d ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
+            JOIN pg_class AS c ON c.oid = d.adrelid
+        WHERE f.proname IN ('snowflake_nextval', 'snowflake_id', 'segment_nextval', 'segment_id') AND c.relkind IN ('r', 'p')
+            AND f.proowner = (SELECT relowner FROM pg_class WHERE oid = 'snowflake_ids_plain.plain'::regclass)
+        ORDER BY d.adrelid
+    LOOP
+        EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', item.adrelid::regclass);
     END LOOP;
-END
-$$;
+    LOCK TABLE ONLY snowflake_ids_plain.plain, ONLY snowflake_ids_plain.plain_segment IN ACCESS EXCLUSIVE MODE;
 
--- The defaults, as they are written where the functions' schema is the first to be searched.
-CREATE TEMPORARY TABLE plain_default ON COMMIT DROP AS
-SELECT d.adrelid::regclass AS relation, d.adnum AS number, NULL::text AS expression, d.oid
-FROM pg_attrdef d
-WHERE EXISTS (
-    SELECT FROM pg_depend p JOIN pg_proc f ON p.refclassid = 'pg_proc'::regclass AND p.refobjid = f.oid
-    WHERE p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
-      AND f.pronamespace = (SELECT n.oid FROM pg_namespace n, snowflake_ids.plain p WHERE n.nspname = p.functions)
-      AND f.proname IN ('snowflake_nextval', 'snowflake_id', 'segment_nextval', 'segment_id'));
-DO $$
-DECLARE
-    functions name := (SELECT p.functions FROM snowflake_ids.plain p);
-BEGIN
-    PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', functions), true);
-    UPDATE pg_temp.plain_default SET expression = pg_get_expr(d.adbin, d.adrelid)
-    FROM pg_attrdef d WHERE d.oid = plain_default.oid;
-END
-$$;
+    -- Whatever else would have a SELECT run code of the owner's: it would run with the rights of the caller.
+    FOR item IN
+        SELECT t.name, t.kind, t.columns, c.* FROM (VALUES
+            ('plain', 'r', 'only_row boolean, datacenter_id integer, worker_id integer, functions name'),
+            ('plain_segment', 'r', 'tag text, sequence regclass'),
+            ('plain_last', 'S', 'last_value bigint, log_cnt bigint, is_called boolean')) AS t (name, kind, columns)
+            LEFT JOIN (SELECT oid, * FROM pg_class WHERE relnamespace = plain_schema) AS c ON c.relname = t.name
+    LOOP
+        trouble := CASE
+            WHEN item.relkind IS NULL THEN 'It is not there.'
+            WHEN item.relkind <> item.kind::"char" THEN CASE item.kind WHEN 'r' THEN 'It is not a table.' ELSE 'It is not a sequence.' END
+            WHEN item.relpersistence <> 'p' OR item.relispartition
+                OR EXISTS (SELECT FROM pg_inherits WHERE item.oid IN (inhrelid, inhparent)) THEN 'Other tables are above or below it.'
+            WHEN EXISTS (SELECT FROM pg_rewrite WHERE ev_class = item.oid) THEN 'It has a rule.'
+            WHEN EXISTS (SELECT FROM pg_trigger WHERE tgrelid = item.oid) THEN 'It has a trigger.'
+            WHEN item.relrowsecurity OR item.relforcerowsecurity
+                OR EXISTS (SELECT FROM pg_policy WHERE polrelid = item.oid) THEN 'It has row security.'
+            WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = item.oid AND (indexprs IS NOT NULL OR indpred IS NOT NULL))
+                THEN 'It has an index of an expression.'
+            WHEN EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = item.oid) THEN 'It has statistics of its own.'
+            WHEN item.columns IS DISTINCT FROM (
+                SELECT string_agg(format('%s %s', attname, atttypid::regtype)
+                    || CASE WHEN attgenerated <> '' OR attidentity <> '' THEN ' generated' ELSE '' END, ', ' ORDER BY attnum)
+                FROM pg_attribute WHERE attrelid = item.oid AND attnum > 0 AND NOT attisdropped) THEN 'Its columns are others.'
+            END;
+        IF trouble IS NOT NULL THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('snowflake_ids.%s is not as snowflake_ids.sql makes it', item.name),
+                DETAIL = trouble,
+                HINT = 'Find out who changed it and why, and make it as it was: what is in it may be wrong, too.';
+        END IF;
+    END LOOP;
 
--- The extension makes the schema snowflake_ids.
-ALTER SCHEMA snowflake_ids RENAME TO snowflake_ids_plain;
-CREATE EXTENSION snowflake_ids;
+    -- From here on no id is given: those who take one wait for the sequences' locks.
+    FOR item IN SELECT s.tag, s.sequence::oid AS sequence FROM ONLY snowflake_ids_plain.plain_segment AS s
+        UNION ALL SELECT NULL, 'snowflake_ids_plain.plain_last'::regclass
+    LOOP
+        FOR pass IN 1..2 LOOP
+            IF NOT EXISTS (SELECT FROM pg_class WHERE oid = item.sequence AND relkind = 'S' AND relnamespace = plain_schema) THEN
+                RAISE object_not_in_prerequisite_state USING
+                    MESSAGE = format('segment tag "%s" has no sequence in schema snowflake_ids', left(item.tag, 128)),
+                    DETAIL = format('It is said to be %s.', coalesce(item.sequence::regclass::text, 'null')),
+                    HINT = 'Find out who changed snowflake_ids.plain_segment and why, and make it as it was.';
+            ELSIF pass = 1 THEN
+                EXECUTE (SELECT format('ALTER SEQUENCE snowflake_ids_plain.%I OWNED BY NONE', relname)
+                    FROM pg_class WHERE oid = item.sequence);
+            END IF;
+        END LOOP;
+    END LOOP;
 
-DO $$
-DECLARE
-    functions name := (SELECT p.functions FROM snowflake_ids_plain.plain p);
-    found record;
-    last_id bigint;
-    last_number bigint;
-    is_called boolean;
-BEGIN
-    PERFORM set_config('search_path', format('pg_catalog, %I, pg_temp', functions), true);
+    -- The functions: those of the owner, who made them together with the tables.
+    SELECT p.functions INTO STRICT functions FROM ONLY snowflake_ids_plain.plain AS p;
+    SELECT relowner INTO STRICT owner FROM pg_class WHERE oid = 'snowflake_ids_plain.plain'::regclass;
+    makes := ARRAY(SELECT f.oid FROM pg_proc AS f JOIN pg_namespace AS n ON n.oid = f.pronamespace
+        WHERE n.nspname = functions AND f.proowner = owner AND f.prokind = 'f'
+          AND f.proname IN ('snowflake_nextval', 'snowflake_id', 'snowflake_nextvals', 'snowflake_lastval', 'segment_nextval',
+            'segment_id', 'segment_nextvals', 'segment_currval', 'snowflake_timestamp', 'snowflake_datacenter_id',
+            'snowflake_worker_id', 'snowflake_sequence', 'snowflake_min_id', 'snowflake_max_id', 'snowflake_compose'));
+    IF (SELECT count(DISTINCT proname) FROM pg_proc WHERE oid = ANY (makes)) <> 15 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('the functions of snowflake_ids.sql are not all in schema "%s"', functions),
+            DETAIL = format('Looked for are those that role "%s" owns.', pg_get_userbyid(owner)),
+            HINT = 'Where they were moved, UPDATE snowflake_ids.plain SET functions = the schema''s name; have one role own all.';
+    END IF;
+
+    -- The defaults, as they are written where the functions' schema is searched. While it is, all names are qualified: the schema
+    -- is not ours.
+    defaults := ARRAY(SELECT d.oid FROM pg_attrdef AS d
+        WHERE EXISTS (SELECT FROM pg_depend AS p WHERE p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
+            AND p.refclassid = 'pg_proc'::regclass AND p.refobjid = ANY (makes)));
+    statement := format('SET LOCAL search_path = pg_catalog, %I, pg_temp', functions);
+    EXECUTE statement;
+    SELECT pg_catalog.array_agg(pg_catalog.pg_get_expr(d.adbin, d.adrelid) ORDER BY o.place USING OPERATOR(pg_catalog.<))
+    INTO expressions
+    FROM ROWS FROM (pg_catalog.unnest(defaults)) WITH ORDINALITY AS o (id, place)
+        JOIN pg_catalog.pg_attrdef AS d ON d.oid OPERATOR(pg_catalog.=) o.id;
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+
+    CREATE EXTENSION snowflake_ids;
     IF (SELECT layout FROM snowflake_ids.status) <> '41/5/5/12 epoch=2020-01-01' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'the server has another layout than the ids that were given',
             HINT = 'Leave snowflake_ids.layout at its default, or keep the ids of both in columns that never meet.';
     END IF;
     -- Ids of the same worker id may be of the last milliseconds, or of a clock that was ahead.
-    SELECT s.last_value INTO last_id FROM snowflake_ids_plain.plain_last s;
+    SELECT s.last_value INTO last_id FROM snowflake_ids_plain.plain_last AS s;
     IF last_id > snowflake_min_id(clock_timestamp() + interval '1 minute') THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'the clock is behind ids that were given',
@@ -73,26 +154,29 @@ BEGIN
     WHILE last_id >= snowflake_min_id(clock_timestamp()) LOOP
         PERFORM pg_sleep(0.01);
     END LOOP;
-    FOR found IN SELECT * FROM snowflake_ids_plain.plain_segment LOOP
-        EXECUTE format('SELECT last_value, is_called FROM %s', found.sequence) INTO last_number, is_called;
-        PERFORM snowflake_ids.segment_create(found.tag, start => last_number::numeric + is_called::integer);
+    FOR item IN SELECT s.tag, c.relname FROM ONLY snowflake_ids_plain.plain_segment AS s JOIN pg_class AS c ON c.oid = s.sequence LOOP
+        EXECUTE format('SELECT last_value, is_called FROM snowflake_ids_plain.%I', item.relname) INTO last_number, is_called;
+        PERFORM snowflake_ids.segment_create(item.tag, start => last_number::numeric + is_called::integer);
     END LOOP;
-    -- Read anew, the names mean the extension's functions, which come first.
-    FOR found IN SELECT d.*, a.attname FROM pg_temp.plain_default d JOIN pg_attribute a ON (attrelid, attnum) = (relation, number)
+
+    -- Read anew, the names mean the extension's functions, which come first. A role that may not have statements run as the owner is
+    -- no superuser.
+    FOR item IN SELECT d.adrelid, a.attname, o.place FROM unnest(defaults) WITH ORDINALITY AS o (id, place)
+        JOIN pg_attrdef AS d ON d.oid = o.id JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     LOOP
-        EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s', found.relation, found.attname, found.expression);
+        expression := format('%s; ALTER TABLE ONLY %s ALTER COLUMN %I SET DEFAULT %s',
+            statement, item.adrelid::regclass, item.attname, expressions[item.place]);
+        IF has_schema_privilege('snowflake_ids_internal', 'USAGE')
+            AND has_function_privilege('snowflake_ids_internal.as_owner(oid, text)', 'EXECUTE') THEN
+            PERFORM snowflake_ids_internal.as_owner(item.adrelid, expression);
+        ELSE
+            EXECUTE expression;
+            PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+        END IF;
     END LOOP;
-    FOR found IN
-        SELECT f.oid::regprocedure AS function FROM pg_proc f JOIN pg_namespace n ON n.oid = f.pronamespace
-        WHERE n.nspname = functions AND f.oid::regprocedure::text ~ 'snowflake|segment'
-          AND f.proname IN ('snowflake_nextval', 'snowflake_id', 'snowflake_nextvals', 'snowflake_lastval', 'segment_nextval',
-            'segment_id', 'segment_nextvals', 'segment_currval', 'snowflake_timestamp', 'snowflake_datacenter_id',
-            'snowflake_worker_id', 'snowflake_sequence', 'snowflake_min_id', 'snowflake_max_id', 'snowflake_compose')
-          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e')
-    LOOP
-        EXECUTE format('DROP FUNCTION %s', found.function);
+    FOR item IN SELECT f::regprocedure AS function FROM unnest(makes) AS f LOOP
+        EXECUTE format('DROP FUNCTION %s', item.function);
     END LOOP;
+    DROP SCHEMA snowflake_ids_plain CASCADE;
 END
 $$;
-
-DROP SCHEMA snowflake_ids_plain CASCADE;

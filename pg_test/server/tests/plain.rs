@@ -214,3 +214,93 @@ fn what_cannot_go_over_stays_as_it_is() -> Result<()> {
     assert_eq!(sql::one::<i64>(&mut client, "select count(*) from s")?, 1);
     Ok(())
 }
+
+/// A superuser who goes over to the extension runs no code of the database's owner.
+#[test]
+fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
+    let mut server = plain(&["one"])?;
+    server.set("shared_preload_libraries", "snowflake_ids")?;
+    server.restart()?;
+    let (mut owner, mut client) = (session(&server, "one")?, server.connect("one")?);
+    owner.batch_execute(
+        "create function note() returns boolean language plpgsql as $$
+         begin perform setval('ran', 1); raise notice 'ran as %', current_user; return true; end $$;
+         create function quiet(number integer) returns integer language plpgsql immutable as $$
+         begin perform note(); return number; end $$;
+         create function noted() returns trigger language plpgsql as $$ begin perform note(); return new; end $$;
+         create sequence ran start 5; create view v as select 1::bigint as last_value, note() as is_called",
+    )?;
+    let segment = "drop table snowflake_ids.plain_segment; create";
+    for (change, detail) in [
+        (format!("{segment} view snowflake_ids.plain_segment as select 't'::text as tag, 's'::regclass as sequence where note()"),
+            "It is not a table."),
+        ("drop table snowflake_ids.plain; create view snowflake_ids.plain as
+             select true as only_row, 0 as datacenter_id, 0 as worker_id, 'public'::name as functions where note()".to_owned(),
+            "It is not a table."),
+        ("drop sequence snowflake_ids.plain_last; create view snowflake_ids.plain_last as
+             select 1::bigint as last_value, 0::bigint as log_cnt, note() as is_called".to_owned(),
+            "It is not a sequence."),
+        ("create index on snowflake_ids.plain_segment ((quiet(1)))".to_owned(), "It has an index of an expression."),
+        ("create index on snowflake_ids.plain_segment (tag) where quiet(1) = 1".to_owned(), "It has an index of an expression."),
+        ("create statistics snowflake_ids.about on tag, sequence from snowflake_ids.plain_segment".to_owned(),
+            "It has statistics of its own."),
+        ("create trigger noted before update on snowflake_ids.plain for each row execute function noted()".to_owned(),
+            "It has a trigger."),
+        ("create rule noted as on update to snowflake_ids.plain do also select note()".to_owned(), "It has a rule."),
+        ("alter table snowflake_ids.plain_segment enable row level security".to_owned(), "It has row security."),
+        ("create table below () inherits (snowflake_ids.plain_segment)".to_owned(), "Other tables are above or below it."),
+        (format!("{segment} table snowflake_ids.plain_segment (tag text, sequence text)"), "Its columns are others."),
+        ("update snowflake_ids.plain_segment set sequence = 'v'::regclass where tag = 't'".to_owned(), "It is said to be public.v."),
+        ("update snowflake_ids.plain_segment set sequence = 'ran'::regclass where tag = 't'".to_owned(), "It is said to be public.ran."),
+        ("update snowflake_ids.plain set functions = 'elsewhere'".to_owned(), "Looked for are those that role \"app\" owns."),
+    ] {
+        client.batch_execute("begin; set local session authorization app")?;
+        client.batch_execute(&change).with_context(|| change.clone())?;
+        client.batch_execute("set local session authorization default; select setval('ran', 5)")?;
+        let error = sql::error(&mut client, &script("to_extension.sql")?)?;
+        assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{change}: {error:?}");
+        assert_eq!(error.detail(), Some(detail), "{change}: {error:?}");
+        assert!(error.hint().is_some(), "{change}: {error:?}");
+        client.batch_execute("rollback")?;
+        assert_eq!(sql::one::<i64>(&mut client, "select last_value from ran")?, 5, "{change}");
+    }
+    // What cannot be seen in the plain objects: a check that planning would compute, and a path with functions of the owner's.
+    owner.batch_execute(
+        "alter database one set constraint_exclusion = on;
+         alter table snowflake_ids.plain_segment add check (quiet(1) = 1);
+         create function format(text, name) returns text language plpgsql as $$ begin perform note(); return $1; end $$;
+         create function quote_ident(name) returns text language plpgsql as $$ begin perform note(); return $1; end $$;
+         select setval('ran', 5)",
+    )?;
+    let mut client = server.connect("one")?;
+    client.batch_execute(&format!("begin; {}; commit", script("to_extension.sql")?))?;
+    assert_eq!(sql::one::<i64>(&mut client, "select last_value from ran")?, 5);
+    fill(&mut session(&server, "one")?)?;
+    Ok(())
+}
+
+/// A server that has the library, where a worker id need be no number.
+#[test]
+fn a_worker_id_that_is_no_number_is_named() -> Result<()> {
+    let mut server = plain(&[])?;
+    let mut client = server.connect("postgres")?;
+    let without =
+        format!("begin; set local snowflake_ids.worker_id = 'auto'; {}", script("snowflake_ids.sql")?);
+    let error = sql::error(&mut client, &without)?;
+    sql::explains(
+        &error,
+        &SqlState::INVALID_PARAMETER_VALUE,
+        "invalid value for snowflake_ids.worker_id: \"auto\"",
+    )?;
+    server.set("shared_preload_libraries", "snowflake_ids")?;
+    server.set("snowflake_ids.worker_id", "auto")?;
+    server.restart()?;
+    let mut client = server.connect("postgres")?;
+    let error = sql::error(&mut client, &format!("begin; {}", script("snowflake_ids.sql")?))?;
+    sql::explains(
+        &error,
+        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the server has the library of snowflake_ids",
+    )?;
+    Ok(())
+}

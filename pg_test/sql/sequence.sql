@@ -438,6 +438,27 @@ SELECT setval('blocks', 3001), nextval('followed');
 DROP TRIGGER follow ON snowflake_ids.segment;
 DROP FUNCTION follow();
 DROP SEQUENCE blocks, followed;
+-- Others that take from the sequence that a column owns get ids, too, or cannot hold them.
+CREATE TABLE owner_of (id bigserial PRIMARY KEY, other bigint DEFAULT nextval('owner_of_id_seq'));
+CREATE TABLE heir () INHERITS (owner_of);
+CREATE TABLE borrower (id bigint DEFAULT nextval('owner_of_id_seq'), note text DEFAULT 'n' || nextval('owner_of_id_seq'));
+SELECT snowflake_ids.attach('owner_of', 'id', 'segment');
+INSERT INTO borrower DEFAULT VALUES RETURNING id, note, segment_currval('public.owner_of');
+SELECT snowflake_ids.detach('owner_of', 'id');
+CREATE DOMAIN small_number AS integer;
+CREATE TABLE narrow_borrower (id small_number DEFAULT nextval('owner_of_id_seq'));
+SELECT snowflake_ids.attach('owner_of', 'id');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.attach('owner_of', 'id', 'segment');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.attach('owner_of', 'id', sequence => 'keep');
+SELECT count(*) FROM snowflake_ids.sequence_binding WHERE sequence = 'owner_of_id_seq'::regclass;
+CREATE TABLE integers (id serial PRIMARY KEY);
+CREATE TABLE integer_borrower (id integer DEFAULT nextval('integers_id_seq'));
+SELECT snowflake_ids.attach('integers', 'id', 'segment', 'integers');
+INSERT INTO integer_borrower DEFAULT VALUES RETURNING id;
+DROP TABLE integer_borrower, integers, narrow_borrower, borrower, heir, owner_of;
+DROP DOMAIN small_number;
 DROP TABLE rows, people, adopted, narrow_ids, left_behind, begun, parts, several;
 DROP FUNCTION take(regclass);
 DROP VIEW seen;

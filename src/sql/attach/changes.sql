@@ -119,6 +119,45 @@ $$;
 COMMENT ON FUNCTION snowflake_ids_internal.drop_sequences IS
     'drops the sequences that a column and those below it own, unless others use them';
 
+-- Those whose defaults name it. One that is narrower than the attached column would fail at the first id it cannot hold.
+CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other record;
+BEGIN
+    FOR other IN
+        WITH RECURSIVE used AS (
+            SELECT f.adrelid::regclass AS relation, a.attname AS attribute, a.atttypid AS type
+            FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+                JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence
+                AND (f.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(check_others_of_sequence.relation))
+                    OR a.attname <> check_others_of_sequence.attribute)
+            UNION
+            SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
+        )
+        SELECT u.relation, u.attribute, u.type::regtype AS type,
+            CASE u.type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 END AS most
+        FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype <> 'd'
+        ORDER BY most NULLS LAST, u.relation::text, u.attribute
+    LOOP
+        IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
+                    other.attribute, other.relation, sequence),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = 'Attach with sequence => ''keep'', which leaves the sequence its own numbers, or widen that column first.';
+        END IF;
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.attribute, other.relation),
+            DETAIL = format('Its default takes them from sequence "%s".', sequence),
+            HINT = 'To leave it as it is, attach with sequence => ''keep''.';
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_others_of_sequence IS
+    'fails where a sequence''s ids do not fit into other columns that take them by default, and is a notice of those where they do';
+
 -- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
 CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -136,6 +175,7 @@ BEGIN
         SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(owned);
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
+            PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
             PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag,
                 snowflake_ids_internal.column_maximum(relation, attribute));
         ELSE

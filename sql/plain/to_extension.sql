@@ -29,6 +29,7 @@ DECLARE
     statement     pg_catalog.text;
     trouble       pg_catalog.text;
     item          pg_catalog.record;
+    locked_name   pg_catalog.name;
     last_id       pg_catalog.int8;
     last_number   pg_catalog.int8;
     is_called     pg_catalog.bool;
@@ -97,14 +98,16 @@ BEGIN
         UNION ALL SELECT NULL, 'snowflake_ids_plain.plain_last'::regclass
     LOOP
         FOR pass IN 1..2 LOOP
-            IF NOT EXISTS (SELECT FROM pg_class WHERE oid = item.sequence AND relkind = 'S' AND relnamespace = plain_schema) THEN
+            -- That it has the same name after it was locked by it says that it is what was locked.
+            IF NOT EXISTS (SELECT FROM pg_class WHERE oid = item.sequence AND relkind = 'S' AND relnamespace = plain_schema
+                AND (pass = 1 OR relname = locked_name)) THEN
                 RAISE object_not_in_prerequisite_state USING
                     MESSAGE = format('segment tag "%s" has no sequence in schema snowflake_ids', left(item.tag, 128)),
                     DETAIL = format('It is said to be %s.', coalesce(item.sequence::regclass::text, 'null')),
                     HINT = 'Find out who changed snowflake_ids.plain_segment and why, and make it as it was.';
             ELSIF pass = 1 THEN
-                EXECUTE (SELECT format('ALTER SEQUENCE snowflake_ids_plain.%I OWNED BY NONE', relname)
-                    FROM pg_class WHERE oid = item.sequence);
+                SELECT relname INTO STRICT locked_name FROM pg_class WHERE oid = item.sequence;
+                EXECUTE format('ALTER SEQUENCE snowflake_ids_plain.%I OWNED BY NONE', locked_name);
             END IF;
         END LOOP;
     END LOOP;

@@ -272,9 +272,20 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
          create function quote_ident(name) returns text language plpgsql as $$ begin perform note(); return $1; end $$;
          select setval('ran', 5)",
     )?;
+    // A table of another role, whose default calls a function beside ours.
+    client.batch_execute(
+        "create role other;
+         create table o (id bigint default snowflake_id() + quiet(1));
+         alter table o owner to other",
+    )?;
     let mut client = server.connect("one")?;
     client.batch_execute(&format!("begin; {}; commit", script("to_extension.sql")?))?;
     assert_eq!(sql::one::<i64>(&mut client, "select last_value from ran")?, 5);
+    let default: String = sql::one(
+        &mut client,
+        "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = 'o'::regclass",
+    )?;
+    assert_eq!(default, "(snowflake_id() + quiet(1))");
     fill(&mut session(&server, "one")?)?;
     Ok(())
 }

@@ -206,11 +206,13 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry() -> Re
     client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
     // The same where one row alone is locked, which is seen only when there is an answer: no more than some.
-    client.batch_execute("select snowflake_ids.segment_discard('t')")?;
+    // What was reserved before the lock is thrown away, or used up: a worker may be at it.
     changer.batch_execute("begin; select 1 from snowflake_ids.received for update")?;
+    client.batch_execute("select snowflake_ids.segment_discard('t')")?;
     let before: i64 = sql::one(&mut registry, max_id)?;
     client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
-    sql::error(&mut client, "select segment_nextval('t')")?;
+    let refused = |_| sql::error(&mut client, "select segment_nextval('t')").is_ok();
+    assert!((0..100).any(refused), "ids go on although none can be noted");
     let lost = sql::one::<i64>(&mut registry, max_id)? - before;
     assert!(lost <= 60, "{lost} ids");
     changer.batch_execute("rollback")?;

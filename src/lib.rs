@@ -35,7 +35,7 @@ pub extern "C-unwind" fn _PG_init() {
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     let keep = pg::shmem::Keep { begin: worker::carry_over::restore_floors, end: worker::carry_over::save };
     pg::shmem::request(&shared::BLOCKS, keep);
-    pg::sequence::redirect_calls(sequence::known::targets_at_once);
+    pg::redirect::redirect_calls(sequence::known::targets_at_once);
     pg::inline::keep_out(sequence::known::are_any);
     sequence::follow::watch_appliers();
     pg::access::watch(pg::access::Watch {

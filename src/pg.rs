@@ -18,6 +18,7 @@ pub mod libpq;
 pub mod lock;
 pub mod process;
 pub mod random;
+pub mod redirect;
 pub mod relation;
 pub mod replication;
 pub mod report;

@@ -1,7 +1,7 @@
 //! What calls of `nextval` and its like are redirected to.
 
+use crate::pg::redirect::is_of_identity;
 use crate::pg::report::{raise, report};
-use crate::pg::sequence::is_of_identity;
 use crate::sequence::{self, error::SequenceError};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 

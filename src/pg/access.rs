@@ -1,6 +1,6 @@
 //! What the server tells of objects: a database is created, a relation dropped, a function about to be called.
 
-use super::sequence;
+use super::redirect;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -50,7 +50,7 @@ unsafe extern "C-unwind" fn on_access(
     let told = match class {
         pg_sys::DatabaseRelationId => true,
         pg_sys::RelationRelationId => part == 0 && access == pg_sys::ObjectAccessType::OAT_DROP,
-        _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && sequence::is_setval(object),
+        _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && redirect::is_setval(object),
     };
     if told {
         tell(access, class, object);

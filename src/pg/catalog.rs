@@ -1,6 +1,6 @@
 //! The extension and its tables, as the catalog knows them.
 
-use pgrx::{PgRelation, pg_guard, pg_sys};
+use pgrx::{IntoDatum, PgRelation, pg_guard, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::Once;
@@ -108,6 +108,27 @@ pub fn extension() -> Option<u32> {
     // SAFETY: as above.
     let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
     (extension != pg_sys::InvalidOid && Source::registry().is_some()).then_some(extension.to_u32())
+}
+
+/// The function of this signature, all names in it qualified, if it belongs to an extension. Only within a transaction.
+pub fn function_of(extension: &CStr, signature: &str) -> Option<pg_sys::Oid> {
+    // SAFETY: within a transaction; the function takes a text, and gives an oid or null.
+    let found: Option<pg_sys::Oid> =
+        unsafe { pgrx::direct_function_call(pg_sys::to_regprocedure, &[signature.into_datum()]) };
+    found.filter(|function| is_of(extension, pg_sys::ProcedureRelationId, *function))
+}
+
+/// Whether a table belongs to an extension: else a user could have made one of its name. Only within a transaction.
+pub fn is_table_of(extension: &CStr, table: pg_sys::Oid) -> bool {
+    is_of(extension, pg_sys::RelationRelationId, table)
+}
+
+fn is_of(extension: &CStr, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
+    // SAFETY: within a transaction; the name is a C string.
+    let (owner, extension) = unsafe {
+        (pg_sys::getExtensionOfObject(class, object), pg_sys::get_extension_oid(extension.as_ptr(), true))
+    };
+    extension != pg_sys::InvalidOid && owner == extension
 }
 
 /// The function of this name and arguments in the schema of another one. Only within a transaction.

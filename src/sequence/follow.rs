@@ -71,10 +71,17 @@ pub fn setval_called() {
 
 /// TRUNCATE ... RESTART IDENTITY has restarted sequences.
 pub fn identities_restarted() {
+    settle_all(true);
+}
+
+/// Settles the bound sequences that this transaction may have restarted.
+fn settle_all(is_restarted: bool) {
     for of in known::bound() {
         // Where another transaction has it locked, this one has not restarted it. One that stands at its end was not
         // restarted, and is others' to truncate.
-        if sequence::lock_at_once(of) && !settle(of, true).unwrap_or_else(|error| raise(report(&error))) {
+        if sequence::lock_at_once(of)
+            && !settle(of, is_restarted).unwrap_or_else(|error| raise(report(&error)))
+        {
             sequence::unlock(of);
         }
     }
@@ -92,17 +99,9 @@ pub fn watch_appliers() {
 }
 
 fn settle_truncated() {
-    if !TRUNCATES.replace(false) {
-        return;
+    if TRUNCATES.replace(false) {
+        transaction::with_snapshot(|| settle_all(false));
     }
-    transaction::with_snapshot(|| {
-        for of in known::bound() {
-            if sequence::lock_at_once(of) && !settle(of, false).unwrap_or_else(|error| raise(report(&error)))
-            {
-                sequence::unlock(of);
-            }
-        }
-    });
 }
 
 fn at_commit() {

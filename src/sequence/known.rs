@@ -2,7 +2,8 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
-use crate::pg::sequence::{self, Targets};
+use crate::pg::redirect::Targets;
+use crate::pg::sequence;
 use crate::store::sequence::{self as store, Binding};
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;

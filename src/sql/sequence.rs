@@ -8,7 +8,7 @@ mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
     use crate::pg::relation::Relation;
     use crate::pg::report::{bad_argument, report};
-    use crate::pg::{role, sequence};
+    use crate::pg::{redirect, role, sequence};
     use crate::shared::generator;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -20,7 +20,7 @@ mod snowflake_ids_internal {
     /// Fails where calls of a sequence cannot be redirected.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_check_redirects() -> Result<(), ErrorReport> {
-        if sequence::is_redirecting() {
+        if redirect::is_redirecting() {
             return Ok(());
         }
         Err(report(&NotReadyError::NotPreloaded("snowflake_ids.bind_sequence")))

@@ -1,8 +1,8 @@
 //! The table of bound sequences, looked at while a statement is planned: without SQL.
 
-use crate::pg::catalog::Source;
+use crate::pg::catalog::{self, Source};
+use crate::pg::redirect;
 use crate::pg::rows::{self, Unseen};
-use crate::pg::sequence;
 use crate::pg::tag::TagText;
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::directory::Tag;
@@ -22,7 +22,7 @@ const EXTENSION: &CStr = c"snowflake_ids";
 
 /// The table of bound sequences of this database; None where the extension is not. Only within a transaction.
 pub fn table() -> Option<Source> {
-    Source::look_up(c"sequence_binding").filter(|table| sequence::is_table_of(EXTENSION, table.oid()))
+    Source::look_up(c"sequence_binding").filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
 }
 
 /// All sequences that are bound; None where the table is locked and that is not waited for. Only within a transaction.
@@ -43,12 +43,12 @@ pub fn all(table: Source, waits: bool) -> Option<Vec<(Oid, Binding)>> {
 }
 
 /// The functions that take the place of the server's; None where this database's extension has none.
-pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<sequence::Targets> {
+pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
     let find = |function: &str| {
-        sequence::function_of(EXTENSION, &format!("snowflake_ids_internal.sequence_{function}"))
+        catalog::function_of(EXTENSION, &format!("snowflake_ids_internal.sequence_{function}"))
     };
-    let id = |function: &str| sequence::function_of(EXTENSION, &format!("pg_catalog.{function}"));
-    Some(sequence::Targets {
+    let id = |function: &str| catalog::function_of(EXTENSION, &format!("pg_catalog.{function}"));
+    Some(redirect::Targets {
         nextval: find("nextval(pg_catalog.regclass)")?,
         currval: find("currval(pg_catalog.regclass)")?,
         lastval: find("lastval()")?,

@@ -1,0 +1,395 @@
+//! Calls of the server's functions for sequences, which are redirected to functions of ours while a statement is planned.
+
+use pgrx::{pg_guard, pg_sys};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+unsafe extern "C-unwind" {
+    // The raw symbol: pg_sys's has a guard around it.
+    fn standard_planner(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        parameters: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+    // So are these: a guard for each level of an expression would take a multiple of the stack.
+    #[cfg_attr(
+        any(feature = "pg13", feature = "pg14", feature = "pg15"),
+        link_name = "expression_tree_walker"
+    )]
+    #[cfg_attr(
+        not(any(feature = "pg13", feature = "pg14", feature = "pg15")),
+        link_name = "expression_tree_walker_impl"
+    )]
+    fn walk_expression(node: *mut pg_sys::Node, walker: Walker, context: *mut c_void) -> bool;
+    #[cfg_attr(any(feature = "pg13", feature = "pg14", feature = "pg15"), link_name = "query_tree_walker")]
+    #[cfg_attr(
+        not(any(feature = "pg13", feature = "pg14", feature = "pg15")),
+        link_name = "query_tree_walker_impl"
+    )]
+    fn walk_query(query: *mut pg_sys::Query, walker: Walker, context: *mut c_void, flags: c_int) -> bool;
+}
+
+type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
+
+/// The functions that calls of the server's are redirected to.
+#[derive(Clone, Copy, Debug)]
+pub struct Targets {
+    pub nextval: pg_sys::Oid,
+    pub currval: pg_sys::Oid,
+    pub lastval: pg_sys::Oid,
+    pub setval: pg_sys::Oid,
+    pub setval3: pg_sys::Oid,
+    /// Notes the id of a column as its sequence's number.
+    pub noted: pg_sys::Oid,
+    /// The functions that defaults of columns take ids from.
+    pub ids: [pg_sys::Oid; 4],
+    /// The sequence that a column owns and whose calls are redirected.
+    pub of_column: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
+}
+
+/// The server's, by which statements are known to call them.
+mod server {
+    pub const NEXTVAL: u32 = 1574;
+    pub const CURRVAL: u32 = 1575;
+    pub const LASTVAL: u32 = 2559;
+    pub const SETVAL: u32 = 1576;
+    pub const SETVAL3: u32 = 1765;
+    /// bigint made an integer.
+    pub const INT4: u32 = 480;
+    /// bigint made a smallint.
+    pub const INT2: u32 = 714;
+}
+
+/// Whether this is the server's setval.
+#[inline]
+pub fn is_setval(function: pg_sys::Oid) -> bool {
+    matches!(function.to_u32(), server::SETVAL | server::SETVAL3)
+}
+
+impl Targets {
+    fn of(&self, function: pg_sys::Oid) -> Option<pg_sys::Oid> {
+        match function.to_u32() {
+            server::NEXTVAL => Some(self.nextval),
+            server::CURRVAL => Some(self.currval),
+            server::LASTVAL => Some(self.lastval),
+            server::SETVAL => Some(self.setval),
+            server::SETVAL3 => Some(self.setval3),
+            _ => None,
+        }
+    }
+}
+
+/// Where statements are to be redirected to at the moment; None where they are not.
+type Redirect = fn() -> Option<Targets>;
+
+static REDIRECT: OnceLock<Redirect> = OnceLock::new();
+static mut PREVIOUS: pg_sys::planner_hook_type = None;
+
+/// Has each statement that is planned from now on ask where its calls go. Only while the server loads libraries.
+pub fn redirect_calls(redirect: Redirect) {
+    REDIRECT.get_or_init(|| redirect);
+    // SAFETY: hooks are chained in the postmaster, which is single-threaded.
+    unsafe {
+        PREVIOUS = pg_sys::planner_hook;
+        pg_sys::planner_hook = Some(plan);
+    }
+}
+
+/// Whether calls can be redirected: the server has loaded the library at its start.
+pub fn is_redirecting() -> bool {
+    REDIRECT.get().is_some()
+}
+
+/// Has no guard around it, and no destructor in it: an error of a planner, or of a function that it calls, passes through it
+/// whole, as through a function in C. A guard would make an error report of its own of it, in which fields are missing.
+unsafe extern "C-unwind" fn plan(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    let mut targets = None;
+    find_targets(&mut targets);
+    if let Some(targets) = &targets {
+        // SAFETY: a planner may change the query that it is given; the targets live as long as the walk.
+        unsafe { redirect_node(query.cast(), std::ptr::from_ref(targets).cast_mut().cast()) };
+    }
+    // SAFETY: the planner that was set before ours, or the server's, is called once, as the server would have.
+    unsafe { PREVIOUS.unwrap_or(standard_planner)(query, text, options, parameters) }
+}
+
+#[pg_guard]
+extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
+    *found = REDIRECT.get().and_then(|redirect| redirect());
+}
+
+/// [`note_defaults`] with a guard around it: it calls the server.
+#[pg_guard]
+unsafe extern "C-unwind" fn note_defaults_of(query: *mut pg_sys::Query, targets: *const Targets) {
+    // SAFETY: the caller's.
+    unsafe { note_defaults(&*query, &*targets) }
+}
+
+/// [`call_for`] with a guard around it: null where there is none.
+#[pg_guard]
+unsafe extern "C-unwind" fn call_for_node(
+    node: *mut pg_sys::Node,
+    targets: *const Targets,
+) -> *mut pg_sys::Node {
+    // SAFETY: the caller's.
+    unsafe { call_for(node, &*targets).unwrap_or(std::ptr::null_mut()) }
+}
+
+/// Has the ids that the defaults of an INSERT's columns give noted as numbers of the columns' sequences: applications ask for
+/// `currval` of a sequence after an INSERT.
+///
+/// # Safety
+/// `query` is one that may be changed.
+unsafe fn note_defaults(query: &pg_sys::Query, targets: &Targets) {
+    // SAFETY: as above: its lists are of what the server puts there.
+    unsafe {
+        let Some(place) = usize::try_from(query.resultRelation).ok().and_then(|place| place.checked_sub(1))
+        else {
+            return;
+        };
+        let tables = pgrx::PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
+        let Some(table) = tables.get_ptr(place).map(|table| (*table).relid) else { return };
+        match query.commandType {
+            pg_sys::CmdType::CMD_INSERT => note_columns(query.targetList, &tables, table, targets),
+            #[cfg(not(any(feature = "pg13", feature = "pg14")))]
+            pg_sys::CmdType::CMD_MERGE => {
+                let actions = pgrx::PgList::<pg_sys::MergeAction>::from_pg(query.mergeActionList);
+                for action in actions.iter_ptr() {
+                    if (*action).commandType == pg_sys::CmdType::CMD_INSERT {
+                        note_columns((*action).targetList, &tables, table, targets);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// # Safety
+/// The list is of the columns that a row is made of; `tables` are those of the query that it is in.
+unsafe fn note_columns(
+    columns: *mut pg_sys::List,
+    tables: &pgrx::PgList<pg_sys::RangeTblEntry>,
+    table: pg_sys::Oid,
+    targets: &Targets,
+) {
+    // SAFETY: as above: an expression is the struct that its tag says.
+    unsafe {
+        for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
+            let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
+            let mut value = slot;
+            if is_node(*slot, pg_sys::NodeTag::T_FuncExpr) && is_narrowed((*slot).cast()) {
+                // Of a column of type integer, where the values of several rows are narrowed together.
+                value = argument_of((*slot).cast());
+            }
+            if !is_node(*value, pg_sys::NodeTag::T_Var) {
+                note_value(slot, table, (*column).resno, targets);
+                continue;
+            }
+            // Of several rows: VALUES (DEFAULT, ...), (DEFAULT, ...).
+            let var: *mut pg_sys::Var = (*value).cast();
+            let row_place = usize::try_from((*var).varno).ok().and_then(|place| place.checked_sub(1));
+            let rows = row_place.and_then(|place| tables.get_ptr(place));
+            let cell = usize::try_from((*var).varattno).ok().and_then(|place| place.checked_sub(1));
+            let (Some(rows), Some(cell)) = (rows, cell) else { continue };
+            if (*rows).rtekind != pg_sys::RTEKind::RTE_VALUES {
+                continue;
+            }
+            for row in pgrx::PgList::<pg_sys::List>::from_pg((*rows).values_lists).iter_ptr() {
+                if usize::try_from((*row).length).is_ok_and(|length| cell < length) {
+                    note_value(
+                        &raw mut (*(*row).elements.add(cell)).ptr_value,
+                        table,
+                        (*column).resno,
+                        targets,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The slot holds the value of this column: a node or null. What is made belongs to the memory that statements are planned in.
+unsafe fn note_value(mut slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
+    // SAFETY: as above.
+    unsafe {
+        if !is_node(*slot, pg_sys::NodeTag::T_FuncExpr) {
+            return;
+        }
+        if is_narrowed((*slot).cast()) {
+            slot = argument_of((*slot).cast());
+        }
+        if gives_id(*slot, targets)
+            && let Some(sequence) = (targets.of_column)(table, column)
+        {
+            *slot = make_call(targets.noted, sequence, Some((*slot).cast())).cast();
+        }
+    }
+}
+
+/// # Safety
+/// The node is one or null.
+unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
+    // SAFETY: as above.
+    unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
+}
+
+/// Whether a call makes a bigint an integer.
+///
+/// # Safety
+/// It is a call.
+unsafe fn is_narrowed(call: *mut pg_sys::FuncExpr) -> bool {
+    // SAFETY: as above.
+    unsafe { (*call).funcid.to_u32() == server::INT4 && !(*call).args.is_null() }
+}
+
+/// Where the first argument of a call hangs.
+///
+/// # Safety
+/// The call has one.
+unsafe fn argument_of(call: *mut pg_sys::FuncExpr) -> *mut *mut c_void {
+    // SAFETY: as above.
+    unsafe { &raw mut (*(*(*call).args).elements).ptr_value }
+}
+
+/// Whether a node is a call of a function that defaults take ids from.
+///
+/// # Safety
+/// The node is null or one.
+unsafe fn gives_id(node: *mut c_void, targets: &Targets) -> bool {
+    // SAFETY: as above; its tag tells which struct it is.
+    unsafe {
+        is_node(node, pg_sys::NodeTag::T_FuncExpr)
+            && targets.ids.contains(&(*node.cast::<pg_sys::FuncExpr>()).funcid)
+    }
+}
+
+/// A call of a function with a sequence, and with one more argument where there is one, that gives a bigint.
+///
+/// # Safety
+/// The argument is a node; what is made belongs to the memory that the caller works in.
+unsafe fn make_call(
+    function: pg_sys::Oid,
+    sequence: pg_sys::Oid,
+    argument: Option<*mut pg_sys::Node>,
+) -> *mut pg_sys::FuncExpr {
+    let (no_oid, size) = (pg_sys::InvalidOid, 4);
+    let format = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+    // SAFETY: as above.
+    unsafe {
+        let sequence = pg_sys::Datum::from(sequence);
+        let sequence = pg_sys::makeConst(pg_sys::REGCLASSOID, -1, no_oid, size, sequence, false, true);
+        let mut arguments = pgrx::PgList::<pg_sys::Node>::new();
+        arguments.push(sequence.cast());
+        if let Some(argument) = argument {
+            arguments.push(argument);
+        }
+        pg_sys::makeFuncExpr(function, pg_sys::INT8OID, arguments.into_pg(), no_oid, no_oid, format)
+    }
+}
+
+/// Changes calls in place; a `NextValueExpr`, which has no room for one, where it hangs: it is all of a column's value.
+///
+/// Has no guard around it, and no destructor in it: errors of what it calls pass through it, and through the walkers.
+unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    use pg_sys::NodeTag;
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: the context is the targets that `plan` passed; nodes are what their tags say, and the query's own.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_Query => {
+                note_defaults_of(node.cast(), context.cast());
+                return walk_query(node.cast(), redirect_node, context, 0);
+            }
+            NodeTag::T_FuncExpr => {
+                let call: *mut pg_sys::FuncExpr = node.cast();
+                if let Some(target) = (*context.cast::<Targets>()).of((*call).funcid) {
+                    (*call).funcid = target;
+                }
+            }
+            NodeTag::T_TargetEntry => {
+                let entry: *mut pg_sys::TargetEntry = node.cast();
+                replace_next_value((&raw mut (*entry).expr).cast(), context.cast());
+            }
+            NodeTag::T_List => {
+                let list: *mut pg_sys::List = node.cast();
+                for index in 0..usize::try_from((*list).length).unwrap_or(0) {
+                    replace_next_value(&raw mut (*(*list).elements.add(index)).ptr_value, context.cast());
+                }
+            }
+            _ => {}
+        }
+        walk_expression(node, redirect_node, context)
+    }
+}
+
+/// Puts a call in the place of a `NextValueExpr`.
+///
+/// # Safety
+/// The slot holds a node or null.
+unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
+    // SAFETY: as above.
+    unsafe {
+        let node: *mut pg_sys::Node = (*slot).cast();
+        if !node.is_null() && (*node).type_ == pg_sys::NodeTag::T_NextValueExpr {
+            let call = call_for_node(node, targets);
+            if !call.is_null() {
+                *slot = call.cast();
+            }
+        }
+    }
+}
+
+/// What no parser writes into a call: that it stands for an identity column's next value.
+const IDENTITY: c_int = -1_574;
+
+/// The call of our function for a `NextValueExpr`, made as narrow as its column; None where the column is of another type.
+///
+/// # Safety
+/// The node is one.
+unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg_sys::Node> {
+    // SAFETY: as above. What is made belongs to the memory that statements are planned in.
+    unsafe {
+        let next: *mut pg_sys::NextValueExpr = node.cast();
+        let next_of = make_call(targets.nextval, (*next).seqid, None);
+        (*next_of).location = IDENTITY;
+        let narrow = match (*next).typeId {
+            pg_sys::INT8OID => return Some(next_of.cast()),
+            // No such sequence is bound, but what it gives is what lastval is then.
+            pg_sys::INT4OID => server::INT4,
+            pg_sys::INT2OID => server::INT2,
+            _ => return None,
+        };
+        let mut arguments = pgrx::PgList::<pg_sys::FuncExpr>::new();
+        arguments.push(next_of);
+        let (no_oid, format) = (pg_sys::InvalidOid, pg_sys::CoercionForm::COERCE_IMPLICIT_CAST);
+        let narrowed =
+            pg_sys::makeFuncExpr(narrow.into(), (*next).typeId, arguments.into_pg(), no_oid, no_oid, format);
+        Some(narrowed.cast())
+    }
+}
+
+/// Whether a call stands for an identity column's next value, for which the server checks no rights on the sequence. No user
+/// can write such a call.
+///
+/// # Safety
+/// Called with what the server passes to a function.
+pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
+    // SAFETY: as above; what a function was called by is null, or an expression that its tag tells.
+    unsafe {
+        let Some(function) = (*call).flinfo.as_ref() else { return false };
+        let expression: *mut c_void = function.fn_expr.cast();
+        !expression.is_null()
+            && (*expression.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_FuncExpr
+            && (*expression.cast::<pg_sys::FuncExpr>()).location == IDENTITY
+    }
+}

@@ -181,6 +181,9 @@ pub struct LeaseRequest {
     pub preferred: Option<Preferred>,
     /// How far clocks may differ.
     pub max_clock_skew: Duration,
+    /// Worker ids that the registry's own server has without a row here. It is that server which knows.
+    #[serde(skip)]
+    pub taken: Vec<u32>,
 }
 
 /// What came of looking for a worker id.

@@ -91,7 +91,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     guc::set_for_transaction(c"lock_timeout", &timeout);
     own::keep_quiet(true);
     let now = SystemClock.now();
-    let ask = worker_registry::bounded(ask, now);
+    let ask = worker_registry::bounded(ask, now, serve::taken_workers);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))

@@ -21,13 +21,8 @@ fn a_row_of_a_layout_alone_leaves_the_rest_to_the_settings() {
 
 #[test]
 fn a_row_says_its_part_start_and_cache() {
-    let row = Row {
-        modulus: Some(16),
-        remainder: Some(3),
-        sequence_start: Some("random"),
-        cache: Some(50),
-        ..WEB
-    };
+    let row =
+        Row { modulus: Some(16), remainder: Some(3), sequence_start: Some("random"), cache: Some(50), ..WEB };
     let named = Named::new(&row).unwrap();
     assert_eq!(named.part, Some(Part { modulus: 16, remainder: 3 }));
     assert_eq!(named.cache, NonZeroU32::new(50));

@@ -113,20 +113,26 @@ const MAX_TRIES: u32 = 100;
 /// The next number of a sequence that is bound to snowflake ids.
 pub fn next_of_sequence(
     function: &'static str,
+    of: Option<&'static Known>,
     increment: Increment,
-) -> Result<Result<i64, SessionError>, BoundSequenceError> {
+) -> Result<Result<i64, NoIdError>, BoundSequenceError> {
     if increment.is_one() {
-        return Ok(next_at_once().map_or_else(|| next(function), Ok));
+        let next = || next(function).map_err(NoIdError::from);
+        return Ok(of.map_or_else(
+            || next_at_once().map_or_else(next, Ok),
+            |known| next_of_at_once(known).map_or_else(|| next_of(function, known), Ok),
+        ));
     }
-    let shared = match ready(function) {
+    let ready = ready(function).map_err(NoIdError::from);
+    let shared = match ready.and_then(|shared| of.map_or(Ok(()), |of| source(shared, of)).map(|()| shared)) {
         Ok(shared) => shared,
         Err(error) => return Ok(Err(error)),
     };
     increment.check_layout(&shared.layout)?;
     for _ in 0..MAX_TRIES {
-        let taken = match take_several(shared, None, increment.ids()) {
+        let taken = match take_several(shared, of, increment.ids()) {
             Ok(taken) => taken,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(error.into())),
         };
         if let Some(number) = increment.number_of(&shared.layout, &taken) {
             return Ok(Ok(number));

@@ -27,6 +27,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.segment_check_tag(text),
     snowflake_ids_internal.generator_check(text, text, integer, integer, text, integer),
     snowflake_ids_internal.generator_unknown(text),
+    snowflake_ids_internal.layout_status(text),
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;
 

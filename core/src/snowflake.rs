@@ -25,6 +25,7 @@ use crate::rules::{Rules, SequenceStart};
 use crate::shard::Shard;
 use crate::sync::{AtomicU64, Ordering};
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// In place of the next position while no session may take one.
@@ -221,21 +222,23 @@ impl Generator {
         let span = shard.span(want.get());
         // The last scan: of which node's ids, from where, and what it found. What another session takes meanwhile ends below
         // that most of the time, and then nothing is scanned again.
-        let mut scan = (NodeBits(0), 1..=0);
+        let mut seen: Option<(NodeBits, RangeInclusive<u64>)> = None;
         loop {
             let choose = |node_bits, from: u64| {
                 // Closed, or used up: there are no ids to look at.
                 if from >= layout.end_position().0 {
                     return (from, from.saturating_add(1));
                 }
-                if scan.0 != node_bits || !scan.1.contains(&from) {
-                    let Some(found) = shard.first_from(layout, node_bits, Position(from)) else {
-                        let end = shard.scan_end(Position(from)).0;
-                        return (end, end);
-                    };
-                    scan = (node_bits, from..=found.0);
-                }
-                let first = *scan.1.end();
+                let known =
+                    seen.as_ref().filter(|(whose, range)| *whose == node_bits && range.contains(&from));
+                let first = match known {
+                    Some((_, range)) => *range.end(),
+                    None => match shard.first_from(layout, node_bits, Position(from)) {
+                        Some(Position(first)) => first,
+                        None => return (shard.scan_end(Position(from)).0, shard.scan_end(Position(from)).0),
+                    },
+                };
+                seen = Some((node_bits, from..=first));
                 (first, first.saturating_add(span))
             };
             let taken = self.take_chosen(layout, rules, clock, choose)?;

@@ -36,7 +36,7 @@ fn id_of(layout: &Layout, taken: &Taken) -> i64 {
     layout.id(taken.positions.from, taken.node_bits).cast_signed()
 }
 
-/// Hashes as PostgreSQL 15 gives them, of ids of both signs and beyond 32 bits.
+/// Hashes as Postgres 15 gives them, of ids of both signs and beyond 32 bits.
 #[test]
 fn the_hash_is_the_servers() {
     const HASHES: [(i64, u64); 10] = [

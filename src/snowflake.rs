@@ -3,6 +3,8 @@
 //! A process of the server serves one session at a time and has one thread, so a plain static holds it.
 
 use crate::issuer::issuer;
+use crate::named::Known;
+use crate::named::error::NoIdError;
 use crate::pg::clock::SystemClock;
 use crate::pg::server;
 use crate::settings;
@@ -11,7 +13,7 @@ use crate::worker::first_lease;
 use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::session::{self, Session, SessionError};
-use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Taken};
+use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Rules, Taken};
 use std::num::NonZeroU32;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
@@ -40,11 +42,69 @@ pub fn next(function: &'static str) -> Result<i64, SessionError> {
     }
 }
 
+/// The next id of a named generator where nothing stands in its way; None where [`next_of`] has more to do. Calls nothing of
+/// the server's, so no error comes out of it.
+#[inline]
+pub fn next_of_at_once(known: &Known) -> Option<i64> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
+    source(shared, known).ok()?;
+    let id = match known.session.pop(shared) {
+        None => refill_of(shared, known).ok()?,
+        Some(id) => id,
+    };
+    SESSION.note_last(id);
+    Some(id)
+}
+
+/// The next id of a named generator.
+pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> {
+    let shared = ready(function)?;
+    source(shared, known)?;
+    let id = match known.session.pop(shared) {
+        Some(id) => id,
+        None => refill_of(shared, known).or_else(|_| wait_and_refill_of(shared, known))?,
+    };
+    SESSION.note_last(id);
+    Ok(id)
+}
+
+/// Fails where the server has no counter of the generator's layout.
+#[inline]
+fn source(shared: &Shared, known: &Known) -> Result<(), NoIdError> {
+    let layout = known.named().layout;
+    if layout == shared.layout { Ok(()) } else { Err(NoIdError::Elsewhere(layout)) }
+}
+
+#[inline]
+fn cache_of(known: &Known) -> NonZeroU32 {
+    known.named().cache.unwrap_or_else(settings::cache)
+}
+
+#[inline]
+fn refill_of(shared: &Shared, known: &Known) -> Result<i64, GeneratorError> {
+    known
+        .session
+        .refill(shared, &SystemClock, &rules_of(Some(known)), cache_of(known), |ids| shared.count(ids))
+}
+
+#[cold]
+fn wait_and_refill_of(shared: &'static Shared, known: &Known) -> Result<i64, SessionError> {
+    or_with_first_lease(shared, || known.session.wait_and_refill(&issuer(shared), cache_of(known)))
+}
+
 /// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
-    let none = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
-    Ok(Several { shared: ready(function)?, current: none, wanted: count })
+    Ok(Several { shared: ready(function)?, of: None, current: NONE, wanted: count })
 }
+
+/// The same of a named generator.
+pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
+    let shared = ready(function)?;
+    source(shared, known)?;
+    Ok(Several { shared, of: Some(known), current: NONE, wanted: count })
+}
+
+const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
 
 /// How often a call throws positions away whose ids are not in a row: the rest of a tick is too short for them, or was
 /// another session's.
@@ -64,7 +124,7 @@ pub fn next_of_sequence(
     };
     increment.check_layout(&shared.layout)?;
     for _ in 0..MAX_TRIES {
-        let taken = match take_several(shared, increment.ids()) {
+        let taken = match take_several(shared, None, increment.ids()) {
             Ok(taken) => taken,
             Err(error) => return Ok(Err(error)),
         };
@@ -121,6 +181,8 @@ fn or_with_first_lease<T>(
 /// Ids of one call of `snowflake_nextvals`.
 pub struct Several {
     shared: &'static Shared,
+    /// The named generator whose they are, if they are one's.
+    of: Option<&'static Known>,
     current: Taken,
     wanted: u32,
 }
@@ -130,25 +192,36 @@ impl Several {
     pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
         if self.current.positions.count() == 0 {
             let Some(want) = NonZeroU32::new(self.wanted.min(MAX_RANGE)) else { return Ok(None) };
-            let rules = settings::rules();
-            self.current = match SESSION.held(self.shared, &SystemClock, &rules, want.get().into()) {
+            let (session, rules) = (self.session(), rules_of(self.of));
+            self.current = match session.held(self.shared, &SystemClock, &rules, want.get().into()) {
                 Some(held) => held,
-                None => self.taken(want)?,
+                None => take_several(self.shared, self.of, want)?,
             };
             self.wanted -= u32::try_from(self.current.positions.count()).unwrap_or(self.wanted);
         }
         let position = self.current.positions.take_first();
-        Ok(Some(SESSION.hand_out(self.shared, position, self.current.node_bits)))
+        let id = self.session().hand_out(self.shared, position, self.current.node_bits);
+        SESSION.note_last(id);
+        Ok(Some(id))
     }
 
-    fn taken(&self, want: NonZeroU32) -> Result<Taken, SessionError> {
-        take_several(self.shared, want)
+    fn session(&self) -> &'static Session {
+        self.of.map_or(&SESSION, |known| &known.session)
     }
 }
 
+/// What the generator may do for this session, for a named generator or without.
+fn rules_of(of: Option<&Known>) -> Rules {
+    of.map_or_else(settings::rules, |known| known.named().rules(settings::rules()))
+}
+
 /// Takes up to so many positions past the block.
-fn take_several(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionError> {
-    let taken = match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
+fn take_several(
+    shared: &'static Shared,
+    of: Option<&'static Known>,
+    want: NonZeroU32,
+) -> Result<Taken, SessionError> {
+    let taken = match shared.generator.take(&shared.layout, &rules_of(of), &SystemClock, want) {
         Ok(taken) => {
             shared.count(taken.positions.count());
             taken
@@ -156,6 +229,6 @@ fn take_several(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, Sess
         Err(_) => or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0,
     };
     // Whatever the session still holds was refused, and is older than this.
-    SESSION.drop_held();
+    of.map_or(&SESSION, |known| &known.session).drop_held();
     Ok(taken)
 }

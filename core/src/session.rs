@@ -121,6 +121,12 @@ impl Session {
         self.last.store(-1, Relaxed);
     }
 
+    /// Notes an id that another part of the session was handed as the last one.
+    #[inline]
+    pub fn note_last(&self, id: i64) {
+        self.last.store(id, Relaxed);
+    }
+
     /// The last id handed out to this session.
     pub fn last(&self) -> Option<i64> {
         Some(self.last.load(Relaxed)).filter(|id| *id >= 0)

@@ -85,6 +85,7 @@ extension_sql_file!(
         snowflake_ids_internal::sequence_resume_above,
         snowflake_ids_internal::sequence_check_layout,
         snowflake_ids_internal::sequence_binding_changed,
+        "generators",
         "segments"
     ]
 );

@@ -9,6 +9,7 @@ use crate::guard::{Guard, holds};
 use crate::issuer::{Host, Issuer, IssuerError, Shared};
 use crate::position::{NodeBits, Position};
 use crate::rules::{ClockRollback, Rules};
+use crate::shard::Shard;
 use crate::snowflake::Taken;
 use crate::state::Identity;
 use crate::wire::LeaseError;
@@ -194,6 +195,53 @@ impl Session {
         Ok(self.keep(issuer.shared, taken, era))
     }
 
+    /// As [`Session::pop`], of ids of one shard. What the session holds may be of another one, or of all: each id is looked at
+    /// as it is handed out.
+    #[inline]
+    pub fn pop_fitting(&self, shared: &Shared, only: &Shard) -> Option<i64> {
+        let node_bits = self.block.node_bits();
+        let fits = |position| only.fits_at(&shared.layout, node_bits, position);
+        let position = self.block.pop_fitting(shared.generator.era(), fits)?;
+        Some(self.hand_out(shared, position, node_bits))
+    }
+
+    /// As [`Session::refill`], of ids of one shard.
+    ///
+    /// # Errors
+    /// [`GeneratorError`], and nothing is taken.
+    pub fn refill_fitting(
+        &self,
+        shared: &Shared,
+        clock: &impl Clock,
+        rules: &Rules,
+        want: NonZeroU32,
+        only: &Shard,
+        count: impl FnOnce(u64),
+    ) -> Result<i64, GeneratorError> {
+        let era = shared.generator.era();
+        // As many looks at the clock as there are spans: the first one that is too far ahead gives the block up.
+        while self.renew(shared, clock, rules, era) {
+            if let Some(id) = self.pop_fitting(shared, only) {
+                return Ok(id);
+            }
+        }
+        let taken = shared.generator.take_fitting(&shared.layout, rules, clock, want, only)?;
+        count(taken.positions.count());
+        Ok(self.keep(shared, taken, era))
+    }
+
+    /// As [`Session::wait_and_refill`], of ids of one shard.
+    #[cold]
+    pub fn wait_and_refill_fitting<H: Caller>(
+        &self,
+        issuer: &Issuer<'_, H>,
+        want: NonZeroU32,
+        only: &Shard,
+    ) -> Result<i64, SessionError> {
+        let (taken, era) = wait_and_take_fitting(issuer, want, Some(only))?;
+        Ok(self.keep(issuer.shared, taken, era))
+    }
+
     /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing.
     pub fn held(&self, shared: &Shared, clock: &impl Clock, rules: &Rules, want: u64) -> Option<Taken> {
         let era = shared.generator.era();
@@ -242,12 +290,27 @@ pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,
     want: NonZeroU32,
 ) -> Result<(Taken, u64), SessionError> {
+    wait_and_take_fitting(issuer, want, None)
+}
+
+/// The same; of a shard, the first of the ids is its.
+#[cold]
+pub fn wait_and_take_fitting<H: Caller>(
+    issuer: &Issuer<'_, H>,
+    want: NonZeroU32,
+    only: Option<&Shard>,
+) -> Result<(Taken, u64), SessionError> {
     let (shared, host) = (issuer.shared, &issuer.host);
     let (mut provided, mut switched) = (0, 0);
     loop {
         let era = shared.generator.era();
         let rules = host.settings().rules;
-        let refusal = match shared.generator.take(&shared.layout, &rules, &Believed(issuer), want) {
+        let (generator, layout, clock) = (&shared.generator, &shared.layout, Believed(issuer));
+        let taken = match only {
+            Some(only) => generator.take_fitting(layout, &rules, &clock, want, only),
+            None => generator.take(layout, &rules, &clock, want),
+        };
+        let refusal = match taken {
             Ok(taken) => {
                 host.count(taken.positions.count());
                 return Ok((taken, era));

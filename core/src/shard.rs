@@ -42,19 +42,6 @@ impl Shard {
         Ok(Self { modulus: StrengthReducedU64::new(modulus), remainder })
     }
 
-    /// The shard of two figures of which both or none are given.
-    ///
-    /// # Errors
-    /// [`ShardError`]
-    pub fn given(modulus: Option<i32>, remainder: Option<i32>) -> Result<Option<Self>, ShardError> {
-        match (modulus, remainder) {
-            (None, None) => Ok(None),
-            (Some(modulus), Some(remainder)) => Self::new(modulus.into(), remainder.into()).map(Some),
-            (Some(_), None) => Err(ShardError::Half { given: "modulus", missing: "remainder" }),
-            (None, Some(_)) => Err(ShardError::Half { given: "remainder", missing: "modulus" }),
-        }
-    }
-
     /// How many shards there are.
     pub fn modulus(&self) -> u64 {
         self.modulus.get()
@@ -225,9 +212,6 @@ pub enum ShardError {
     /// Text that is not two numbers.
     #[error("shard \"{text}\" is not valid")]
     Syntax { text: String },
-    /// One figure of two.
-    #[error("{given} is given without {missing}")]
-    Half { given: &'static str, missing: &'static str },
     /// No shard, or too many.
     #[error("modulus {0} is out of range")]
     Modulus(i64),
@@ -249,7 +233,6 @@ impl Explain for ShardError {
             Self::Syntax { .. } => {
                 "A shard is two whole numbers, remainder/modulus: 3/16 is remainder 3 of modulus 16.".into()
             }
-            Self::Half { .. } => "A shard is both: the ids whose hash is remainder modulo modulus.".into(),
             Self::Modulus(_) => format!("The modulus must be 1 to {MAX_MODULUS}."),
             Self::Remainder { modulus, .. } => {
                 format!("Of modulus {modulus} the remainder must be 0 to {}.", modulus - 1)
@@ -262,10 +245,10 @@ impl Explain for ShardError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Half { missing, .. } => Some(format!(
-                "Give the {missing}, too, or none of both; modulus 1 with remainder 0 is every id."
-            )),
-            Self::Room { .. } => Some("Use a layout with more sequence bits.".into()),
+            Self::Room { .. } => Some(
+                "Give the generator a modulus and remainder of its own, or a layout with more sequence bits."
+                    .into(),
+            ),
             _ => None,
         }
     }

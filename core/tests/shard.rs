@@ -85,17 +85,6 @@ fn a_shard_is_read_as_remainder_and_modulus() {
 }
 
 #[test]
-fn one_figure_of_two_is_no_shard() {
-    assert_eq!(Shard::given(None, None), Ok(None));
-    assert_eq!(Shard::given(Some(16), Some(3)), Ok(Some(shard("3/16"))));
-    assert_eq!(
-        Shard::given(Some(16), None),
-        Err(ShardError::Half { given: "modulus", missing: "remainder" })
-    );
-    assert_eq!(Shard::given(None, Some(3)), Err(ShardError::Half { given: "remainder", missing: "modulus" }));
-}
-
-#[test]
 fn a_tick_has_an_id_for_each_shard() {
     let javascript = "javascript".parse().unwrap();
     assert_eq!(shard("0/512").check_layout(&javascript), Ok(()));

@@ -80,6 +80,57 @@ SELECT * FROM snowflake_ids.generator WHERE name = 'tuned';
 SELECT snowflake_ids.generator_alter('tuned', modulus => 0, sequence_start => 'default', new_name => 'turned');
 SELECT * FROM snowflake_ids.generator WHERE name IN ('tuned', 'turned');
 
+-- A column is attached to a generator, with its sequence.
+CREATE TABLE items (id bigserial PRIMARY KEY, note text);
+INSERT INTO items (note) VALUES ('one'), ('two');
+SELECT snowflake_ids.attach('items', 'id', generator => 'it''s');
+\set ON_ERROR_STOP off
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.attach('items', 'id', 'segment', generator => 'plain');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.generator_create('it''s');
+SELECT snowflake_ids.attach('items', 'id', generator => 'it''s');
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'items'::regclass;
+INSERT INTO items (note) VALUES ('three') RETURNING id = snowflake_lastval() AS last, id = currval('items_id_seq') AS noted;
+SELECT nextval('items_id_seq') = snowflake_lastval() AS last, lastval() = snowflake_lastval() AS noted;
+SELECT sequence, kind, tag, generator FROM snowflake_ids.sequence_status;
+SELECT setval('items_id_seq', 7);
+SELECT snowflake_ids.bind_sequence('items_id_seq');
+SELECT snowflake_ids.generator_drop('it''s');
+SELECT snowflake_ids.generator_alter('it''s', new_name => 'its');
+SELECT snowflake_ids.attach('items', 'id', generator => 'it''s');
+SELECT snowflake_ids.attach('items', 'id', generator => 'plain');
+SELECT snowflake_ids.generator_drop('it''s');
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'items'::regclass;
+SELECT snowflake_ids.attach('items', 'id');
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'items'::regclass;
+SELECT snowflake_ids.attach('items', 'id', generator => 'plain');
+ALTER TABLE items ALTER id SET DEFAULT snowflake_id('plain');
+SET client_min_messages = warning;
+SELECT snowflake_ids.detach('items', 'id');
+RESET client_min_messages;
+SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'items'::regclass;
+DROP TABLE items;
+-- One that gives ids of a generator follows its name; its default does not, so that it is not renamed while there is one.
+CREATE SEQUENCE loose;
+SELECT snowflake_ids.generator_create('first');
+SELECT snowflake_ids.bind_sequence('loose', generator => 'first');
+SELECT snowflake_ids.generator_alter('first', new_name => 'second');
+SELECT nextval('loose') = snowflake_lastval() AS last;
+SELECT generator FROM snowflake_ids.sequence_status WHERE sequence = 'loose'::regclass;
+SELECT snowflake_ids.generator_drop('second');
+DELETE FROM snowflake_ids.generator WHERE name = 'second';
+SELECT nextval('loose');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.generator_create('second');
+SELECT snowflake_ids.unbind_sequence('loose');
+SELECT nextval('loose') > 1 AS above;
+ALTER SEQUENCE loose INCREMENT BY 50;
+SELECT snowflake_ids.bind_sequence('loose', generator => 'second');
+SELECT nextval('loose') > 1 AS above;
+DROP SEQUENCE loose;
+SELECT snowflake_ids.generator_drop('second');
+
 -- Errors.
 SELECT snowflake_nextval('nobody');
 \echo :LAST_ERROR_SQLSTATE

@@ -4,7 +4,7 @@ use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::named::NamedError;
 use snowflake_ids_core::session::SessionError;
-use snowflake_ids_core::{Explain, Kind, Layout, ShardError};
+use snowflake_ids_core::{Explain, Kind, Layout};
 
 /// Why a named generator gave no id.
 #[derive(Debug, thiserror::Error)]
@@ -15,9 +15,6 @@ pub enum NoIdError {
     /// The server gives none.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// There are no ids for what the setting says.
-    #[error(transparent)]
-    Shard(#[from] ShardError),
     /// It has no counter of this layout.
     #[error("this server cannot give ids of layout \"{0}\"")]
     Elsewhere(Layout),
@@ -28,7 +25,6 @@ impl NoIdError {
         match self {
             Self::Named(error) => Some(error),
             Self::Session(error) => Some(error),
-            Self::Shard(error) => Some(error),
             Self::Elsewhere(_) => None,
         }
     }

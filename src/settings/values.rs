@@ -68,6 +68,7 @@ pub(super) static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
 pub(super) static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 /// The same, read.
 pub(super) static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
+pub(super) static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(16);
 pub(super) static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 pub(super) static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
 pub(super) static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
@@ -89,6 +90,8 @@ pub struct Config {
     pub identity: Identity,
     /// How many tags can be in use at once.
     pub max_tags: usize,
+    /// How many layouts beside the server's own can be in use at once, and how many named generators a database can have.
+    pub max_generators: usize,
 }
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -117,7 +120,8 @@ fn checked() -> Result<Config, Box<ErrorReport>> {
         None => Identity::Leased { datacenter },
     };
     let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);
-    Ok(Config { layout, identity, max_tags })
+    let max_generators = usize::try_from(read(&MAX_GENERATORS)).unwrap_or(0);
+    Ok(Config { layout, identity, max_tags, max_generators })
 }
 
 /// The number that a worker id is set to; None for auto, and for what is no number.
@@ -220,6 +224,7 @@ pub fn cache() -> NonZeroU32 {
 
 /// The shard whose ids named generators issue that have none of their own; None: every id.
 #[inline]
+#[allow(dead_code, reason = "named generators ask for it")]
 pub fn shard() -> Option<Shard> {
     SHARD_NOW.get()
 }

@@ -73,6 +73,19 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
 
+/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
+   of the table's owner: it takes a lock, and gives nothing. */
+CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+END
+$$;
+
 /* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
 CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
@@ -91,6 +104,10 @@ BEGIN
                     'pg_catalog.snowflake_nextval(text)'::regprocedure, 'pg_catalog.snowflake_id(text)'::regprocedure))
             AND (strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_nextval' || argument) > 0
                 OR strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_id' || argument) > 0)
+        UNION ALL
+        SELECT format('sequence %s is bound to it', b.sequence)
+        FROM snowflake_ids.sequence_binding AS b
+        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
     ) AS u (text);
     RETURN users;
 END
@@ -122,7 +139,7 @@ CREATE FUNCTION snowflake_ids.generator_alter(
 DECLARE
     former snowflake_ids.generator;
 BEGIN
-    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR NO KEY UPDATE;
+    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
     ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN

@@ -43,7 +43,7 @@ BEGIN
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
             FROM unnest(ARRAY['advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
-                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of',
+                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
                 'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
@@ -59,6 +59,7 @@ BEGIN
         ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop', 'EXECUTE'),
         ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
             'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout', 'EXECUTE'),
+        ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),

@@ -12,6 +12,7 @@
 //! | [`position`] | ticks, positions, the bits of a node |
 //! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
 //! | [`rules`] | what the generator may do |
+//! | [`shard`] | which ids are a shard's |
 //! | [`drift`] | ids too far ahead of the clock, and every other refusal |
 //! | [`anchor`] | whether the wall clock can be followed |
 //! | [`issuer`] | which node issues on this server, and up to where |
@@ -103,6 +104,7 @@ pub mod rules;
 pub mod segment;
 pub mod serial;
 pub mod session;
+pub mod shard;
 pub mod snowflake;
 pub mod state;
 pub mod step;
@@ -122,4 +124,5 @@ pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
 pub use position::{NodeBits, Position, PositionRange, Tick};
 pub use rules::{ClockRollback, Rules, SequenceStart};
+pub use shard::{Shard, ShardError};
 pub use snowflake::{Generator, Snapshot, StepBack, Taken};

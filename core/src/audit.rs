@@ -37,7 +37,7 @@ use subject::Review;
 pub const PROGRESS: u64 = 10_000_000;
 
 /// How many findings of a sort may be shown.
-pub const MAX_FINDINGS: usize = 1_000_000;
+pub const MAX_FINDINGS: usize = 100_000;
 
 /// Looks at all ids of the sources, and gives what is found: as it is met, then what concerns all. Of each sort of finding
 /// no more than `most` are listed. `progress` is called after every [`PROGRESS`] ids with how many there were by then.

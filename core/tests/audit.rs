@@ -169,9 +169,11 @@ fn gaps_of_a_tag_are_told_in_steps_of_its_increment() {
 
 #[test]
 fn numbers_of_another_share_or_above_what_is_reserved_are_faults() {
-    let findings = found(vec![ids(&[-2, 1, 2, 3, 5])], &numbers(2, 1, Some(3)));
-    let told = [(Sort::Unfit, -2, 1), (Sort::Unfit, 2, 1), (Sort::Future, 5, 1)];
+    let findings = found(vec![ids(&[-2, 1, 2, 3, 9])], &numbers(2, 1, Some(3)));
+    let told = [(Sort::Unfit, -2, 1), (Sort::Unfit, 2, 1), (Sort::Future, 9, 1)];
     assert_eq!(faults(&findings), told);
+    // Nor are there gaps before them.
+    assert_eq!(findings.len(), 4);
     assert!(matches!(findings[2], Finding::Future { beyond: Beyond::Reserved(3), .. }), "{findings:?}");
 }
 
@@ -281,7 +283,8 @@ fn by_force(sources: &[Vec<(i64, u32)>], subject: &Numbers) -> Vec<(Sort, i64, u
             findings.push((Sort::Future, *id, *rows));
         }
     }
-    let ids: Vec<i64> = rows.keys().copied().filter(|id| is_one(*id)).collect();
+    let is_reserved = |id: i64| subject.highest.is_none_or(|highest| id <= highest);
+    let ids: Vec<i64> = rows.keys().copied().filter(|id| is_one(*id) && is_reserved(*id)).collect();
     let (Some(lowest), Some(highest)) = (ids.first(), ids.last()) else { return findings };
     let mut missing = 0;
     for id in (*lowest..=*highest).filter(|id| is_one(*id)) {

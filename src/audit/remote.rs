@@ -3,7 +3,6 @@
 //! The connection is made with this server's own account, so that only superusers may say where to. What is there is read
 //! with the rights of the role that the connection names, in a transaction that writes nothing.
 
-use super::Checked;
 use crate::pg::catalog::is_superuser;
 use crate::pg::cluster;
 use crate::pg::column::Column;
@@ -20,13 +19,16 @@ use snowflake_ids_core::hosts;
 use snowflake_ids_core::registry_error::{ConnectionError, RegistryError};
 use std::time::Duration;
 
+/// What came of something, or the report of why nothing did.
+type Checked<T> = Result<T, Box<ErrorReport>>;
+
 /// The longest that one batch is waited for: the first of them comes when all rows there are sorted.
 const LONGEST: Duration = Duration::from_hours(24);
 
 /// What is read of one answer but for rows: some words.
 const MOST: usize = 4_096;
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const BEGIN: &str = "BEGIN READ ONLY";
 /// A policy that would hide rows is an error; all rows are wanted, not the first ones soon.
 const SETTINGS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog', true)
      || pg_catalog.set_config('row_security', 'off', true) || pg_catalog.set_config('cursor_tuple_fraction', '1', true)";

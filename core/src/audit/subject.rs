@@ -166,8 +166,9 @@ impl NumberReview {
         if id.rem_euclid(increment) != remainder {
             return unfit(id, group, Unfit::Remainder { increment, remainder }, listing);
         }
+        // What is between it and the others was never an id.
         if let Some(highest) = highest.filter(|highest| id > *highest) {
-            future(id, group, Beyond::Reserved(highest), listing);
+            return future(id, group, Beyond::Reserved(highest), listing);
         }
         if let Some(before) = self.before.replace(id) {
             // Both are 0 or more, so that nothing overflows, and both leave the same remainder.

@@ -8,6 +8,7 @@
 )]
 
 mod attach;
+mod audit;
 mod decode;
 mod generate;
 mod generator;

@@ -25,6 +25,7 @@
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`bound_sequence`] | sequences whose numbers are ids |
 //! | [`encode`] | ids as text |
+//! | [`audit`] | what is wrong with the ids of a table |
 //! | [`definition`] | what a tag's row says of its ids |
 //! | [`privilege`] | what a role may do with a tag |
 //! | [`reservation`] | reserving the next ids of a tag |
@@ -64,6 +65,7 @@
 pub mod accept;
 pub mod admission;
 pub mod anchor;
+pub mod audit;
 pub mod backoff;
 pub mod block;
 pub mod bound_sequence;

@@ -22,6 +22,7 @@ const LAYERS: [&str; 14] = [
     "named",
     "snowflake",
     "sequence",
+    "audit",
     "sql",
     "entry",
 ];

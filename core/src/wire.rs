@@ -222,6 +222,12 @@ impl LeaseError {
         let message = "this server has no worker id yet".to_owned();
         Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
     }
+
+    /// As another error says it.
+    pub fn of(error: &(impl Explain + ?Sized)) -> Self {
+        let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
+        Self { message: error.to_string(), detail, hint, holders: String::new() }
+    }
 }
 
 impl Explain for LeaseError {

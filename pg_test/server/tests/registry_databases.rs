@@ -84,3 +84,46 @@ fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_
     ensure!(workers[0] != workers[1], "both are worker {}", workers[0]);
     Ok(())
 }
+
+/// What Citus has in the catalog of a worker, which belongs to a group of its own.
+const CITUS_WORKER: &str = "set allow_system_table_mods = on;
+    create table pg_catalog.pg_dist_local_group (groupid integer not null primary key);
+    insert into pg_catalog.pg_dist_local_group values (1);
+    reset allow_system_table_mods";
+
+/// A worker of a Citus cluster on which nobody has said use_registry.
+#[test]
+fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result<()> {
+    let registry = registry()?;
+    let node = cluster::node().start()?;
+    let mut client = node.introduce(NAME, &[registry.port()])?;
+    client.batch_execute("select snowflake_ids.segment_create('early')")?;
+    client.batch_execute(CITUS_WORKER)?;
+    for call in [
+        "select snowflake_nextval()",
+        "select segment_nextval('early')",
+        "select snowflake_ids.segment_create('numbers')",
+    ] {
+        let error = sql::error(&mut client, call)?;
+        ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{call}: {error:?}");
+        ensure!(error.message().contains("is a worker of a Citus cluster"), "{call}: {error:?}");
+        ensure!(error.hint().is_some_and(|hint| hint.contains("use_registry")), "{call}: {error:?}");
+    }
+    client.batch_execute(JOIN)?;
+    wait_for_id(&mut client)?;
+    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('early')")? == 1);
+    Ok(())
+}
+
+/// The coordinator is in group 0, and gives ids out of its own tables.
+#[test]
+fn a_citus_coordinator_needs_no_registry() -> Result<()> {
+    let server = auto().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(CITUS_WORKER)?;
+    client.batch_execute("update pg_catalog.pg_dist_local_group set groupid = 0")?;
+    wait_for_id(&mut client)?;
+    client.batch_execute("select snowflake_ids.segment_create('numbers')")?;
+    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('numbers')")? == 1);
+    Ok(())
+}

@@ -7,6 +7,7 @@ mod audit;
 mod entry;
 mod issuer;
 mod lease;
+mod named;
 mod pg;
 mod registry;
 mod segment;

@@ -11,6 +11,7 @@ mod attach;
 mod audit;
 mod decode;
 mod generate;
+mod generator;
 mod layout;
 mod registry;
 mod segment;

@@ -19,6 +19,7 @@ const LAYERS: [&str; 14] = [
     "segment",
     "registry",
     "worker",
+    "named",
     "snowflake",
     "sequence",
     "audit",

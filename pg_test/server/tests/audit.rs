@@ -48,7 +48,8 @@ fn past(worker: u32) -> String {
 
 /// A table whose partitions are here, here, and in a foreign table.
 fn create_table(server: &Server, client: &mut Client) -> Result<()> {
-    client.batch_execute("create extension postgres_fdw; create database far")?;
+    client.batch_execute("create extension postgres_fdw")?;
+    client.batch_execute("create database far")?;
     let mut far = server.connect("far")?;
     let third = rows() / 3;
     far.batch_execute("create table orders_c (id bigint not null, part text not null)")?;
@@ -377,7 +378,7 @@ fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
 /// What the caller could not become is read with the caller's rights, not with the owner's.
 #[test]
 fn the_owners_rights_are_not_lent() -> Result<()> {
-    let (server, mut client) = server("1")?;
+    let (first, mut client) = server("1")?;
     let (second, mut other) = server("2")?;
     other.batch_execute("create table orders (id bigint); insert into orders values (7)")?;
     client.batch_execute(&format!(
@@ -390,7 +391,7 @@ fn the_owners_rights_are_not_lent() -> Result<()> {
         second.port()
     ))?;
     assert_eq!(faults(&mut client, "'orders', 'id'")?, []);
-    let mut reader = server.connect_as("reader", "")?;
+    let mut reader = first.connect_as("reader", "")?;
     let refused = sql::error(&mut reader, "select * from snowflake_ids.audit('orders', 'id')")?;
     ensure!(refused.message().contains("user mapping not found"), "{refused:?}");
     Ok(())
@@ -401,24 +402,25 @@ fn the_owners_rights_are_not_lent() -> Result<()> {
 fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Result<()> {
     let (server, mut client) = server("1")?;
     for (change, expected) in [
-        ("alter table orders rename to aside; create view orders as select 1::bigint as id", None),
-        ("drop table orders", Some("42P01")),
-        ("alter table orders drop column id", Some("42703")),
-        ("alter table orders alter column id type text", Some("42804")),
-        ("revoke select on orders from reader", Some("42501")),
+        ("alter table s.orders rename to aside; create view s.orders as select 1::bigint as id", None),
+        ("drop table s.orders", Some("42P01")),
+        ("alter table s.orders drop column id", Some("42703")),
+        ("alter table s.orders alter column id type text", Some("42804")),
+        ("revoke select on s.orders from reader", Some("42501")),
     ] {
         client.batch_execute(
-            "drop role if exists reader; create role reader login;
-             create table orders (id bigint); grant select on orders to reader",
+            "create role reader login;
+             create schema s; grant usage on schema s to reader;
+             create table s.orders (id bigint); grant select on s.orders to reader",
         )?;
         let mut other = server.connect("postgres")?;
-        other.batch_execute(&format!("begin; lock table orders; {change}"))?;
+        other.batch_execute(&format!("begin; lock table s.orders; {change}"))?;
         let mut reader = server.connect_as("reader", "")?;
         let pid: i32 = sql::one(&mut reader, "select pg_backend_pid()")?;
         let error = thread::scope(|scope| -> Result<Option<String>> {
             let auditing = scope.spawn(move || {
                 let audited =
-                    reader.batch_execute("select * from snowflake_ids.audit('orders'::regclass, 'id')");
+                    reader.batch_execute("select * from snowflake_ids.audit('s.orders'::regclass, 'id')");
                 audited.err().and_then(|error| error.code().map(|code| code.code().to_owned()))
             });
             let waiting = format!(
@@ -429,9 +431,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Res
             Ok(auditing.join().ok().flatten())
         })?;
         assert_eq!(error.as_deref(), expected, "{change}");
-        client
-            .batch_execute("drop view if exists orders; drop owned by reader; drop table if exists aside")?;
-        client.batch_execute("drop table if exists orders")?;
+        client.batch_execute("drop schema s cascade; drop role reader")?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@
 )]
 
 mod attach;
+mod change;
 mod decode;
 mod generate;
 mod generator;

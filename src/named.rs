@@ -13,6 +13,7 @@ use crate::pg::tag::{self, TagText};
 use crate::store::generator as store;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::issuer::Seat;
 use snowflake_ids_core::named::{self, MAX_NAME_BYTES, Named, NamedError};
 use snowflake_ids_core::session::Session;
 use std::cell::{Cell, RefCell};
@@ -23,6 +24,8 @@ pub struct Known {
     named: Cell<Named>,
     /// As of which change of the table.
     as_of: Cell<u64>,
+    /// Where the layout has its ids from, as far as that is known.
+    seat: Cell<Option<Seat>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
 }
@@ -53,10 +56,22 @@ impl Known {
         self.as_of.get() == CHANGES.get()
     }
 
+    /// Where the layout has its ids from; None where that has to be found.
+    #[inline]
+    pub fn seat(&self) -> Option<Seat> {
+        self.seat.get()
+    }
+
+    /// Notes where the layout has its ids from.
+    pub fn set_seat(&self, seat: Seat) {
+        self.seat.set(Some(seat));
+    }
+
     /// Takes over what was looked up. What the session holds by other terms is given up.
     fn learn(&self, named: Named, as_of: u64) {
         if self.named.replace(named) != named {
             self.session.drop_held();
+            self.seat.set(None);
         }
         self.as_of.set(as_of);
     }
@@ -117,6 +132,7 @@ fn keep(name: &Tag, named: Named) -> &'static Known {
         name: name.as_bytes().into(),
         named: Cell::new(named),
         as_of: Cell::new(u64::MAX),
+        seat: Cell::new(None),
         session: Session::new(),
     }));
     KNOWN.borrow_mut().get_or_insert_default().insert(known.name(), known);

@@ -12,8 +12,10 @@ use crate::shared::generator::{self, Shared};
 use crate::worker::first_lease;
 use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::issuer::Seated;
+use snowflake_ids_core::named::Named;
 use snowflake_ids_core::session::{self, Session, SessionError};
-use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Rules, Taken};
+use snowflake_ids_core::{Clock, GeneratorError, NodeBits, PositionRange, Rules, Taken};
 use std::num::NonZeroU32;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
@@ -47,11 +49,7 @@ pub fn next(function: &'static str) -> Result<i64, SessionError> {
 #[inline]
 pub fn next_of_at_once(known: &Known) -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
-    source(shared, known).ok()?;
-    let id = match known.session.pop(shared) {
-        None => refill_of(shared, known).ok()?,
-        Some(id) => id,
-    };
+    let id = next_from(shared, known)?;
     SESSION.note_last(id);
     Some(id)
 }
@@ -59,37 +57,57 @@ pub fn next_of_at_once(known: &Known) -> Option<i64> {
 /// The next id of a named generator.
 pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> {
     let shared = ready(function)?;
-    source(shared, known)?;
-    let id = match known.session.pop(shared) {
+    let id = match next_from(shared, known) {
         Some(id) => id,
-        None => refill_of(shared, known).or_else(|_| wait_and_refill_of(shared, known))?,
+        None => wait_and_refill_of(shared, known)?,
     };
     SESSION.note_last(id);
     Ok(id)
 }
 
-/// Fails where the server has no counter of the generator's layout.
+/// The next id of a named generator, out of the session's block or taken where the layout has its ids from.
 #[inline]
-fn source(shared: &Shared, known: &Known) -> Result<(), NoIdError> {
-    let layout = known.named().layout;
-    if layout == shared.layout { Ok(()) } else { Err(NoIdError::Elsewhere(layout)) }
+fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
+    let (seat, named) = (known.seat()?, known.named());
+    let source = shared.seated(seat, &named.layout);
+    if let Some(id) = known.session.pop_of(&source) {
+        return Some(id);
+    }
+    let rules = named.rules(settings::rules());
+    let take = |source: &Seated<'_>| take_as(&named, source, &rules, &SystemClock, cache_of(&named));
+    known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
+}
+
+/// Takes positions as a named generator takes them.
+#[inline]
+fn take_as(
+    _named: &Named,
+    source: &Seated<'_>,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+) -> Result<Taken, GeneratorError> {
+    session::take(source, rules, clock, want)
 }
 
 #[inline]
-fn cache_of(known: &Known) -> NonZeroU32 {
-    known.named().cache.unwrap_or_else(settings::cache)
-}
-
-#[inline]
-fn refill_of(shared: &Shared, known: &Known) -> Result<i64, GeneratorError> {
-    known
-        .session
-        .refill(shared, &SystemClock, &rules_of(Some(known)), cache_of(known), |ids| shared.count(ids))
+fn cache_of(named: &Named) -> NonZeroU32 {
+    named.cache.unwrap_or_else(settings::cache)
 }
 
 #[cold]
 fn wait_and_refill_of(shared: &'static Shared, known: &Known) -> Result<i64, SessionError> {
-    or_with_first_lease(shared, || known.session.wait_and_refill(&issuer(shared), cache_of(known)))
+    let named = known.named();
+    let (id, seat) = or_with_first_lease(shared, || {
+        known.session.wait_and_refill_of(
+            &issuer(shared),
+            &named.layout,
+            named.sequence_start,
+            |source, rules, clock| take_as(&named, source, rules, clock, cache_of(&named)),
+        )
+    })?;
+    known.set_seat(seat);
+    Ok(id)
 }
 
 /// Several ids in growing order, taken a range at a time while they are asked for.
@@ -99,9 +117,7 @@ pub fn several(function: &'static str, count: u32) -> Result<Several, SessionErr
 
 /// The same of a named generator.
 pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
-    let shared = ready(function)?;
-    source(shared, known)?;
-    Ok(Several { shared, of: Some(known), current: NONE, wanted: count })
+    Ok(Several { shared: ready(function)?, of: Some(known), current: NONE, wanted: count })
 }
 
 const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
@@ -123,18 +139,18 @@ pub fn next_of_sequence(
             |known| next_of_at_once(known).map_or_else(|| next_of(function, known), Ok),
         ));
     }
-    let ready = ready(function).map_err(NoIdError::from);
-    let shared = match ready.and_then(|shared| of.map_or(Ok(()), |of| source(shared, of)).map(|()| shared)) {
+    let shared = match ready(function) {
         Ok(shared) => shared,
-        Err(error) => return Ok(Err(error)),
+        Err(error) => return Ok(Err(error.into())),
     };
-    increment.check_layout(&shared.layout)?;
+    let layout = of.map_or(shared.layout, |known| known.named().layout);
+    increment.check_layout(&layout)?;
     for _ in 0..MAX_TRIES {
         let taken = match take_several(shared, of, increment.ids()) {
             Ok(taken) => taken,
             Err(error) => return Ok(Err(error.into())),
         };
-        if let Some(number) = increment.number_of(&shared.layout, &taken) {
+        if let Some(number) = increment.number_of(&layout, &taken) {
             return Ok(Ok(number));
         }
     }
@@ -198,27 +214,31 @@ impl Several {
     pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
         if self.current.positions.count() == 0 {
             let Some(want) = NonZeroU32::new(self.wanted.min(MAX_RANGE)) else { return Ok(None) };
-            let (session, rules) = (self.session(), rules_of(self.of));
-            self.current = match session.held(self.shared, &SystemClock, &rules, want.get().into()) {
+            self.current = match self.held(want.get().into()) {
                 Some(held) => held,
                 None => take_several(self.shared, self.of, want)?,
             };
             self.wanted -= u32::try_from(self.current.positions.count()).unwrap_or(self.wanted);
         }
-        let position = self.current.positions.take_first();
-        let id = self.session().hand_out(self.shared, position, self.current.node_bits);
-        SESSION.note_last(id);
-        Ok(Some(id))
+        let (position, node_bits) = (self.current.positions.take_first(), self.current.node_bits);
+        Ok(Some(match self.of {
+            None => SESSION.hand_out(self.shared, position, node_bits),
+            Some(known) => {
+                let id = known.session.hand_out_of(&known.named().layout, position, node_bits);
+                SESSION.note_last(id);
+                id
+            }
+        }))
     }
 
-    fn session(&self) -> &'static Session {
-        self.of.map_or(&SESSION, |known| &known.session)
+    /// What the session holds already.
+    fn held(&self, want: u64) -> Option<Taken> {
+        let (shared, rules) = (self.shared, settings::rules());
+        let Some(known) = self.of else { return SESSION.held(shared, &SystemClock, &rules, want) };
+        let (seat, named) = (known.seat()?, known.named());
+        let source = shared.seated(seat, &named.layout);
+        known.session.held_of(&source, &SystemClock, &named.rules(rules), want)
     }
-}
-
-/// What the generator may do for this session, for a named generator or without.
-fn rules_of(of: Option<&Known>) -> Rules {
-    of.map_or_else(settings::rules, |known| known.named().rules(settings::rules()))
 }
 
 /// Takes up to so many positions past the block.
@@ -227,14 +247,43 @@ fn take_several(
     of: Option<&'static Known>,
     want: NonZeroU32,
 ) -> Result<Taken, SessionError> {
-    let taken = match shared.generator.take(&shared.layout, &rules_of(of), &SystemClock, want) {
-        Ok(taken) => {
-            shared.count(taken.positions.count());
-            taken
-        }
-        Err(_) => or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0,
+    let (taken, session) = match of {
+        None => (take_own(shared, want)?, &SESSION),
+        Some(known) => (take_named(shared, known, want)?, &known.session),
     };
     // Whatever the session still holds was refused, and is older than this.
-    of.map_or(&SESSION, |known| &known.session).drop_held();
+    session.drop_held();
     Ok(taken)
+}
+
+fn take_own(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionError> {
+    match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
+        Ok(taken) => {
+            shared.count(taken.positions.count());
+            Ok(taken)
+        }
+        Err(_) => Ok(or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0),
+    }
+}
+
+fn take_named(shared: &'static Shared, known: &Known, want: NonZeroU32) -> Result<Taken, SessionError> {
+    let named = known.named();
+    let rules = named.rules(settings::rules());
+    let at_once = known
+        .seat()
+        .map(|seat| take_as(&named, &shared.seated(seat, &named.layout), &rules, &SystemClock, want));
+    if let Some(Ok(taken)) = at_once {
+        shared.count(taken.positions.count());
+        return Ok(taken);
+    }
+    let waited = or_with_first_lease(shared, || {
+        session::wait_and_take_of(
+            &issuer(shared),
+            &named.layout,
+            named.sequence_start,
+            |source, rules, clock| take_as(&named, source, rules, clock, want),
+        )
+    })?;
+    known.set_seat(waited.seat);
+    Ok(waited.taken)
 }

@@ -17,6 +17,20 @@ SELECT count(*), count(DISTINCT id) FROM ids;
 SELECT of, bool_and(grows) AS grows
 FROM (SELECT of, id > lag(id, 1, 0::bigint) OVER (PARTITION BY of ORDER BY at) AS grows FROM ids) s GROUP BY of ORDER BY of;
 
+-- Of another layout, by a counter of its own.
+CREATE TABLE web (at serial, id bigint);
+INSERT INTO web (id) SELECT snowflake_nextval('web') FROM generate_series(1, 1000);
+INSERT INTO web (id) SELECT snowflake_nextvals(1000, 'web');
+INSERT INTO web (id) SELECT snowflake_id('web') FROM generate_series(1, 1000);
+SELECT count(*), count(DISTINCT id), bool_and(grows) AS grows, max(id) < 2 ^ 53 AS exact, array_agg(DISTINCT snowflake_worker_id(id, 'web')) AS workers,
+       bool_and(snowflake_timestamp(id, 'web') BETWEEN now() - interval '1 minute' AND clock_timestamp() + interval '1 minute') AS timely
+FROM (SELECT id, id > lag(id, 1, 0::bigint) OVER (ORDER BY at) AS grows FROM web) s;
+SELECT snowflake_nextval('web') = snowflake_lastval() AS last;
+SELECT name, layout, modulus, remainder, shard, sequence_start, cache, place, last_id IS NOT NULL AS issued, last_timestamp = snowflake_timestamp(last_id, name) AS at,
+       high_water_mark > last_timestamp AS marked, drift < '1 minute' AS drift, years_left > 40 AS years, fits, state
+FROM snowflake_ids.generator_status ORDER BY name;
+DROP TABLE web;
+
 -- The last id of the session is one of whichever function.
 SELECT snowflake_nextval('plain') = snowflake_lastval() AS last;
 SELECT max(id) = snowflake_lastval() AS last FROM snowflake_nextvals(3, 'tuned') id;
@@ -132,6 +146,11 @@ DROP SEQUENCE loose;
 SELECT snowflake_ids.generator_drop('second');
 
 -- Errors.
+SELECT snowflake_ids.generator_create('narrow', '41/0/0/21');
+SELECT snowflake_nextval('narrow');
+\echo :LAST_ERROR_SQLSTATE
+SELECT fits, state FROM snowflake_ids.generator_status WHERE name = 'narrow';
+SELECT snowflake_ids.generator_drop('narrow');
 SELECT snowflake_nextval('nobody');
 \echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_nextval('no''body');

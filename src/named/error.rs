@@ -4,7 +4,7 @@ use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::named::NamedError;
 use snowflake_ids_core::session::SessionError;
-use snowflake_ids_core::{Explain, Kind, Layout};
+use snowflake_ids_core::{Explain, Kind};
 
 /// Why a named generator gave no id.
 #[derive(Debug, thiserror::Error)]
@@ -15,36 +15,32 @@ pub enum NoIdError {
     /// The server gives none.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// It has no counter of this layout.
-    #[error("this server cannot give ids of layout \"{0}\"")]
-    Elsewhere(Layout),
 }
 
 impl NoIdError {
-    fn cause(&self) -> Option<&dyn Explain> {
+    fn cause(&self) -> &dyn Explain {
         match self {
-            Self::Named(error) => Some(error),
-            Self::Session(error) => Some(error),
-            Self::Elsewhere(_) => None,
+            Self::Named(error) => error,
+            Self::Session(error) => error,
         }
     }
 }
 
 impl Explain for NoIdError {
     fn kind(&self) -> Kind {
-        self.cause().map_or(Kind::Unsupported, Explain::kind)
+        self.cause().kind()
     }
 
     fn detail(&self) -> Option<String> {
-        self.cause()?.detail()
+        self.cause().detail()
     }
 
     fn hint(&self) -> Option<String> {
-        self.cause()?.hint()
+        self.cause().hint()
     }
 
     fn for_others(&self) -> Option<(String, String)> {
-        self.cause()?.for_others()
+        self.cause().for_others()
     }
 }
 

@@ -28,7 +28,8 @@ fn snowflake_nextvals_of_generator(
     let count = checked_count(count)?;
     let name = generator.bytes(MAX_NAME_BYTES, "generator")?;
     let known = named::look_up(name).map_err(|error| report(&error))?;
-    Ok(SetOfIterator::new(Ids(snowflake::several_of("snowflake_nextvals", known, count)?)))
+    let several = snowflake::several_of("snowflake_nextvals", known, count);
+    Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
 /// How many ids a call is to give.

@@ -174,3 +174,14 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
+
+/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
+CREATE VIEW snowflake_ids.generator_status AS
+SELECT g.name, g.layout, g.modulus, g.remainder,
+       CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
+            WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
+       g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
+FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
+COMMENT ON VIEW snowflake_ids.generator_status IS
+    'named generators, and what this server''s counters of their layouts do';
+GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;

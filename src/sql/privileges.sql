@@ -28,6 +28,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.generator_check(text, text, integer, integer, text, integer),
     snowflake_ids_internal.generator_unknown(text),
     snowflake_ids.layout_check(text, text),
+    snowflake_ids_internal.layout_status(text),
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;
 

@@ -9,6 +9,7 @@
 
 mod attach;
 mod audit;
+mod change;
 mod decode;
 mod generate;
 mod generator;

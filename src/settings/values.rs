@@ -224,7 +224,6 @@ pub fn cache() -> NonZeroU32 {
 
 /// The shard whose ids named generators issue that have none of their own; None: every id.
 #[inline]
-#[allow(dead_code, reason = "named generators ask for it")]
 pub fn shard() -> Option<Shard> {
     SHARD_NOW.get()
 }

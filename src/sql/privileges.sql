@@ -28,6 +28,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.segment_check_tag(text),
     snowflake_ids_internal.generator_check(text, text, integer, integer, text, integer),
     snowflake_ids_internal.generator_unknown(text),
+    snowflake_ids.layout_check(text, text),
     snowflake_ids_internal.layout_status(text),
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;
@@ -58,9 +59,11 @@ BEGIN
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop', 'EXECUTE'),
+        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
+            'snowflake_ids.layout_change', 'EXECUTE'),
         ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
-            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout', 'EXECUTE'),
+            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
+            'snowflake_ids_internal.layout_change_check', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),

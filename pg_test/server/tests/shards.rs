@@ -34,7 +34,7 @@ fn each_shards_ids_go_into_its_partition() -> Result<()> {
             "select snowflake_ids.generator_create('shard {shard}', modulus => 16, remainder => {shard})"
         ))?;
     }
-    sessions::each(&server, 16, |session, shard| {
+    sessions::at_once(server.sessions("postgres", 16)?, |shard, mut session| {
         let cache = [1, 10, 100][shard % 3];
         session.batch_execute(&format!(
             "set snowflake_ids.cache = {cache};
@@ -64,12 +64,9 @@ fn a_change_of_the_setting_counts_at_once() -> Result<()> {
     for (setting, modulus, remainder) in
         [("3/16", 16, 3), ("5/7", 7, 5), ("", 1, 0), ("0/1", 1, 0), ("63/64", 64, 63)]
     {
-        server.set("snowflake_ids.shard", setting)?;
-        server.reload()?;
-        sql::until_true(
-            &mut client,
-            &format!("select current_setting('snowflake_ids.shard') = '{setting}'"),
-        )?;
+        server.reload("snowflake_ids.shard", setting)?;
+        let is_set = format!("select current_setting('snowflake_ids.shard') = '{setting}'");
+        sql::becomes_true(&mut client, &is_set)?;
         for (generator, modulus, remainder) in [("follows", modulus, remainder), ("own", 4, 1)] {
             let ids: Vec<i64> = sql::column(
                 &mut client,

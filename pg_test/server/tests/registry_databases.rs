@@ -91,7 +91,7 @@ const CITUS_WORKER: &str = "set allow_system_table_mods = on;
     insert into pg_catalog.pg_dist_local_group values (1);
     reset allow_system_table_mods";
 
-/// A worker of a Citus cluster on which nobody has said use_registry.
+/// A worker of a Citus cluster on which nobody has called `use_registry`.
 #[test]
 fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result<()> {
     let registry = registry()?;

@@ -13,15 +13,15 @@
 //! | [`nodes`] | how many ids each node has given |
 //! | [`finding`] | what is found, in words |
 //! | [`listing`] | as much of it as is shown |
-//! | [`tag_default`] | the tag that the default of a column names |
+//! | [`column_default`] | what the default of a column says of its ids |
 
+pub mod column_default;
 pub mod finding;
 pub mod group;
 pub mod listing;
 pub mod merge;
 pub mod nodes;
 pub mod subject;
-pub mod tag_default;
 
 pub use finding::{Finding, Sort, Unfit};
 pub use group::{Place, Places};

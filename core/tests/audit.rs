@@ -2,9 +2,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
+use snowflake_ids_core::audit::column_default::{Origin, origin};
 use snowflake_ids_core::audit::finding::Beyond;
 use snowflake_ids_core::audit::nodes::MAX_NODES;
-use snowflake_ids_core::audit::tag_default::tag_of_default;
 use snowflake_ids_core::audit::{
     AuditError, Finding, Numbers, PROGRESS, Place, Snowflakes, Sort, Source, Stored, Subject, Unfit,
     Unsorted, audit,
@@ -246,11 +246,15 @@ fn progress_is_told() {
 }
 
 #[test]
-fn the_tag_of_a_default_is_read() {
-    let read = |text: &str| tag_of_default(text.as_bytes()).map(|tag| String::from_utf8(tag).unwrap());
-    assert_eq!(read("segment_nextval('orders'::text)").unwrap(), "orders");
-    assert_eq!(read("segment_id('it''s'::text)").unwrap(), "it's");
-    assert_eq!(read("segment_nextval(''''::text)").unwrap(), "'");
+fn what_a_default_names_is_read() {
+    let read = |text: &str| origin(text.as_bytes());
+    let tag = |name: &str| Some(Origin::Tag(name.as_bytes().to_vec()));
+    let generator = |name: &str| Some(Origin::Generator(name.as_bytes().to_vec()));
+    assert_eq!(read("segment_nextval('orders'::text)"), tag("orders"));
+    assert_eq!(read("segment_id('it''s'::text)"), tag("it's"));
+    assert_eq!(read("segment_nextval(''''::text)"), tag("'"));
+    assert_eq!(read("snowflake_nextval('web'::text)"), generator("web"));
+    assert_eq!(read("snowflake_id('web'::text)"), generator("web"));
     for other in [
         "snowflake_nextval()",
         "segment_nextval(tag)",

@@ -40,7 +40,21 @@ SELECT * FROM faults('parent');
 CREATE TABLE small (id integer);
 INSERT INTO small VALUES (1), (2147483647);
 SELECT * FROM snowflake_ids.audit('small', 'id', '16/0/4/4 unit=1s epoch=2020-01-01');
-SELECT * FROM snowflake_ids.audit('small', 'id', 'no layout');
+SELECT * FROM snowflake_ids.audit('small', 'id', 'nobody''s');
+SELECT * FROM snowflake_ids.audit('small', 'id', '16/0/4');
+-- Or a generator's: named, or by the column's default.
+SELECT snowflake_ids.generator_create('audited', '31/0/4/18 unit=1s epoch=2020-01-01');
+CREATE TABLE web (id bigint DEFAULT snowflake_nextval('audited'));
+INSERT INTO web SELECT FROM generate_series(1, 10);
+INSERT INTO web VALUES (1::bigint << 53);
+SELECT * FROM faults('web');
+SELECT id, detail FROM snowflake_ids.audit('web', 'id', 'audited') WHERE is_fault;
+SELECT count(*) FROM snowflake_ids.audit('web', 'id', 'javascript') WHERE is_fault;
+ALTER TABLE web ALTER COLUMN id SET DEFAULT snowflake_id('audited');
+SELECT count(*) FROM faults('web');
+ALTER TABLE web ALTER COLUMN id DROP DEFAULT;
+SELECT snowflake_ids.generator_drop('audited');
+SELECT * FROM snowflake_ids.audit('web', 'id', 'audited');
 
 -- No more of a sort are listed than asked for.
 CREATE TABLE twice (id bigint);

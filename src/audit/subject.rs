@@ -3,13 +3,13 @@
 use crate::pg::catalog::Source;
 use crate::pg::column::Column;
 use crate::pg::rows;
-use crate::pg::tag;
+use crate::pg::tag::TagText;
 use crate::segment::error::SegmentError;
 use crate::segment::{own, privilege};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::Layout;
 use snowflake_ids_core::audit::Numbers;
-use snowflake_ids_core::audit::tag_default::tag_of_default;
+use snowflake_ids_core::audit::column_default::{Origin, origin};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::Action;
 
@@ -21,14 +21,12 @@ pub enum Kind {
     Numbers(Box<Tag>),
 }
 
-/// A default that is longer names no tag.
+/// A default that is longer names neither a tag nor a generator.
 const LONGEST_DEFAULT: i32 = 4_096;
 
-/// The tag that the default of a column names.
-pub fn tag_of(column: &Column) -> Result<Option<Tag>, Box<ErrorReport>> {
-    let expression = column.default_expression(LONGEST_DEFAULT)?;
-    let named = expression.and_then(|expression| tag_of_default(&expression));
-    Ok(named.and_then(|named| tag::checked(&named).ok()))
+/// What the default of a column names.
+pub fn origin_of(column: &Column) -> Result<Option<Origin>, Box<ErrorReport>> {
+    Ok(column.default_expression(LONGEST_DEFAULT)?.and_then(|expression| origin(&expression)))
 }
 
 /// Fails where there is no such tag, or the current role may not see how far it came.
@@ -58,7 +56,7 @@ fn row(tag: &Tag) -> Option<Numbers> {
         let [increment, remainder] = [increment.unwrap_or(1), remainder.unwrap_or(0)];
         found = Some(Numbers { increment, remainder, highest });
     };
-    rows::of_tag(table, &tag::TagText(*tag), None, read).ok().and(found)
+    rows::of_tag(table, &TagText(*tag), None, read).ok().and(found)
 }
 
 fn registries_are_in_use() -> bool {

@@ -12,6 +12,7 @@ use pgrx::datum::Date;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::audit::MAX_FINDINGS;
+use snowflake_ids_core::audit::column_default::Origin;
 use std::ffi::CStr;
 
 /// All connections together, in bytes.
@@ -24,22 +25,25 @@ type Row = (String, bool, Option<i64>, i64, Option<i32>, Option<i32>, Option<Dat
 
 /// What the ids of the column are: as the caller says, or as its default does.
 fn kind(column: &Column, generator: Option<Text<'_>>, tag: Option<TagArg<'_>>) -> Result<Kind, ErrorReport> {
-    let tag = match (generator, tag) {
+    match (generator, tag) {
         (Some(_), Some(_)) => {
             let detail = "Ids are those of a generator, or numbers of a segment tag.";
-            return Err(bad_argument("generator and tag exclude each other", detail));
+            Err(bad_argument("generator and tag exclude each other", detail))
         }
-        (Some(generator), None) => return Ok(Kind::Snowflakes(layout::named(&generator)?)),
-        (None, Some(tag)) => Some(tag::checked(tag.0).map_err(SegmentError::BadTag)?),
-        (None, None) => subject::tag_of(column).map_err(|report| *report)?,
-    };
-    match tag {
-        Some(tag) => {
-            subject::check(&tag)?;
-            Ok(Kind::Numbers(Box::new(tag)))
-        }
-        None => Ok(Kind::Snowflakes(layout::of_server()?)),
+        (Some(generator), None) => Ok(Kind::Snowflakes(layout::of_generator(&generator)?)),
+        (None, Some(tag)) => numbers(tag.0),
+        (None, None) => match subject::origin_of(column).map_err(|report| *report)? {
+            Some(Origin::Tag(tag)) => numbers(&tag),
+            Some(Origin::Generator(name)) => Ok(Kind::Snowflakes(layout::of_name(&name)?)),
+            None => Ok(Kind::Snowflakes(layout::of_server()?)),
+        },
     }
+}
+
+fn numbers(tag: &[u8]) -> Result<Kind, ErrorReport> {
+    let tag = tag::checked(tag).map_err(SegmentError::BadTag)?;
+    subject::check(&tag)?;
+    Ok(Kind::Numbers(Box::new(tag)))
 }
 
 fn row(told: Told) -> Row {

@@ -7,10 +7,11 @@ use crate::drift::{Cause, Drift, GeneratorError};
 use crate::error::{Explain, Kind, NotReadyError};
 use crate::guard::{Guard, holds};
 use crate::issuer::{Host, Issuer, IssuerError, Shared};
-use crate::position::{NodeBits, Position};
+use crate::position::{Issued, NodeBits, Position};
 use crate::rules::{ClockRollback, Rules};
 use crate::snowflake::Taken;
 use crate::state::Identity;
+use crate::uuid::UuidError;
 use crate::wire::LeaseError;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -54,6 +55,9 @@ pub enum SessionError {
     /// No worker id could be leased.
     #[error("{0}")]
     LeaseError(LeaseError),
+    /// No UUID can be made of a position.
+    #[error(transparent)]
+    Uuid(#[from] UuidError),
 }
 
 impl SessionError {
@@ -63,6 +67,7 @@ impl SessionError {
             Self::Refused(error, _) => error,
             Self::Issuer(error) => error,
             Self::LeaseError(error) => error,
+            Self::Uuid(error) => error,
         }
     }
 }
@@ -129,8 +134,14 @@ impl Session {
     /// The next id where the block has one that may be handed out without a look at the clock.
     #[inline]
     pub fn pop(&self, shared: &Shared) -> Option<i64> {
+        Some(self.id_of(shared, self.pop_issued(shared)?))
+    }
+
+    /// The same before an id is made of it.
+    #[inline]
+    pub fn pop_issued(&self, shared: &Shared) -> Option<Issued> {
         let position = self.block.pop(shared.generator.era())?;
-        Some(self.hand_out(shared, position, self.block.node_bits()))
+        Some(Issued { position, node_bits: self.block.node_bits() })
     }
 
     /// The next id where the block gave none: it is due for a look at the clock, or has to be filled with as many as are
@@ -148,17 +159,34 @@ impl Session {
         want: NonZeroU32,
         count: impl FnOnce(u64),
     ) -> Result<i64, GeneratorError> {
+        self.refill_issued(shared, clock, rules, want, count).map(|issued| self.id_of(shared, issued))
+    }
+
+    /// The same before an id is made of it.
+    ///
+    /// # Errors
+    /// [`GeneratorError`], and nothing is taken.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    pub fn refill_issued(
+        &self,
+        shared: &Shared,
+        clock: &impl Clock,
+        rules: &Rules,
+        want: NonZeroU32,
+        count: impl FnOnce(u64),
+    ) -> Result<Issued, GeneratorError> {
         // Before the clock is read: a step back seen by any session after this, this call included, makes the block
         // stale. That may waste a block, and never hands out one that should have been thrown away.
         let era = shared.generator.era();
         if self.renew(shared, clock, rules, era)
             && let Some(position) = self.block.pop(era)
         {
-            return Ok(self.hand_out(shared, position, self.bits(shared)));
+            return Ok(Issued { position, node_bits: self.bits(shared) });
         }
         let taken = shared.generator.take(&shared.layout, rules, clock, want)?;
         count(taken.positions.count());
-        Ok(self.keep(shared, taken, era))
+        Ok(self.keep(taken, era))
     }
 
     /// The node's bits of what is in the block: those that it was taken with.
@@ -184,8 +212,18 @@ impl Session {
         issuer: &Issuer<'_, H>,
         want: NonZeroU32,
     ) -> Result<i64, SessionError> {
+        self.wait_and_refill_issued(issuer, want).map(|issued| self.id_of(issuer.shared, issued))
+    }
+
+    /// The same before an id is made of it.
+    #[cold]
+    pub fn wait_and_refill_issued<H: Caller>(
+        &self,
+        issuer: &Issuer<'_, H>,
+        want: NonZeroU32,
+    ) -> Result<Issued, SessionError> {
         let (taken, era) = wait_and_take(issuer, want)?;
-        Ok(self.keep(issuer.shared, taken, era))
+        Ok(self.keep(taken, era))
     }
 
     /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing.
@@ -205,10 +243,15 @@ impl Session {
 
     /// Keeps all of what was taken but its first position, which is handed out.
     #[inline]
-    fn keep(&self, shared: &Shared, mut taken: Taken, era: u64) -> i64 {
-        let first = taken.positions.take_first();
+    fn keep(&self, mut taken: Taken, era: u64) -> Issued {
+        let position = taken.positions.take_first();
         self.block.fill(taken, era);
-        self.hand_out(shared, first, taken.node_bits)
+        Issued { position, node_bits: taken.node_bits }
+    }
+
+    #[inline]
+    fn id_of(&self, shared: &Shared, issued: Issued) -> i64 {
+        self.hand_out(shared, issued.position, issued.node_bits)
     }
 
     /// Makes an id of a position, and hands it out.

@@ -34,5 +34,6 @@ pub mod text;
 pub mod time;
 pub mod transaction;
 pub mod utility;
+pub mod uuid;
 pub mod wait;
 pub mod worker;

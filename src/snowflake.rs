@@ -4,14 +4,16 @@
 
 use crate::issuer::issuer;
 use crate::pg::clock::SystemClock;
-use crate::pg::server;
+use crate::pg::process::PerProcess;
+use crate::pg::{random, server};
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use crate::worker::first_lease;
 use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::session::{self, Session, SessionError};
-use snowflake_ids_core::{GeneratorError, NodeBits, PositionRange, Taken};
+use snowflake_ids_core::{Filler, GeneratorError, Issued, NodeBits, PositionRange, Taken, Uuid, UuidError};
+use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
@@ -19,6 +21,7 @@ use std::num::NonZeroU32;
 const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();
+static FILLER: PerProcess<OnceCell<Filler>> = PerProcess::new(OnceCell::new());
 
 /// The next id of this session where nothing stands in its way; None where [`next`] has more to do. Calls
 /// nothing of the server's, so no error comes out of it.
@@ -38,6 +41,34 @@ pub fn next(function: &'static str) -> Result<i64, SessionError> {
         Some(id) => Ok(id),
         None => refill(shared).or_else(|_| wait_and_refill(shared)),
     }
+}
+
+/// The next UUID of this session where nothing stands in its way; None where [`uuid`] has more to do. No error of the server's
+/// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
+#[inline]
+pub fn uuid_at_once() -> Option<Uuid> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery())?;
+    let issued = match SESSION.pop_issued(shared) {
+        None => refill_issued(shared).ok(),
+        issued => issued,
+    };
+    uuid_of(shared, issued?).ok()
+}
+
+/// The next UUID of this session.
+pub fn uuid(function: &'static str) -> Result<Uuid, SessionError> {
+    let shared = ready(function)?;
+    let issued = match SESSION.pop_issued(shared) {
+        Some(issued) => issued,
+        None => refill_issued(shared).or_else(|_| wait_and_refill_issued(shared))?,
+    };
+    Ok(uuid_of(shared, issued)?)
+}
+
+#[inline]
+fn uuid_of(shared: &Shared, issued: Issued) -> Result<Uuid, UuidError> {
+    let filler = FILLER.get_or_init(|| Filler::new(random::token().cast_unsigned()));
+    shared.layout.uuid(issued, filler.draw())
 }
 
 /// Several ids in growing order, taken a range at a time while they are asked for.
@@ -100,6 +131,19 @@ fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
 fn refill(shared: &Shared) -> Result<i64, GeneratorError> {
     SESSION.refill(shared, &SystemClock, &settings::rules(), settings::cache(), |ids| shared.count(ids))
+}
+
+/// The same for a UUID.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as above")]
+fn refill_issued(shared: &Shared) -> Result<Issued, GeneratorError> {
+    SESSION
+        .refill_issued(shared, &SystemClock, &settings::rules(), settings::cache(), |ids| shared.count(ids))
+}
+
+#[cold]
+fn wait_and_refill_issued(shared: &'static Shared) -> Result<Issued, SessionError> {
+    or_with_first_lease(shared, || SESSION.wait_and_refill_issued(&issuer(shared), settings::cache()))
 }
 
 #[cold]

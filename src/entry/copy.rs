@@ -42,7 +42,12 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
     // SAFETY: as above, within a transaction. The new call has a list of its own, with the arguments of the other.
     unsafe {
         let (name, types): (&CStr, &[pg_sys::Oid]) = if (*call).args.is_null() {
-            (c"snowflake_nextval_in_copy", &[pg_sys::INTERNALOID])
+            let name = match (*call).funcresulttype {
+                pg_sys::UUIDOID => c"snowflake_uuid_in_copy",
+                pg_sys::TEXTOID => c"snowflake_uuid_text_in_copy",
+                _ => c"snowflake_nextval_in_copy",
+            };
+            (name, &[pg_sys::INTERNALOID])
         } else {
             (c"segment_nextval_in_copy", &[pg_sys::TEXTOID, pg_sys::INTERNALOID])
         };

@@ -18,7 +18,7 @@ use snowflake_ids_core::issuer::{
 use snowflake_ids_core::session::Caller;
 use snowflake_ids_core::state::{Birth, DataDirectory, Here, State};
 use snowflake_ids_core::wire::LeaseError;
-use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
+use snowflake_ids_core::{Clock, ClockRollback, Layout, UnixMicros};
 use std::fs::File;
 use std::io;
 use std::sync::OnceLock;
@@ -47,6 +47,13 @@ pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
 /// [`IssuerError`], and nothing was changed.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
+}
+
+/// Which place a layout has at the moment, where it is not the server's own.
+pub fn place_of(shared: &Shared, layout: &Layout) -> Option<usize> {
+    let issuer = issuer(shared);
+    let issuing = issuer.host.lock();
+    issuing.places.iter().position(|place| place.layout == Some(*layout))
 }
 
 /// The wall clock, or the time by the anchor where it has jumped too far ahead.

@@ -42,7 +42,7 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseErr
     NOWHERE.set(false);
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
-        leases.requests.want_another(shared.generator.era());
+        leases.requests.want_another(shared.era());
     }
     let ticket = leases.requests.request.ask();
     call(leases);

@@ -6,6 +6,7 @@
 mod entry;
 mod issuer;
 mod lease;
+mod named;
 mod pg;
 mod registry;
 mod segment;

@@ -11,6 +11,7 @@ pub mod error;
 pub mod follow;
 pub mod known;
 
+use crate::named;
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
 use crate::pg::sequence::{self, Terms, Use};
@@ -60,7 +61,12 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     let increment = Increment::new(terms.increment)?;
     let number = match binding {
-        Binding::Snowflake => snowflake::next_of_sequence("nextval", increment)??,
+        Binding::Snowflake(generator) => {
+            let of = generator.map(|name| named::look_up(name.as_bytes())).transpose();
+            let of = of.map_err(|error| SequenceError::of_generator(error.into(), sequence))?;
+            snowflake::next_of_sequence("nextval", of, increment)?
+                .map_err(|error| SequenceError::of_generator(error, sequence))?
+        }
         Binding::Segment(tag) => segment::next_of_sequence("nextval", &tag, increment)
             .map_err(|error| SequenceError::of_tag(error, sequence))?,
     };
@@ -103,7 +109,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         return Ok(server());
     }
     match binding {
-        Binding::Snowflake => pgrx::notice!(
+        Binding::Snowflake(_) => pgrx::notice!(
             "sequence \"{}\" is not moved: it gives snowflake ids, which follow the clock",
             sequence::name(sequence)
         ),

@@ -3,6 +3,8 @@
 //! A process of the server serves one session at a time and has one thread, so a plain static holds it.
 
 use crate::issuer::issuer;
+use crate::named::Known;
+use crate::named::error::NoIdError;
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::{random, server};
@@ -11,8 +13,12 @@ use crate::shared::generator::{self, Shared};
 use crate::worker::first_lease;
 use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::issuer::{self as core_issuer, Seated};
+use snowflake_ids_core::named::Named;
 use snowflake_ids_core::session::{self, Session, SessionError};
-use snowflake_ids_core::{Filler, GeneratorError, Issued, NodeBits, PositionRange, Taken, Uuid, UuidError};
+use snowflake_ids_core::{
+    Clock, Filler, GeneratorError, Issued, Layout, NodeBits, PositionRange, Rules, Taken, Uuid, UuidError,
+};
 use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
@@ -43,39 +49,111 @@ pub fn next(function: &'static str) -> Result<i64, SessionError> {
     }
 }
 
+/// The next id of a named generator where nothing stands in its way; None where [`next_of`] has more to do. Calls nothing of
+/// the server's, so no error comes out of it.
+#[inline]
+pub fn next_of_at_once(known: &Known) -> Option<i64> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
+    let id = next_from(shared, known)?;
+    SESSION.note_last(id);
+    Some(id)
+}
+
+/// The next id of a named generator.
+pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> {
+    let shared = ready(function)?;
+    let id = match next_from(shared, known) {
+        Some(id) => id,
+        None => wait_and_refill_of(shared, known)?,
+    };
+    SESSION.note_last(id);
+    Ok(id)
+}
+
+/// The next id of a named generator, out of the session's block or taken where the layout has its ids from.
+#[inline]
+fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
+    let (seat, named) = (known.seat()?, known.named());
+    let source = shared.seated(seat, &named.layout);
+    if let Some(id) = known.session.pop_of(&source) {
+        return Some(id);
+    }
+    let rules = named.rules(settings::rules());
+    let take = |source: &Seated<'_>| take_as(&named, source, &rules, &SystemClock, cache_of(&named));
+    known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
+}
+
+/// Takes positions as a named generator takes them.
+#[inline]
+fn take_as(
+    _named: &Named,
+    source: &Seated<'_>,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+) -> Result<Taken, GeneratorError> {
+    session::take(source, rules, clock, want)
+}
+
+#[inline]
+fn cache_of(named: &Named) -> NonZeroU32 {
+    named.cache.unwrap_or_else(settings::cache)
+}
+
+#[cold]
+fn wait_and_refill_of(shared: &'static Shared, known: &Known) -> Result<i64, SessionError> {
+    let named = known.named();
+    let (id, seat) = or_with_first_lease(shared, || {
+        known.session.wait_and_refill_of(
+            &issuer(shared),
+            &named.layout,
+            named.sequence_start,
+            |source, rules, clock| take_as(&named, source, rules, clock, cache_of(&named)),
+        )
+    })?;
+    known.set_seat(seat);
+    Ok(id)
+}
+
 /// The next UUID of this session where nothing stands in its way; None where [`uuid`] has more to do. No error of the server's
 /// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
 #[inline]
 pub fn uuid_at_once() -> Option<Uuid> {
     let shared = generator::shared().filter(|_| server::out_of_recovery())?;
-    let issued = match SESSION.pop_issued(shared) {
+    let issued = match SESSION.pop_issued(&**shared) {
         None => refill_issued(shared).ok(),
         issued => issued,
     };
-    uuid_of(shared, issued?).ok()
+    made(&shared.layout, issued?).ok()
 }
 
 /// The next UUID of this session.
 pub fn uuid(function: &'static str) -> Result<Uuid, SessionError> {
     let shared = ready(function)?;
-    let issued = match SESSION.pop_issued(shared) {
+    let issued = match SESSION.pop_issued(&**shared) {
         Some(issued) => issued,
         None => refill_issued(shared).or_else(|_| wait_and_refill_issued(shared))?,
     };
-    Ok(uuid_of(shared, issued)?)
+    Ok(made(&shared.layout, issued)?)
 }
 
 #[inline]
-fn uuid_of(shared: &Shared, issued: Issued) -> Result<Uuid, UuidError> {
+fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
     let filler = FILLER.get_or_init(|| Filler::new(random::token().cast_unsigned()));
-    shared.layout.uuid(issued, filler.draw())
+    layout.uuid(issued, filler.draw())
 }
 
 /// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
-    let none = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
-    Ok(Several { shared: ready(function)?, current: none, wanted: count })
+    Ok(Several { shared: ready(function)?, of: None, current: NONE, wanted: count })
 }
+
+/// The same of a named generator.
+pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
+    Ok(Several { shared: ready(function)?, of: Some(known), current: NONE, wanted: count })
+}
+
+const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
 
 /// How often a call throws positions away whose ids are not in a row: the rest of a tick is too short for them, or was
 /// another session's.
@@ -84,22 +162,28 @@ const MAX_TRIES: u32 = 100;
 /// The next number of a sequence that is bound to snowflake ids.
 pub fn next_of_sequence(
     function: &'static str,
+    of: Option<&'static Known>,
     increment: Increment,
-) -> Result<Result<i64, SessionError>, BoundSequenceError> {
+) -> Result<Result<i64, NoIdError>, BoundSequenceError> {
     if increment.is_one() {
-        return Ok(next_at_once().map_or_else(|| next(function), Ok));
+        let next = || next(function).map_err(NoIdError::from);
+        return Ok(of.map_or_else(
+            || next_at_once().map_or_else(next, Ok),
+            |known| next_of_at_once(known).map_or_else(|| next_of(function, known), Ok),
+        ));
     }
     let shared = match ready(function) {
         Ok(shared) => shared,
-        Err(error) => return Ok(Err(error)),
+        Err(error) => return Ok(Err(error.into())),
     };
-    increment.check_layout(&shared.layout)?;
+    let layout = of.map_or(shared.layout, |known| known.named().layout);
+    increment.check_layout(&layout)?;
     for _ in 0..MAX_TRIES {
-        let taken = match take_several(shared, increment.ids()) {
+        let taken = match take_several(shared, of, increment.ids()) {
             Ok(taken) => taken,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(error.into())),
         };
-        if let Some(number) = increment.number_of(&shared.layout, &taken) {
+        if let Some(number) = increment.number_of(&layout, &taken) {
             return Ok(Ok(number));
         }
     }
@@ -134,16 +218,21 @@ fn refill(shared: &Shared) -> Result<i64, GeneratorError> {
 }
 
 /// The same for a UUID.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "as above")]
+#[inline]
 fn refill_issued(shared: &Shared) -> Result<Issued, GeneratorError> {
-    SESSION
-        .refill_issued(shared, &SystemClock, &settings::rules(), settings::cache(), |ids| shared.count(ids))
+    let rules = settings::rules();
+    let take = |source: &core_issuer::Shared| session::take(source, &rules, &SystemClock, settings::cache());
+    SESSION.refill_issued(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
 }
 
 #[cold]
 fn wait_and_refill_issued(shared: &'static Shared) -> Result<Issued, SessionError> {
-    or_with_first_lease(shared, || SESSION.wait_and_refill_issued(&issuer(shared), settings::cache()))
+    let waited = or_with_first_lease(shared, || {
+        SESSION.wait_and_refill_issued(&issuer(shared), &shared.layout, None, |source, rules, clock| {
+            session::take(source, rules, clock, settings::cache())
+        })
+    });
+    waited.map(|(first, _)| first)
 }
 
 #[cold]
@@ -165,6 +254,8 @@ fn or_with_first_lease<T>(
 /// Ids of one call of `snowflake_nextvals`.
 pub struct Several {
     shared: &'static Shared,
+    /// The named generator whose they are, if they are one's.
+    of: Option<&'static Known>,
     current: Taken,
     wanted: u32,
 }
@@ -174,32 +265,76 @@ impl Several {
     pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
         if self.current.positions.count() == 0 {
             let Some(want) = NonZeroU32::new(self.wanted.min(MAX_RANGE)) else { return Ok(None) };
-            let rules = settings::rules();
-            self.current = match SESSION.held(self.shared, &SystemClock, &rules, want.get().into()) {
+            self.current = match self.held(want.get().into()) {
                 Some(held) => held,
-                None => self.taken(want)?,
+                None => take_several(self.shared, self.of, want)?,
             };
             self.wanted -= u32::try_from(self.current.positions.count()).unwrap_or(self.wanted);
         }
-        let position = self.current.positions.take_first();
-        Ok(Some(SESSION.hand_out(self.shared, position, self.current.node_bits)))
+        let (position, node_bits) = (self.current.positions.take_first(), self.current.node_bits);
+        Ok(Some(match self.of {
+            None => SESSION.hand_out(self.shared, position, node_bits),
+            Some(known) => {
+                let id = known.session.hand_out_of(&known.named().layout, position, node_bits);
+                SESSION.note_last(id);
+                id
+            }
+        }))
     }
 
-    fn taken(&self, want: NonZeroU32) -> Result<Taken, SessionError> {
-        take_several(self.shared, want)
+    /// What the session holds already.
+    fn held(&self, want: u64) -> Option<Taken> {
+        let (shared, rules) = (self.shared, settings::rules());
+        let Some(known) = self.of else { return SESSION.held(shared, &SystemClock, &rules, want) };
+        let (seat, named) = (known.seat()?, known.named());
+        let source = shared.seated(seat, &named.layout);
+        known.session.held_of(&source, &SystemClock, &named.rules(rules), want)
     }
 }
 
 /// Takes up to so many positions past the block.
-fn take_several(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionError> {
-    let taken = match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
-        Ok(taken) => {
-            shared.count(taken.positions.count());
-            taken
-        }
-        Err(_) => or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0,
+fn take_several(
+    shared: &'static Shared,
+    of: Option<&'static Known>,
+    want: NonZeroU32,
+) -> Result<Taken, SessionError> {
+    let (taken, session) = match of {
+        None => (take_own(shared, want)?, &SESSION),
+        Some(known) => (take_named(shared, known, want)?, &known.session),
     };
     // Whatever the session still holds was refused, and is older than this.
-    SESSION.drop_held();
+    session.drop_held();
     Ok(taken)
+}
+
+fn take_own(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionError> {
+    match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
+        Ok(taken) => {
+            shared.count(taken.positions.count());
+            Ok(taken)
+        }
+        Err(_) => Ok(or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0),
+    }
+}
+
+fn take_named(shared: &'static Shared, known: &Known, want: NonZeroU32) -> Result<Taken, SessionError> {
+    let named = known.named();
+    let rules = named.rules(settings::rules());
+    let at_once = known
+        .seat()
+        .map(|seat| take_as(&named, &shared.seated(seat, &named.layout), &rules, &SystemClock, want));
+    if let Some(Ok(taken)) = at_once {
+        shared.count(taken.positions.count());
+        return Ok(taken);
+    }
+    let waited = or_with_first_lease(shared, || {
+        session::wait_and_take_of(
+            &issuer(shared),
+            &named.layout,
+            named.sequence_start,
+            |source, rules, clock| take_as(&named, source, rules, clock, want),
+        )
+    })?;
+    known.set_seat(waited.seat);
+    Ok(waited.taken)
 }

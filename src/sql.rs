@@ -10,6 +10,7 @@
 mod attach;
 mod decode;
 mod generate;
+mod generator;
 mod layout;
 mod registry;
 mod segment;

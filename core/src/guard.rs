@@ -58,6 +58,14 @@ pub enum Guard {
     Witness,
     /// The marks of other nodes than the one that issues are kept.
     MarksKept,
+    /// What raises the marks of the server's own layout raises those of all others,
+    OthersRise,
+    /// a worker id that was given back is another's only after the ids of all layouts,
+    OthersEnd,
+    /// and one that was another's begins in all layouts where that one ended.
+    OthersStart,
+    /// What a session takes is of its layout only if the place was that layout's before and after.
+    PlaceHeld,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
     /// A new state in place of one that is lost begins above what the clock shows, followed or not.

@@ -9,19 +9,22 @@
 //! before a crash.
 
 mod clock;
+mod counter;
 mod counts;
 mod durable;
 mod error;
 pub mod host;
 mod issuing;
 mod obstacle;
+mod place;
 mod repair;
 mod shared;
 
 pub use counts::Counts;
-pub use error::{IssuerError, UNWRITABLE};
+pub use error::{IssuerError, NoRoom, UNWRITABLE};
 pub use host::{Clocks, Cluster, Host, Settings, StateLock, StateStore};
 pub use issuing::{Issuer, Issuing};
+pub use place::{DEFAULT_PLACES, MAX_PLACES, Occupancy, Place, Seat, Seated, Source};
 pub use repair::{Compared, Renewed};
 pub use shared::Shared;
 
@@ -29,8 +32,10 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::Layout;
+use crate::position::NodeBits;
 use crate::position::Position;
 use crate::state::{Here, State};
+use counter::Counter;
 use issuing::By;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -79,36 +84,59 @@ impl<H: Host> Issuer<'_, H> {
     /// Sees to it that the next call finds something to take: raises the mark, or begins a term. For a session that
     /// found nothing.
     pub fn provide(&self) -> Result<(), IssuerError> {
+        self.provide_to(&mut self.host.lock(), self.own_counter())
+    }
+
+    /// The same in any layout, which gets a place where it has none. Gives where ids come from.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn provide_in(&self, layout: &Layout) -> Result<Seat, IssuerError> {
         let mut issuing = self.host.lock();
+        let seat = self.seat_in(&mut issuing, layout)?;
+        if let Some(counter) = self.counter_at(&issuing, seat) {
+            self.provide_to(&mut issuing, counter)?;
+        }
+        Ok(seat)
+    }
+
+    fn provide_to(&self, issuing: &mut Issuing, counter: Counter<'_>) -> Result<(), IssuerError> {
+        let Counter { layout, generator, place } = counter;
         let at = self.believed_now();
-        if issuing.node.is_some()
-            && self.limit() > self.layout().position_at(at).max(self.shared.generator.next())
+        if issuing.node_at(place).is_some()
+            && generator.limit() > layout.position_at(at).max(generator.next())
         {
             return Ok(());
         }
-        let mut state = self.open(&mut issuing)?;
-        self.advance(&mut issuing, &mut state, By::Caller)
+        let mut state = self.open(issuing)?;
+        self.advance(issuing, &mut state, Some(&counter), By::Caller)
     }
 
-    /// Raises the mark before it is met, where ids flow: for the launcher. Gives the time until that is due again.
+    /// Raises the marks before they are met, where ids flow: for the launcher. Gives the time until that is due again.
     pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
         let mut issuing = self.host.lock();
-        if issuing.node.is_none() || self.limit() >= self.layout().end_position() {
+        self.look_at_places(&mut issuing);
+        let mut open = self.open_counters(&issuing);
+        open.retain(|counter| counter.generator.limit() < counter.layout.end_position());
+        if open.is_empty() {
             return Ok(None);
         }
-        if self.until_due().is_zero() {
+        let until_due = || open.iter().map(|counter| self.until_due(counter)).min().unwrap_or_default();
+        let at = self.believed_now();
+        // Ids come faster than time passes.
+        let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
+        if until_due().is_zero() {
             let mut state = self.open(&mut issuing)?;
-            self.advance(&mut issuing, &mut state, By::Launcher)?;
+            self.advance(&mut issuing, &mut state, None, By::Launcher)?;
         }
         // Not far enough where the expiry of a lease is near.
-        Ok(Some(self.until_due().max(BREATH)))
+        Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
     }
 
     /// The time until the mark has to be raised, if ids keep pace with the clock.
-    fn until_due(&self) -> Duration {
-        let layout = self.layout();
-        let at = self.believed_now().max(layout.instant_of(self.shared.generator.next()));
-        let left = layout.instant_of(self.limit()).since(at);
+    fn until_due(&self, Counter { layout, generator, .. }: &Counter<'_>) -> Duration {
+        let at = self.believed_now().max(layout.instant_of(generator.next()));
+        let left = layout.instant_of(generator.limit()).since(at);
         left.saturating_sub(LEAD)
     }
 
@@ -129,11 +157,13 @@ impl<H: Host> Issuer<'_, H> {
     /// [`IssuerError`]: the next start begins at the mark, as after a crash.
     pub fn stop(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
-        if issuing.node.is_none() {
+        if self.open_counters(&issuing).is_empty() {
             return Ok(());
         }
         let mut state = self.open(&mut issuing)?;
-        self.end(&mut issuing, &mut state);
+        for counter in self.open_counters(&issuing) {
+            end(&mut issuing, &mut state, &counter);
+        }
         self.believe(&mut state);
         self.write(&state)
     }
@@ -142,18 +172,27 @@ impl<H: Host> Issuer<'_, H> {
     /// was one whose mark the clock has passed. `era` is the generator's as it was before the clock was found behind:
     /// where it has changed, another process was faster.
     pub fn switch_rollback(&self, era: u64) -> Result<bool, IssuerError> {
+        self.switch_rollback_at(Seat::Own, era)
+    }
+
+    /// The same at any seat.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub fn switch_rollback_at(&self, seat: Seat, era: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
-        if self.shared.generator.era() != era {
+        let Some(counter) = self.counter_at(&issuing, seat) else { return Ok(true) };
+        if counter.generator.era() != era {
             return Ok(true);
         }
         let mut state = self.open(&mut issuing)?;
         let at = self.believed_now();
-        if !state.clone().switch_rollback(self.layout(), at) {
+        if !state.clone().switch_rollback(&counter.layout, at) {
             return Ok(false);
         }
-        self.end(&mut issuing, &mut state);
-        state.switch_rollback(self.layout(), at);
-        self.advance(&mut issuing, &mut state, By::Caller)?;
+        end(&mut issuing, &mut state, &counter);
+        state.switch_rollback(&counter.layout, at);
+        self.advance(&mut issuing, &mut state, Some(&counter), By::Caller)?;
         self.shared.counts.switches.fetch_add(1, Relaxed);
         Ok(true)
     }
@@ -167,8 +206,10 @@ impl<H: Host> Issuer<'_, H> {
         let mut state = self.open(&mut issuing)?;
         let before = state.clone();
         let done = change(&mut state, &self.here(&issuing)?);
-        if state.node != issuing.node {
-            self.end(&mut issuing, &mut state);
+        for counter in self.counters(&issuing) {
+            if state.node_in(&counter.layout) != issuing.node_at(counter.place) {
+                end(&mut issuing, &mut state, &counter);
+            }
         }
         if state != before {
             self.write(&state)?;
@@ -177,81 +218,102 @@ impl<H: Host> Issuer<'_, H> {
         Ok(done)
     }
 
-    /// Raises the mark of the node that is to issue, writes it, and lets sessions have what is below; begins the node's
-    /// term where it has not.
-    fn advance(&self, issuing: &mut Issuing, state: &mut State, by: By) -> Result<(), IssuerError> {
-        let (layout, generator) = (self.layout(), &self.shared.generator);
-        let settings = self.host.settings();
-        let node = state.node.ok_or(IssuerError::NoWorkerId)?;
-        let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
+    /// Raises the marks of all terms, writes them at once, and lets sessions have what is below; begins a term where one is
+    /// `wanted` and has not begun.
+    fn advance(
+        &self,
+        issuing: &mut Issuing,
+        state: &mut State,
+        wanted: Option<&Counter<'_>>,
+        by: By,
+    ) -> Result<(), IssuerError> {
         let at = self.believe(state);
-        let begun = issuing.node == Some(node);
+        let mut steps = Vec::new();
+        let mut failed = Ok(());
+        for counter in self.counters(issuing) {
+            let is_wanted = wanted.is_some_and(|wanted| wanted.place == counter.place);
+            if !is_wanted && issuing.node_at(counter.place).is_none() {
+                continue;
+            }
+            match self.step(issuing, state, counter, at) {
+                Ok(step) => steps.extend(step),
+                Err(error) if is_wanted => return Err(error),
+                Err(error) => failed = failed.and(Err(error)),
+            }
+        }
+        let reserved = steps.iter().any(|step| step.first != step.limit || !step.begins);
+        if reserved {
+            self.write_then(state, || steps.iter().for_each(Step::take))?;
+        } else {
+            steps.iter().for_each(Step::take);
+        }
+        for step in &steps {
+            *issuing.node_at_mut(step.counter.place) = Some(step.node);
+        }
+        if reserved {
+            if by == By::Caller {
+                self.shared.counts.by_callers.fetch_add(1, Relaxed);
+            }
+            self.publish(state);
+            self.check(issuing, state);
+        }
+        if wanted.is_some() { Ok(()) } else { failed }
+    }
+
+    /// What is to be done where ids of one layout come from, and its mark is raised in the state; None: nothing.
+    fn step<'c>(
+        &self,
+        issuing: &Issuing,
+        state: &mut State,
+        counter: Counter<'c>,
+        at: UnixMicros,
+    ) -> Result<Option<Step<'c>>, IssuerError> {
+        let Counter { layout, generator, place } = counter;
+        let settings = self.host.settings();
+        let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
+        if place.is_some() {
+            self.check_room(state, &layout)?;
+        }
+        let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
+        let begun = issuing.node_at(place) == Some(node);
         let end = layout.end_position();
-        let next = if begun { generator.next() } else { self.first(state, node, at).min(end) };
+        let next = if begun { generator.next() } else { first(state, &layout, node, at).min(end) };
         let ahead = settings.reserve + LEAD;
-        if !begun && next >= settings.rules.drift_end(layout, at) {
+        let step = Step { counter, node, node_bits, first: next, limit: next, begins: !begun };
+        if !begun && next >= settings.rules.drift_end(&layout, at) {
             // Nothing may be issued, so there is nothing to reserve.
             if layout.instant_of(next) > at.plus(ahead).plus_micros(settings.rules.max_drift) {
-                generator.blame_clock(next, layout);
+                generator.blame_clock(next, &layout);
             }
-            generator.begin(node_bits, next, next);
-            issuing.node = Some(node);
-            return Ok(());
+            return Ok(Some(step));
         }
-        let limit = state.reserve(layout, at, next, ahead).ok_or(IssuerError::NoWorkerId)?;
+        let limit = state.reserve(&layout, at, next, ahead).ok_or(IssuerError::NoWorkerId)?;
         let first = next.max(layout.position_at(at));
         if limit <= first && first < end {
             return Err(IssuerError::expired(state));
-        } else if begun && limit <= self.limit() {
-            return Ok(());
+        } else if begun && limit <= generator.limit() {
+            return Ok(None);
         }
-        debug_assert!(state.mark(node) >= limit.max(next), "the mark is below what is issued");
-        self.write_then(state, || {
-            if begun {
-                generator.raise(limit);
-            } else {
-                generator.begin(node_bits, next, limit);
-            }
-        })?;
-        issuing.node = Some(node);
-        if by == By::Caller {
-            self.shared.counts.by_callers.fetch_add(1, Relaxed);
-        }
-        self.publish(state);
-        self.check(issuing, state);
-        Ok(())
-    }
-
-    /// The position that a term begins with: where the last one of this node may have come to.
-    fn first(&self, state: &State, node: Node, at: UnixMicros) -> Position {
-        if holds(Guard::StartAtMark) { state.mark(node) } else { self.layout().position_at(at) }
-    }
-
-    /// Ends the term that the generator is in, and notes how far it came.
-    fn end(&self, issuing: &mut Issuing, state: &mut State) {
-        let generator = &self.shared.generator;
-        let ended = issuing.node.take();
-        let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
-        if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or(state.node) } {
-            // A term may begin where its lease does, without a mark, and issue nothing: the clock is behind that.
-            debug_assert!(
-                generator.snapshot().last.is_none_or(|last| last < state.mark(node))
-                    || !holds(Guard::MarksKept),
-                "issued above the mark"
-            );
-            state.settle(node, next);
-        }
+        debug_assert!(state.mark_in(&layout, node) >= limit.max(next), "the mark is below what is issued");
+        Ok(Some(Step { limit, ..step }))
     }
 
     /// What holds whenever the state lock is given back.
     fn check(&self, issuing: &Issuing, state: &State) {
-        let generator = &self.shared.generator;
-        debug_assert_eq!(issuing.node.is_some(), generator.is_open(), "a term is as open as the generator");
-        if let Some(node) = issuing.node {
-            debug_assert!(state.mark(node) >= generator.next(), "the mark is below what was issued");
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        for Counter { layout, generator, place } in self.counters(issuing) {
+            let node = issuing.node_at(place);
+            debug_assert_eq!(node.is_some(), generator.is_open(), "a term is as open as the generator");
+            let Some(node) = node else { continue };
+            debug_assert!(
+                state.mark_in(&layout, node) >= generator.next(),
+                "the mark is below what was issued"
+            );
             let expiry = state.lease.as_ref().filter(|lease| lease.is_of(node)).map(|lease| lease.expiry);
-            let expiry = expiry.map_or(Position::MAX, |expiry| self.layout().position_at(expiry));
-            let limit = self.limit();
+            let expiry = expiry.map_or(Position::MAX, |expiry| layout.position_at(expiry));
+            let limit = generator.limit();
             debug_assert!(limit <= expiry.max(generator.next()), "the limit is beyond the lease's expiry");
         }
     }
@@ -260,8 +322,51 @@ impl<H: Host> Issuer<'_, H> {
         &self.shared.layout
     }
 
-    /// The position below which sessions may take; 0 while no node issues.
+    /// The position below which sessions may take of the server's own layout; 0 while no node issues.
     fn limit(&self) -> Position {
         self.shared.generator.limit()
+    }
+}
+
+/// What is to be done where ids of one layout come from, once its mark is durable.
+struct Step<'a> {
+    counter: Counter<'a>,
+    node: Node,
+    node_bits: NodeBits,
+    first: Position,
+    limit: Position,
+    begins: bool,
+}
+
+impl Step<'_> {
+    fn take(&self) {
+        let generator = self.counter.generator;
+        if self.begins {
+            generator.begin(self.node_bits, self.first, self.limit);
+        } else {
+            generator.raise(self.limit);
+        }
+    }
+}
+
+/// The position that a term begins with: where the last one of this node may have come to.
+fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
+    if holds(Guard::StartAtMark) { state.mark_in(layout, node) } else { layout.position_at(at) }
+}
+
+/// Ends the term that a generator is in, and notes how far it came.
+fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_>) {
+    let Counter { layout, generator, place } = counter;
+    let ended = issuing.node_at_mut(*place).take();
+    let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
+    let present = || state.node_in(layout);
+    if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
+        // A term may begin where its lease does, without a mark, and issue nothing: the clock is behind that.
+        debug_assert!(
+            generator.snapshot().last.is_none_or(|last| last < state.mark_in(layout, node))
+                || !holds(Guard::MarksKept),
+            "issued above the mark"
+        );
+        state.settle(layout, node, next);
     }
 }

@@ -25,8 +25,12 @@ pub struct Lease {
     pub worker: u32,
     /// What the row says while the lease is ours.
     pub token: i64,
-    /// Positions below this one may be another holder's: those before the expiry of the one before.
+    /// Positions below this one of the server's own layout may be another holder's: those before the expiry of the one
+    /// before.
     pub start: Position,
+    /// The instant before whose tick positions of any layout may be another holder's; None where `start` alone tells.
+    #[serde(default)]
+    pub since: Option<UnixMicros>,
     /// Ids before this instant may be issued.
     pub expiry: UnixMicros,
     /// Where it was leased from; None: the server's own registry.
@@ -70,6 +74,16 @@ impl Lease {
     /// Whether a node is this one's worker.
     pub fn is_of(&self, node: Node) -> bool {
         (node.datacenter, node.worker) == (self.datacenter, self.worker)
+    }
+
+    /// Positions below this one of another layout than the server's own may be another holder's.
+    pub fn start_in(&self, layout: &Layout, own: &Layout) -> Position {
+        match self.since {
+            Some(since) => layout.position_at(since),
+            None if self.start == Position::ZERO => Position::ZERO,
+            // The start was cut to the beginning of its tick, which may be much longer than those of the other layout.
+            None => layout.position_from(own.instant_of(self.start).plus_micros(own.unit())),
+        }
     }
 }
 

@@ -140,7 +140,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             let Identity::Leased { datacenter } = here.identity else { return Job::Nothing };
             // By now the state lock is held, which may have taken a while.
             let (now, generator) = (issuer.believed_now(), &issuer.shared().generator);
-            let behind = requests.is_another_wanted(generator.era());
+            let behind = requests.is_another_wanted(issuer.shared().era());
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
             match state.lease.clone() {
                 Some(lease) if is_of(&lease, other.as_ref()) && !behind => {

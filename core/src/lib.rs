@@ -55,6 +55,7 @@
 //! | [`form`] | which release wrote a file, and in which form |
 //! | [`carry_over`] | ids that are left when the server stops, as text |
 //! | [`carry_over_file`] | what a server does with the file that says so |
+//! | [`named`] | what a named generator's row says |
 //! | [`length`] | how long a text may be |
 //! | [`error`] | what all errors can say |
 
@@ -87,6 +88,7 @@ pub mod lease_launch;
 pub mod lease_worker;
 pub mod length;
 pub mod log_limit;
+pub mod named;
 pub mod own;
 pub mod places;
 pub mod position;

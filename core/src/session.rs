@@ -6,10 +6,11 @@ use crate::clock::{Clock, UnixMicros, human};
 use crate::drift::{Cause, Drift, GeneratorError};
 use crate::error::{Explain, Kind, NotReadyError};
 use crate::guard::{Guard, holds};
-use crate::issuer::{Host, Issuer, IssuerError, Shared};
+use crate::issuer::{Host, Issuer, IssuerError, NoRoom, Seat, Seated, Shared, Source};
+use crate::layout::Layout;
 use crate::position::{Issued, NodeBits, Position};
-use crate::rules::{ClockRollback, Rules};
-use crate::snowflake::Taken;
+use crate::rules::{ClockRollback, Rules, SequenceStart};
+use crate::snowflake::{Generator, Taken};
 use crate::state::Identity;
 use crate::uuid::UuidError;
 use crate::wire::LeaseError;
@@ -126,6 +127,12 @@ impl Session {
         self.last.store(-1, Relaxed);
     }
 
+    /// Notes an id that another part of the session was handed as the last one.
+    #[inline]
+    pub fn note_last(&self, id: i64) {
+        self.last.store(id, Relaxed);
+    }
+
     /// The last id handed out to this session.
     pub fn last(&self) -> Option<i64> {
         Some(self.last.load(Relaxed)).filter(|id| *id >= 0)
@@ -134,13 +141,19 @@ impl Session {
     /// The next id where the block has one that may be handed out without a look at the clock.
     #[inline]
     pub fn pop(&self, shared: &Shared) -> Option<i64> {
-        Some(self.id_of(shared, self.pop_issued(shared)?))
+        self.pop_of(shared)
+    }
+
+    /// The same of any layout. What is in the block is of that layout.
+    #[inline]
+    pub fn pop_of(&self, source: &impl Source) -> Option<i64> {
+        Some(self.id_of(source.layout(), self.pop_issued(source)?))
     }
 
     /// The same before an id is made of it.
     #[inline]
-    pub fn pop_issued(&self, shared: &Shared) -> Option<Issued> {
-        let position = self.block.pop(shared.generator.era())?;
+    pub fn pop_issued(&self, source: &impl Source) -> Option<Issued> {
+        let position = self.block.pop(source.generator().era())?;
         Some(Issued { position, node_bits: self.block.node_bits() })
     }
 
@@ -159,7 +172,25 @@ impl Session {
         want: NonZeroU32,
         count: impl FnOnce(u64),
     ) -> Result<i64, GeneratorError> {
-        self.refill_issued(shared, clock, rules, want, count).map(|issued| self.id_of(shared, issued))
+        self.refill_of(shared, clock, rules, |source| take(source, rules, clock, want), count)
+    }
+
+    /// The same of any layout, and however it is taken: by [`take`], unless only some positions will do.
+    ///
+    /// # Errors
+    /// [`GeneratorError`], and nothing is taken.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
+    pub fn refill_of<S: Source>(
+        &self,
+        source: &S,
+        clock: &impl Clock,
+        rules: &Rules,
+        take: impl FnOnce(&S) -> Result<Taken, GeneratorError>,
+        count: impl FnOnce(u64),
+    ) -> Result<i64, GeneratorError> {
+        self.refill_issued(source, clock, rules, take, count)
+            .map(|issued| self.id_of(source.layout(), issued))
     }
 
     /// The same before an id is made of it.
@@ -168,41 +199,41 @@ impl Session {
     /// [`GeneratorError`], and nothing is taken.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "as above")]
-    pub fn refill_issued(
+    pub fn refill_issued<S: Source>(
         &self,
-        shared: &Shared,
+        source: &S,
         clock: &impl Clock,
         rules: &Rules,
-        want: NonZeroU32,
+        take: impl FnOnce(&S) -> Result<Taken, GeneratorError>,
         count: impl FnOnce(u64),
     ) -> Result<Issued, GeneratorError> {
         // Before the clock is read: a step back seen by any session after this, this call included, makes the block
         // stale. That may waste a block, and never hands out one that should have been thrown away.
-        let era = shared.generator.era();
-        if self.renew(shared, clock, rules, era)
+        let era = source.generator().era();
+        if self.renew(source, clock, rules, era)
             && let Some(position) = self.block.pop(era)
         {
-            return Ok(Issued { position, node_bits: self.bits(shared) });
+            return Ok(Issued { position, node_bits: self.bits(source) });
         }
-        let taken = shared.generator.take(&shared.layout, rules, clock, want)?;
+        let taken = take(source)?;
         count(taken.positions.count());
         Ok(self.keep(taken, era))
     }
 
     /// The node's bits of what is in the block: those that it was taken with.
     #[inline]
-    fn bits(&self, shared: &Shared) -> NodeBits {
+    fn bits(&self, source: &impl Source) -> NodeBits {
         if holds(Guard::BlockKeepsBits) {
             self.block.node_bits()
         } else {
-            shared.generator.snapshot().node_bits
+            source.generator().snapshot().node_bits
         }
     }
 
     /// Looks at the clock for the sake of the block; whether it goes on.
     #[inline]
-    fn renew(&self, shared: &Shared, clock: &impl Clock, rules: &Rules, era: u64) -> bool {
-        self.block.renew(era, |position| shared.generator.allows(&shared.layout, rules, clock, position))
+    fn renew(&self, source: &impl Source, clock: &impl Clock, rules: &Rules, era: u64) -> bool {
+        self.block.renew(era, |position| source.generator().allows(source.layout(), rules, clock, position))
     }
 
     /// The next id, however long that takes: for a call that [`Session::refill`] refused.
@@ -212,7 +243,21 @@ impl Session {
         issuer: &Issuer<'_, H>,
         want: NonZeroU32,
     ) -> Result<i64, SessionError> {
-        self.wait_and_refill_issued(issuer, want).map(|issued| self.id_of(issuer.shared, issued))
+        let (taken, era) = wait_and_take(issuer, want)?;
+        Ok(self.id_of(&issuer.shared.layout, self.keep(taken, era)))
+    }
+
+    /// The same of any layout: for a call that [`Session::refill_of`] refused, or that has no seat yet. Gives the seat, too.
+    #[cold]
+    pub fn wait_and_refill_of<H: Caller>(
+        &self,
+        issuer: &Issuer<'_, H>,
+        layout: &Layout,
+        start: Option<SequenceStart>,
+        take: impl Fn(&Seated<'_>, &Rules, &Believed<'_, H>) -> Result<Taken, GeneratorError>,
+    ) -> Result<(i64, Seat), SessionError> {
+        let (first, seat) = self.wait_and_refill_issued(issuer, layout, start, take)?;
+        Ok((self.id_of(layout, first), seat))
     }
 
     /// The same before an id is made of it.
@@ -220,20 +265,33 @@ impl Session {
     pub fn wait_and_refill_issued<H: Caller>(
         &self,
         issuer: &Issuer<'_, H>,
-        want: NonZeroU32,
-    ) -> Result<Issued, SessionError> {
-        let (taken, era) = wait_and_take(issuer, want)?;
-        Ok(self.keep(taken, era))
+        layout: &Layout,
+        start: Option<SequenceStart>,
+        take: impl Fn(&Seated<'_>, &Rules, &Believed<'_, H>) -> Result<Taken, GeneratorError>,
+    ) -> Result<(Issued, Seat), SessionError> {
+        let Waited { taken, era, seat } = wait_and_take_of(issuer, layout, start, take)?;
+        Ok((self.keep(taken, era), seat))
     }
 
     /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing.
     pub fn held(&self, shared: &Shared, clock: &impl Clock, rules: &Rules, want: u64) -> Option<Taken> {
-        let era = shared.generator.era();
+        self.held_of(shared, clock, rules, want)
+    }
+
+    /// The same of any layout. What is in the block is of that layout.
+    pub fn held_of(
+        &self,
+        source: &impl Source,
+        clock: &impl Clock,
+        rules: &Rules,
+        want: u64,
+    ) -> Option<Taken> {
+        let era = source.generator().era();
         let held = self
             .block
             .pop_many(want, era)
-            .or_else(|| self.renew(shared, clock, rules, era).then(|| self.block.pop_many(want, era))?);
-        Some(Taken { positions: held?, node_bits: self.bits(shared) })
+            .or_else(|| self.renew(source, clock, rules, era).then(|| self.block.pop_many(want, era))?);
+        Some(Taken { positions: held?, node_bits: self.bits(source) })
     }
 
     /// Drops what is held: it was refused, and is older than what was taken since.
@@ -250,26 +308,75 @@ impl Session {
     }
 
     #[inline]
-    fn id_of(&self, shared: &Shared, issued: Issued) -> i64 {
-        self.hand_out(shared, issued.position, issued.node_bits)
+    fn id_of(&self, layout: &Layout, issued: Issued) -> i64 {
+        self.hand_out_of(layout, issued.position, issued.node_bits)
     }
 
     /// Makes an id of a position, and hands it out.
     #[inline]
     pub fn hand_out(&self, shared: &Shared, position: Position, node_bits: NodeBits) -> i64 {
-        let id = shared.layout.id(position, node_bits).cast_signed();
+        self.hand_out_of(&shared.layout, position, node_bits)
+    }
+
+    /// The same of any layout.
+    #[inline]
+    pub fn hand_out_of(&self, layout: &Layout, position: Position, node_bits: NodeBits) -> i64 {
+        let id = layout.id(position, node_bits).cast_signed();
         self.last.store(id, Relaxed);
         id
     }
 }
 
+/// Takes positions of a layout. One whose place has become another's in between gives nothing.
+///
+/// # Errors
+/// [`GeneratorError`]; [`GeneratorError::Unreserved`] where the layout has to be given a place again.
+#[inline]
+pub fn take(
+    source: &impl Source,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+) -> Result<Taken, GeneratorError> {
+    take_by(source, |generator| generator.take(source.layout(), rules, clock, want))
+}
+
+/// The same, however it is taken from the generator.
+///
+/// # Errors
+/// Those of `take`, and as for [`take`].
+#[inline]
+pub fn take_by<S: Source>(
+    source: &S,
+    take: impl FnOnce(&Generator) -> Result<Taken, GeneratorError>,
+) -> Result<Taken, GeneratorError> {
+    if !source.is_held() {
+        return Err(GeneratorError::Unreserved);
+    }
+    let taken = take(source.generator())?;
+    // The generator may have become another layout's before it was taken from.
+    if source.is_held() || !holds(Guard::PlaceHeld) { Ok(taken) } else { Err(GeneratorError::Unreserved) }
+}
+
 /// The clock that ids follow.
-struct Believed<'a, H>(&'a Issuer<'a, H>);
+#[derive(Debug)]
+pub struct Believed<'a, H>(&'a Issuer<'a, H>);
 
 impl<H: Host> Clock for Believed<'_, H> {
     fn now(&self) -> UnixMicros {
         self.0.believed_now()
     }
+}
+
+/// What a call got that may have waited.
+#[derive(Clone, Copy, Debug)]
+pub struct Waited {
+    /// The positions.
+    pub taken: Taken,
+    /// The era that was before they were taken.
+    pub era: u64,
+    /// Where they are from.
+    pub seat: Seat,
 }
 
 /// Takes ids by the clock that can be believed, until there are some: has the mark raised, a worker id leased, or waits
@@ -279,26 +386,47 @@ pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,
     want: NonZeroU32,
 ) -> Result<(Taken, u64), SessionError> {
+    let layout = &issuer.shared.layout;
+    let Waited { taken, era, .. } =
+        wait_and_take_of(issuer, layout, None, |source, rules, clock| take(source, rules, clock, want))?;
+    Ok((taken, era))
+}
+
+/// The same of any layout, which gets a place where it has none. `start` goes before the setting of where sequences start.
+/// It is taken by [`take`], unless only some positions will do.
+///
+/// # Errors
+/// [`SessionError`].
+#[cold]
+pub fn wait_and_take_of<'a, H: Caller>(
+    issuer: &'a Issuer<'a, H>,
+    layout: &Layout,
+    start: Option<SequenceStart>,
+    take: impl Fn(&Seated<'_>, &Rules, &Believed<'a, H>) -> Result<Taken, GeneratorError>,
+) -> Result<Waited, SessionError> {
     let (shared, host) = (issuer.shared, &issuer.host);
     let (mut provided, mut switched) = (0, 0);
+    let mut seat = find_seat(issuer, layout)?;
     loop {
-        let era = shared.generator.era();
+        let source = shared.seated(seat, layout);
+        let era = source.generator().era();
         let rules = host.settings().rules;
-        let refusal = match shared.generator.take(&shared.layout, &rules, &Believed(issuer), want) {
+        let rules = Rules { start: start.unwrap_or(rules.start), ..rules };
+        let refusal = match take(&source, &rules, &Believed(issuer)) {
             Ok(taken) => {
                 host.count(taken.positions.count());
-                return Ok((taken, era));
+                return Ok(Waited { taken, era, seat });
             }
             Err(refusal) => refusal,
         };
         match refusal {
             // What was provided may have been taken by others; but not again and again.
             GeneratorError::Unreserved if provided < MAX_PROVIDED => {
-                provide(issuer)?;
+                seat = provide(issuer, layout)?;
                 provided += 1;
             }
             GeneratorError::Drift(drift) if switched < MAX_SWITCHES && may_switch(host, &drift) => {
-                switch(issuer, era)?;
+                switch(issuer, seat, era)?;
                 switched += 1;
             }
             GeneratorError::Drift(drift) => {
@@ -332,18 +460,35 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     SessionError::Refused(refusal, hint)
 }
 
+/// Finds a place for a layout, with a worker id that fits it.
+fn find_seat<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, SessionError> {
+    with_lease(issuer, || issuer.seat(layout))
+}
+
 /// Has the mark raised, and a worker id leased where there is none.
-fn provide<H: Caller>(issuer: &Issuer<'_, H>) -> Result<(), SessionError> {
-    match issuer.provide() {
-        Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => {
-            issuer.host.lease(false)?;
-            issuer.provide()?;
-        }
-        provided => provided?,
-    }
+fn provide<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, SessionError> {
+    let seat = with_lease(issuer, || issuer.provide_in(layout))?;
     // From now on it is the launcher that raises the mark.
     issuer.host.call_launcher();
-    Ok(())
+    Ok(seat)
+}
+
+/// Does something again where there was no worker id, or none that fits, and one was leased.
+fn with_lease<H: Caller>(
+    issuer: &Issuer<'_, H>,
+    work: impl Fn() -> Result<Seat, IssuerError>,
+) -> Result<Seat, SessionError> {
+    let done = work();
+    let may_lease = match &done {
+        Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => true,
+        Err(IssuerError::NoRoom(no_room)) => NoRoom::may_lease(no_room),
+        _ => false,
+    };
+    if !may_lease {
+        return Ok(done?);
+    }
+    issuer.host.lease(false)?;
+    Ok(work()?)
 }
 
 fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
@@ -351,9 +496,9 @@ fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
 }
 
 /// Has another node issue whose mark the clock has passed, if there is one.
-fn switch<H: Caller>(issuer: &Issuer<'_, H>, era: u64) -> Result<(), SessionError> {
+fn switch<H: Caller>(issuer: &Issuer<'_, H>, seat: Seat, era: u64) -> Result<(), SessionError> {
     let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
-    if !issuer.switch_rollback(era)? && leased {
+    if !issuer.switch_rollback_at(seat, era)? && leased {
         // Where none is to be had, the clock is waited for.
         drop(issuer.host.lease(true));
     }

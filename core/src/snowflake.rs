@@ -377,6 +377,27 @@ impl Generator {
         }
     }
 
+    /// Forgets all that it knows, which is in the ticks of one layout, so that it can issue in another. While it is closed.
+    pub fn forget(&self) {
+        debug_assert!(!self.is_open(), "a term has begun");
+        for of_layout in [
+            &self.observed,
+            &self.full_ticks,
+            &self.furthest,
+            &self.first,
+            &self.closed_at,
+            &self.steps_back,
+            &self.highest,
+            &self.largest_step_back,
+            &self.last_step_back[0],
+            &self.last_step_back[1],
+        ] {
+            of_layout.store(0, Ordering::Release);
+        }
+        // What sessions still hold was another layout's.
+        self.era.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Takes it for a step back of the clock that it is behind this position, as it must have shown more before this
     /// generator was there.
     pub fn blame_clock(&self, position: Position, layout: &Layout) {

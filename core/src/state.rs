@@ -18,13 +18,13 @@ use std::time::Duration;
 mod data_directory;
 mod error;
 mod file;
+mod marks;
+mod others;
 
 pub use data_directory::{Birth, DataDirectory};
 pub use error::StateError;
 pub use file::FILE;
-
-/// The most marks that are kept one by one. What has to go of them raises the floor.
-const MAX_MARKS: usize = 256;
+pub use marks::{Mark, Marks, OtherLayout};
 
 /// The mark of a node that another server issues as: that of a copied directory.
 const OF_ANOTHER: Position = Position::MAX;
@@ -40,7 +40,7 @@ pub struct State {
     pub home: DataDirectory,
     /// Where it was copied from, if it was.
     pub copy_of: Option<DataDirectory>,
-    /// The layout that positions are counted in, as text.
+    /// The server's own layout, as text.
     pub layout: String,
     /// The clocks when it was written, as far as they were believed: the anchor.
     pub clock: Reading,
@@ -48,10 +48,13 @@ pub struct State {
     pub seen: UnixMicros,
     /// The node that issues, or did last.
     pub node: Option<Node>,
-    /// How far nodes may have issued.
-    pub marks: Vec<Mark>,
-    /// A position at or above which every node begins that has no mark.
-    pub floor: Position,
+    /// How far nodes may have issued in the server's own layout.
+    #[serde(flatten)]
+    pub own: Marks,
+    /// How far they may have in others.
+    pub others: Vec<OtherLayout>,
+    /// An instant at or above which every node begins in a layout that is not among these.
+    pub others_floor: UnixMicros,
     /// The worker id that was leased.
     pub lease: Option<Lease>,
     /// The token that is about to be written to the registry, and may be there already.
@@ -61,16 +64,6 @@ pub struct State {
     /// The database that is to be the registry, if the transaction that said so was committed.
     #[serde(default)]
     pub moving_to: Option<u32>,
-}
-
-/// The high-water mark of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// The node that the mark is of.
-    #[serde(flatten)]
-    pub node: Node,
-    /// The position below which it may have issued.
-    pub position: Position,
 }
 
 /// The node that a server is to issue as.
@@ -149,8 +142,9 @@ impl State {
             clock: here.clock.clone(),
             seen: here.clock.wall,
             node: None,
-            marks: Vec::new(),
-            floor: Position::ZERO,
+            own: Marks::default(),
+            others: Vec::new(),
+            others_floor: UnixMicros(0),
             lease: None,
             claim: None,
             registry: None,
@@ -218,7 +212,7 @@ impl State {
             self.rise_above(last, here);
         }
         if matches!(here.identity, Identity::Leased { .. }) && last <= now.plus(here.max_drift) {
-            self.floor = self.floor.max(here.layout.position_after(last));
+            self.raise_floors(last, here);
         }
     }
 
@@ -232,13 +226,26 @@ impl State {
 
     /// Has every node begin above what one that was ours until this instant may have issued.
     fn rise_above(&mut self, last: UnixMicros, here: &Here) {
-        let above = here.layout.position_after(last.plus(here.max_drift));
-        for mark in &mut self.marks {
-            mark.position = mark.position.max(above);
+        let last = last.plus(here.max_drift);
+        self.own.rise(here.layout.position_after(last));
+        for other in self.others.iter_mut().filter(|_| holds(Guard::OthersRise)) {
+            other.of.rise(other.layout.position_after(last));
         }
         if matches!(here.identity, Identity::Fixed { .. }) {
-            self.floor = self.floor.max(above);
+            self.raise_floors(last, here);
         }
+    }
+
+    /// Has every node that has no mark begin above an instant.
+    fn raise_floors(&mut self, last: UnixMicros, here: &Here) {
+        self.own.raise_floor(here.layout.position_after(last));
+        if !holds(Guard::OthersRise) {
+            return;
+        }
+        for other in &mut self.others {
+            other.of.raise_floor(other.layout.position_after(last));
+        }
+        self.others_floor = self.others_floor.max(last.plus_micros(1));
     }
 
     /// Has every node begin above what any may have issued here up to now, those included that the state which was put back
@@ -248,7 +255,7 @@ impl State {
         let now = self.believed(here);
         self.rise_above(now, here);
         if stored.lease.as_ref().is_none_or(|lease| lease.origin.is_none()) {
-            self.floor = self.floor.max(here.layout.position_after(now.plus(here.max_drift)));
+            self.raise_floors(now.plus(here.max_drift), here);
         }
     }
 
@@ -268,7 +275,7 @@ impl State {
         }
         self.copy_of = Some(self.home.clone());
         self.forget_lease();
-        for mark in &mut self.marks {
+        for mark in self.all_marks_mut() {
             mark.position = OF_ANOTHER;
         }
         Ok(())
@@ -287,7 +294,7 @@ impl State {
 
     fn is_of_another(&self, datacenter: u32, worker: u32) -> bool {
         let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
-        self.marks.iter().any(|mark| mark.position == OF_ANOTHER && same(mark.node))
+        self.all_marks().any(|mark| mark.is_of_another() && same(mark.node))
     }
 
     /// The same in the file of this birth, to which it is to be written.
@@ -304,18 +311,27 @@ impl State {
     }
 
     /// The worker ids of a datacenter that this server has issued as and can't now: the clock has not passed their
-    /// marks, or they are another server's.
+    /// marks, or they are another server's. `layout` is the server's own.
     pub fn blocked_workers(&self, layout: &Layout, datacenter: u32, at: UnixMicros) -> Vec<u32> {
         let now = layout.position_after(at);
-        let blocked = |mark: &&Mark| mark.node.datacenter == datacenter && mark.position > now;
-        let marked = self.marks.iter().filter(blocked).map(|mark| mark.node.worker);
+        let others = self.others.iter().map(|other| (&other.of, other.layout.position_after(at)));
+        let all = std::iter::once((&self.own, now)).chain(others);
+        let marked = all.flat_map(|(of, now)| {
+            let blocked = move |mark: &&Mark| mark.node.datacenter == datacenter && mark.position > now;
+            of.marks.iter().filter(blocked).map(|mark| mark.node.worker)
+        });
         let leased = self.lease.iter().filter(|lease| lease.datacenter == datacenter && lease.start > now);
-        marked.chain(leased.map(|lease| lease.worker)).collect()
+        let mut workers: Vec<u32> = marked.chain(leased.map(|lease| lease.worker)).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        workers
     }
 
     /// Whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
+    /// `layout` is the server's own.
     pub fn blocks_all_workers(&self, layout: &Layout, at: UnixMicros) -> bool {
-        self.floor > layout.position_after(at)
+        let blocks = |other: &OtherLayout| other.of.floor > other.layout.position_after(at);
+        self.own.floor > layout.position_after(at) || self.others.iter().any(blocks)
     }
 
     /// A copied state, when the one it was copied from is gone for good.
@@ -325,22 +341,19 @@ impl State {
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
         self.home = here.home.clone();
         self.copy_of = None;
-        for mark in &mut self.marks {
-            if mark.position == OF_ANOTHER {
-                mark.position = Position::ZERO;
-            }
+        for mark in self.all_marks_mut().filter(|mark| mark.is_of_another()) {
+            mark.position = Position::ZERO;
         }
         self.rise_above(self.believed(here), here);
         self.open(here)
     }
 
-    /// The highest mark that counts here; 0 where the state is another cluster's, or counts in another layout.
+    /// The highest mark of the server's own layout; 0 where the state is another cluster's, or counts in another layout.
     pub fn highest_mark(&self, here: &Here) -> Position {
         if self.check_origin(here).is_err() {
             return Position::ZERO;
         }
-        let marks = self.marks.iter().map(|mark| mark.position).filter(|position| *position != OF_ANOTHER);
-        marks.fold(self.floor, Position::max)
+        self.own.highest()
     }
 
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
@@ -348,7 +361,8 @@ impl State {
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let former = former.filter(|former| former.is_of(here));
         let claim = former.and_then(|former| Some(former.lease.as_ref()?.token));
-        Self { floor: above, claim, registry: former.and_then(|former| former.registry), ..Self::fresh(here) }
+        let own = Marks { floor: above, ..Marks::default() };
+        Self { own, claim, registry: former.and_then(|former| former.registry), ..Self::fresh(here) }
     }
 
     /// Whether this very server wrote it last, and neither copied nor promoted it since.
@@ -359,7 +373,7 @@ impl State {
 
     fn knows(&self, datacenter: u32, worker: u32) -> bool {
         let same = |node: Node| (node.datacenter, node.worker) == (datacenter, worker);
-        self.node.is_some_and(same) || self.marks.iter().any(|mark| same(mark.node))
+        self.node.is_some_and(same) || self.all_marks().any(|mark| same(mark.node))
     }
 
     fn forget_lease(&mut self) {
@@ -389,15 +403,14 @@ impl State {
         });
     }
 
-    /// How far a node may have issued: a server that issues as that node begins here.
+    /// How far a node may have issued in the server's own layout: a server that issues as that node begins here.
     pub fn mark(&self, node: Node) -> Position {
-        let mark = self.marks.iter().find(|mark| mark.node == node).map_or(self.floor, |mark| mark.position);
         let lease =
             self.lease.as_ref().filter(|lease| lease.is_of(node)).map_or(Position::ZERO, |lease| lease.start);
-        mark.max(lease)
+        self.own.of(node).max(lease)
     }
 
-    /// Raises the mark of the node that issues to `ahead` beyond the clock, or beyond `next`, the position
+    /// Raises the mark of the node that issues in a layout to `ahead` beyond the clock, or beyond `next`, the position
     /// after the last one issued, where ids run ahead of the clock. Under a lease not beyond its expiry. Gives the
     /// position below which it may issue once this state is durable; None where no node issues. That is not above
     /// `next` where the expiry or the layout's end is reached.
@@ -408,39 +421,49 @@ impl State {
         next: Position,
         ahead: Duration,
     ) -> Option<Position> {
-        let node = self.node?;
+        let node = self.node_in(layout)?;
         let base = at.max(layout.instant_of(next));
         let wish = layout.position_after(base.plus(ahead));
         let lease = self.lease.as_ref().filter(|_| holds(Guard::ExpiryClamps));
         let expiry = lease.map_or(Position::MAX, |lease| layout.position_at(lease.expiry));
         let limit = wish.min(expiry).min(layout.end_position());
-        self.set_mark(node, limit.max(self.mark(node)));
+        let mark = limit.max(self.mark_in(layout, node));
+        self.set_mark(layout, node, mark, at);
         Some(limit)
     }
 
     /// The instant from which another server may issue as the worker of a lease: the tick after the last in which this one
-    /// did.
+    /// did. `layout` is the server's own.
     pub fn end_of(&self, lease: &Lease, layout: &Layout) -> UnixMicros {
-        let marks = self.marks.iter().filter(|mark| lease.is_of(mark.node));
-        // The floor: the mark of one of its nodes may have been dropped.
-        let end = marks.map(|mark| mark.position).fold(lease.start.max(self.floor), Position::max);
-        layout.instant_of(end).plus_micros(layout.unit())
+        let end_in = |of: &Marks, start: Position, layout: &Layout| {
+            let marks = of.marks.iter().filter(|mark| lease.is_of(mark.node));
+            // The floor: the mark of one of its nodes may have been dropped.
+            let end = marks.map(|mark| mark.position).fold(start.max(of.floor), Position::max);
+            layout.instant_of(end).plus_micros(layout.unit())
+        };
+        let others = self.others.iter().filter(|_| holds(Guard::OthersEnd));
+        let others = others.map(|other| end_in(&other.of, Position::ZERO, &other.layout));
+        others.fold(end_in(&self.own, lease.start, layout), UnixMicros::max).max(self.others_floor)
     }
 
-    /// Notes the exact position after the last one that a node issued, when it does not any more.
-    pub fn settle(&mut self, node: Node, next: Position) {
-        self.set_mark(node, next);
+    /// Notes the exact position after the last one that a node issued in a layout, when it does not any more.
+    pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
+        let used = self.other(layout).map_or(UnixMicros(0), |other| other.used);
+        self.set_mark(layout, node, next, used);
     }
 
-    /// Has another rollback value of the same worker issue, one whose mark the clock has passed; whether there is one.
+    /// Has another rollback value of the same worker issue in a layout, one whose mark the clock has passed; whether there is
+    /// one.
     pub fn switch_rollback(&mut self, layout: &Layout, at: UnixMicros) -> bool {
-        let Some(node) = self.node else { return false };
+        let Some(node) = self.node_in(layout) else { return false };
         let values = u32::try_from(layout.max(Field::Rollback)).unwrap_or(0) + 1;
         let now = layout.position_at(at);
         let other = (1..values)
             .map(|step| Node { rollback: (node.rollback + step) % values, ..node })
-            .find(|other| self.mark(*other) <= now);
-        self.node = other.or(self.node);
+            .find(|other| self.mark_in(layout, *other) <= now);
+        if let Some(Node { rollback, .. }) = other {
+            self.set_rollback(layout, rollback, at);
+        }
         other.is_some()
     }
 
@@ -470,27 +493,6 @@ impl State {
         if self.lease.as_ref().is_some_and(|lease| lease.token == token) {
             self.give_up();
             self.registry = None;
-        }
-    }
-
-    fn set_mark(&mut self, node: Node, position: Position) {
-        if !holds(Guard::MarksKept) {
-            self.marks.clear();
-        }
-        match self.marks.iter_mut().find(|mark| mark.node == node) {
-            Some(mark) => mark.position = position,
-            None => self.marks.push(Mark { node, position }),
-        }
-        self.drop_lowest_marks(node);
-    }
-
-    fn drop_lowest_marks(&mut self, keep: Node) {
-        while self.marks.len() > MAX_MARKS {
-            let droppable = |mark: &Mark| mark.node != keep && mark.position != OF_ANOTHER;
-            let others = self.marks.iter().enumerate().filter(|(_, mark)| droppable(mark));
-            let Some((index, lowest)) = others.min_by_key(|(_, mark)| mark.position) else { return };
-            self.floor = self.floor.max(lowest.position);
-            self.marks.swap_remove(index);
         }
     }
 }

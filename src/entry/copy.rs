@@ -41,6 +41,7 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
     // SAFETY: as above, within a transaction. The new call has a list of its own, with the arguments of the other.
     unsafe {
+        let is_of_tag = || catalog::function_name((*call).funcid).is_none_or(|name| !is_snowflakes(&name));
         let (name, types): (&CStr, &[pg_sys::Oid]) = if (*call).args.is_null() {
             let name = match (*call).funcresulttype {
                 pg_sys::UUIDOID => c"snowflake_uuid_in_copy",
@@ -48,8 +49,10 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
                 _ => c"snowflake_nextval_in_copy",
             };
             (name, &[pg_sys::INTERNALOID])
-        } else {
+        } else if is_of_tag() {
             (c"segment_nextval_in_copy", &[pg_sys::TEXTOID, pg_sys::INTERNALOID])
+        } else {
+            (c"snowflake_nextval_in_copy", &[pg_sys::TEXTOID, pg_sys::INTERNALOID])
         };
         // The twin is for everyone: it is the caller's right to call the original that counts.
         let Some(twin) = catalog::function_beside((*call).funcid, name, types) else { return NONE };
@@ -74,6 +77,11 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
     }
 }
 
+/// Whether a function of this name gives ids of a generator, and not of a tag.
+fn is_snowflakes(name: &CStr) -> bool {
+    name.to_bytes().starts_with(b"snowflake_")
+}
+
 extension_sql!(
     "
 CREATE FUNCTION nextval_support(internal) RETURNS internal
@@ -83,7 +91,10 @@ COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps 
 /* No SQL can call these: it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy IS 'what COPY FROM calls in place of snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_nextval()';
+CREATE FUNCTION snowflake_nextval_in_copy(generator text, internal) RETURNS bigint
+STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_nextval(generator)';
 CREATE FUNCTION segment_nextval_in_copy(tag text, internal) RETURNS bigint
 STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of segment_nextval(tag)';

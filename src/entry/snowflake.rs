@@ -1,9 +1,12 @@
 //! `snowflake_nextval`.
 
+use crate::named::{self, Known};
 use crate::pg::report::{raise, report};
+use crate::pg::text::{bytes_of, is_plain, length_of};
 use crate::snowflake;
 use pgrx::{extension_sql, pg_guard, pg_sys};
-use std::panic::catch_unwind;
+use snowflake_ids_core::named::{MAX_NAME_BYTES, NamedError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Tells the server how to call the function below.
 #[unsafe(no_mangle)]
@@ -25,6 +28,75 @@ extern "C-unwind" fn guarded() -> pg_sys::Datum {
     snowflake::next("snowflake_nextval").unwrap_or_else(|error| raise(report(&error))).into()
 }
 
+/// Tells the server how to call the function below.
+#[unsafe(no_mangle)]
+extern "C" fn pg_finfo_snowflake_nextval_of_generator_wrapper() -> &'static pg_sys::Pg_finfo_record {
+    static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+    &VERSION_1
+}
+
+#[unsafe(no_mangle)]
+extern "C-unwind" fn snowflake_nextval_of_generator_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: called by the server, with what it passes.
+    let id = catch_unwind(AssertUnwindSafe(|| unsafe { at_once(call) })).ok().flatten();
+    id.map_or_else(|| guarded_of_generator(call), Into::into)
+}
+
+/// The next id, where the session knows the generator.
+///
+/// # Safety
+/// Called with what the server passes to a strict function with a text argument.
+#[inline]
+unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
+    // SAFETY: as above. `fn_extra` belongs to the function, and holds null or what was put there below, which is
+    // never freed.
+    unsafe {
+        let argument = (*call).args.as_ptr().read();
+        if (*call).flinfo.is_null() || !is_plain(argument.value.cast_mut_ptr()) {
+            return None;
+        }
+        let name = bytes_of(argument.value);
+        let seen = &raw mut (*(*call).flinfo).fn_extra;
+        // The generator of the last row is mostly this row's, too.
+        let known = match (*seen).cast::<Known>().as_ref() {
+            Some(known) if known.name() == name => known,
+            // Longer ones are no names, and take long to look for.
+            _ if name.len() > MAX_NAME_BYTES => return None,
+            _ => {
+                let known = named::find(name)?;
+                *seen = std::ptr::from_ref(known).cast_mut().cast();
+                known
+            }
+        };
+        snowflake::next_of_at_once(known)
+    }
+}
+
+#[cold]
+#[pg_guard]
+extern "C-unwind" fn guarded_of_generator(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: as above; the argument is a text.
+    let name = unsafe { name_of((*call).args.as_ptr().read().value) };
+    let known = name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)));
+    snowflake::next_of("snowflake_nextval", known).unwrap_or_else(|error| raise(error)).into()
+}
+
+/// The bytes of a text that is to be a name. They live as long as the call.
+///
+/// # Errors
+/// [`NamedError`] for so many that they need not be read.
+///
+/// # Safety
+/// The datum is a text.
+unsafe fn name_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], NamedError> {
+    // SAFETY: as above.
+    match unsafe { length_of(datum) } {
+        // SAFETY: as above.
+        0..=MAX_NAME_BYTES => Ok(unsafe { bytes_of(datum) }),
+        bytes => Err(NamedError::LongName { bytes }),
+    }
+}
+
 extension_sql!(
     "
 /* The next id: unique across all servers, and growing from call to call of a snowflake. */
@@ -36,7 +108,18 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 CREATE FUNCTION snowflake_id() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-COMMENT ON FUNCTION snowflake_id IS 'the same as snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
+
+/* The next id of a named generator: unique in its layout, across all servers. */
+CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+
+/* The same for tools that take a default with \"nextval\" in it for a sequence's, and the name for the sequence. */
+CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+COMMENT ON FUNCTION snowflake_id(text) IS 'the same as snowflake_nextval(generator)';
 ",
     name = "snowflake_nextval",
     requires = ["nextval_support"]

@@ -39,6 +39,7 @@ entry!(
     pg_finfo_sequence_binding_changed_trigger,
     sequence_binding_changed_wrapper
 );
+entry!(generator_changed_trigger, pg_finfo_generator_changed_trigger, generator_changed_wrapper);
 entry!(keep_from_replication_trigger, pg_finfo_keep_from_replication_trigger, keep_from_replication_wrapper);
 
 #[cold]

@@ -2,11 +2,12 @@
 
 use pgrx::{IntoDatum, PgRelation, pg_guard, pg_sys};
 use std::cell::Cell;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::sync::Once;
 
 use super::process::PerProcess;
 use super::role::{self, Settings};
+use super::sequence::plan_anew;
 
 /// A table's oid, which is another one after the extension was dropped and created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,6 +161,49 @@ pub fn is_superuser(role: pg_sys::Oid) -> bool {
 pub fn take_in_changes() {
     // SAFETY: as above; the server does so itself at each new lock.
     unsafe { pg_sys::AcceptInvalidationMessages() };
+}
+
+/// A table that is watched; and what is called, in each process, whenever it was changed or dropped. That must not fail, and calls
+/// nothing of the server's. All statements are planned anew then: what was found in the table may be in a plan, as a constant.
+pub struct Watch {
+    table: PerProcess<Cell<pg_sys::Oid>>,
+    action: Action,
+    once: Once,
+}
+
+impl Watch {
+    /// Nothing is watched yet.
+    pub const fn new(action: Action) -> Self {
+        Self { table: PerProcess::new(Cell::new(pg_sys::InvalidOid)), action, once: Once::new() }
+    }
+
+    /// Watches this table from now on, and no other.
+    pub fn begin(&'static self, table: Source) {
+        self.table.set(table.oid());
+        let argument: *const Self = self;
+        // SAFETY: registered once for the life of the process; the argument is valid forever, and only read.
+        self.once.call_once(|| unsafe {
+            pg_sys::CacheRegisterRelcacheCallback(Some(watched_changed), pg_sys::Datum::from(argument));
+        });
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn watched_changed(watch: pg_sys::Datum, relation: pg_sys::Oid) {
+    // SAFETY: what `begin` passed.
+    let watch = unsafe { &*watch.cast_mut_ptr::<Watch>() };
+    if relation == pg_sys::InvalidOid || watch.table.get() == relation {
+        (watch.action)();
+        plan_anew();
+    }
+}
+
+/// The name of a function; None where there is none. Only within a transaction.
+pub fn function_name(function: pg_sys::Oid) -> Option<CString> {
+    // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
+    let name = unsafe { pg_sys::get_func_name(function) };
+    // SAFETY: as above; a name ends with a zero byte.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned())
 }
 
 /// Has `action` called whenever the table was changed or dropped.

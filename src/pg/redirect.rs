@@ -43,7 +43,7 @@ pub struct Targets {
     /// Notes the id of a column as its sequence's number.
     pub noted: pg_sys::Oid,
     /// The functions that defaults of columns take ids from.
-    pub ids: [pg_sys::Oid; 4],
+    pub ids: [pg_sys::Oid; 6],
     /// The sequence that a column owns and whose calls are redirected.
     pub of_column: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
 }

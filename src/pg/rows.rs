@@ -49,6 +49,12 @@ pub fn of_tag(
     look(table, Wait::Yes(limit), &[(c"tag", *tag)], each)
 }
 
+/// Calls `each` with every row of a table whose column, which its primary key is, says this. Waits where the table is locked, as
+/// any statement does. Only within a transaction, as above.
+pub fn of_key(table: Source, column: &CStr, key: &TagText, each: impl FnMut(&Row<'_>)) -> Result<(), Unseen> {
+    look(table, Wait::Yes(None), &[(column, *key)], each)
+}
+
 /// A row that is looked at.
 pub struct Row<'a> {
     table: &'a Table,
@@ -73,6 +79,12 @@ impl Row<'_> {
     pub fn oid(&self, column: &CStr) -> Option<pg_sys::Oid> {
         // SAFETY: the callers ask for oids.
         self.value(column).and_then(|oid| unsafe { pg_sys::Oid::from_datum(oid, false) })
+    }
+
+    /// A column that is an integer; None where it is null.
+    pub fn int(&self, column: &CStr) -> Option<i32> {
+        // SAFETY: the callers ask for integers.
+        self.value(column).and_then(|number| unsafe { i32::from_datum(number, false) })
     }
 
     fn value(&self, column: &CStr) -> Option<pg_sys::Datum> {

@@ -19,10 +19,14 @@ pub struct TagText(pub Tag);
 /// Why bytes can't be a tag.
 pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
     let tag = Tag::new(bytes).ok_or(TagError::TooManyBytes { bytes: bytes.len() })?;
+    check_tag(chars(bytes)).map(|()| tag)
+}
+
+/// How many characters bytes are, in the encoding of the database.
+pub fn chars(bytes: &[u8]) -> usize {
     // SAFETY: the bytes are the caller's.
     let chars = unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), length(bytes)) };
-    let chars = usize::try_from(chars).unwrap_or(0);
-    check_tag(chars).map(|()| tag)
+    usize::try_from(chars).unwrap_or(0)
 }
 
 fn length(bytes: &[u8]) -> c_int {

@@ -1,19 +1,19 @@
 //! Why a bound sequence gave no number.
 
+use crate::named::error::NoIdError;
 use crate::pg::sequence;
 use crate::segment::error::SegmentError;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::bound_sequence::BoundSequenceError;
-use snowflake_ids_core::session::SessionError;
 use snowflake_ids_core::{Explain, Kind};
 
 /// Why a bound sequence gave no number, or was not moved. Sequences are named as the server names them.
 #[derive(Debug, thiserror::Error)]
 pub enum SequenceError {
-    /// There is no snowflake id.
-    #[error(transparent)]
-    Snowflake(#[from] SessionError),
+    /// There is no snowflake id, of the generator that a sequence is bound to.
+    #[error("{error}")]
+    Snowflake { error: Box<NoIdError>, sequence: String },
     /// There is no id of the tag that a sequence is bound to.
     #[error("{error}")]
     Segment { error: SegmentError, sequence: String },
@@ -41,6 +41,11 @@ pub enum SequenceError {
 }
 
 impl SequenceError {
+    /// Why there is no snowflake id.
+    pub fn of_generator(error: NoIdError, sequence: Oid) -> Self {
+        Self::Snowflake { error: Box::new(error), sequence: sequence::name(sequence) }
+    }
+
     /// Why there is no id of the tag that a sequence is bound to.
     pub fn of_tag(error: SegmentError, sequence: Oid) -> Self {
         Self::Segment { error, sequence: sequence::name(sequence) }
@@ -50,7 +55,7 @@ impl SequenceError {
 impl Explain for SequenceError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Snowflake(error) => error.kind(),
+            Self::Snowflake { error, .. } => error.kind(),
             Self::Segment { error, .. } => error.kind(),
             Self::Bound(error) => error.kind(),
             Self::NoCurrent(_) | Self::NoLast => Kind::NotReady,
@@ -63,7 +68,11 @@ impl Explain for SequenceError {
 
     fn detail(&self) -> Option<String> {
         match self {
-            Self::Snowflake(error) => error.detail(),
+            Self::Snowflake { error, sequence } if matches!(**error, NoIdError::Named(_)) => {
+                let bound = format!("Sequence \"{sequence}\" is bound to it.");
+                Some(error.detail().map_or_else(|| bound.clone(), |detail| format!("{detail} {bound}")))
+            }
+            Self::Snowflake { error, .. } => error.detail(),
             Self::Segment { error, sequence } => {
                 error.detail().or_else(|| Some(format!("Sequence \"{sequence}\" is bound to the tag.")))
             }
@@ -79,7 +88,7 @@ impl Explain for SequenceError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Snowflake(error) => error.hint(),
+            Self::Snowflake { error, .. } => error.hint(),
             Self::Segment { error, .. } => error.hint(),
             Self::Bound(error) => error.hint(),
             Self::NoCurrent(_) | Self::NoLast => Some("Call nextval() of the sequence first.".to_owned()),
@@ -93,7 +102,7 @@ impl Explain for SequenceError {
 
     fn for_others(&self) -> Option<(String, String)> {
         match self {
-            Self::Snowflake(error) => error.for_others(),
+            Self::Snowflake { error, .. } => error.for_others(),
             _ => None,
         }
     }

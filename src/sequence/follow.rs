@@ -136,7 +136,7 @@ fn settle(of: Oid, is_restarted: bool) -> Result<bool, SequenceError> {
     relation.as_owner(|| sequence::setval(of, terms.max, true));
     match binding {
         _ if !is_restarted => {}
-        Binding::Snowflake => {
+        Binding::Snowflake(_) => {
             pgrx::notice!(
                 "sequence \"{}\" is not restarted: it gives snowflake ids, which follow the clock",
                 sequence::name(of)

@@ -2,9 +2,9 @@
 
 use super::values::{
     CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
-    MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_TAGS, REGISTRY_TIMEOUT, RESERVE,
-    SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START,
-    WORKER_ID, WORKER_ID_POLICY, parse_worker,
+    MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_GENERATORS, MAX_TAGS, REGISTRY_TIMEOUT,
+    RESERVE, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT,
+    SEQUENCE_START, WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
 use crate::pg::guc::{self, About, Check, Problem};
 use crate::pg::report::sentence;
@@ -17,6 +17,7 @@ pub fn define() {
     define_leases();
     define_behaviour();
     define_clock();
+    define_generators();
     define_segments();
     guc::reserve_prefix(c"snowflake_ids");
 }
@@ -141,6 +142,17 @@ fn define_clock() {
         context: GucContext::Sighup,
     };
     guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
+}
+
+/// What concerns named generators.
+fn define_generators() {
+    let about = About {
+        name: c"snowflake_ids.max_generators",
+        short: c"Sets how many named generators a database can have.",
+        long: c"So many layouts beside the server's own can be in use at once, in all databases together.",
+        context: GucContext::Postmaster,
+    };
+    guc::define_int(about, &MAX_GENERATORS, 0..=64, GucFlags::default());
 }
 
 /// What concerns ids of tags.

@@ -63,6 +63,7 @@ pub(super) static CLOCK_ROLLBACK: GucSetting<RollbackChoice> =
 pub(super) static CLOCK_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 pub(super) static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
 pub(super) static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
+pub(super) static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(16);
 pub(super) static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 pub(super) static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
 pub(super) static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
@@ -84,6 +85,8 @@ pub struct Config {
     pub identity: Identity,
     /// How many tags can be in use at once.
     pub max_tags: usize,
+    /// How many layouts beside the server's own can be in use at once, and how many named generators a database can have.
+    pub max_generators: usize,
 }
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -112,7 +115,8 @@ fn checked() -> Result<Config, Box<ErrorReport>> {
         None => Identity::Leased { datacenter },
     };
     let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);
-    Ok(Config { layout, identity, max_tags })
+    let max_generators = usize::try_from(read(&MAX_GENERATORS)).unwrap_or(0);
+    Ok(Config { layout, identity, max_tags, max_generators })
 }
 
 /// The number that a worker id is set to; None for auto, and for what is no number.

@@ -43,8 +43,9 @@ pub static SHARED: Shmem<Shared> =
 fn make(rest: &mut Rest) -> Option<Shared> {
     let config = settings::config()?;
     let (now, checkpoint) = (SystemClock.now(), cluster::checkpoint_time());
+    let issuing = issuer::Shared::new(config.layout, config.identity, now, since_boot(), checkpoint);
     Some(Shared {
-        issuing: issuer::Shared::new(config.layout, config.identity, now, since_boot(), checkpoint),
+        issuing: issuing.with_places(config.max_generators),
         tallies: rest.array(server::max_processes(), Tally::default),
         state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::default()),
     })

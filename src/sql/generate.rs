@@ -1,9 +1,12 @@
 //! Functions that generate ids, but for `snowflake_nextval`, whose entry is in [`crate::entry`].
 
+use crate::named;
 use crate::pg::report::{bad_argument, raise, report};
+use crate::pg::text::Text;
 use crate::snowflake::{self, Several};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use snowflake_ids_core::named::MAX_NAME_BYTES;
 
 /// The most ids of one call: what a session may want at once, not what a slip of
 /// the keyboard says.
@@ -13,6 +16,19 @@ const MAX_COUNT: i32 = 10_000_000;
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let several = snowflake::several("snowflake_nextvals", checked_count(count)?);
+    Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
+}
+
+/// Several ids of a named generator at once, in growing order.
+#[pg_extern(name = "snowflake_nextvals", volatile, strict, parallel_safe)]
+fn snowflake_nextvals_of_generator(
+    count: i32,
+    generator: Text<'_>,
+) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
+    let count = checked_count(count)?;
+    let name = generator.bytes(MAX_NAME_BYTES, "generator")?;
+    let known = named::look_up(name).map_err(|error| report(&error))?;
+    let several = snowflake::several_of("snowflake_nextvals", known, count);
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 

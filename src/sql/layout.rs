@@ -1,11 +1,13 @@
 //! Which layout a decode function uses: the server's, or the one it is given.
 
+use crate::named;
 use crate::pg::report::report;
 use crate::pg::text::Text;
 use crate::settings;
 use crate::shared::generator;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::Layout;
+use snowflake_ids_core::named::{MAX_NAME_BYTES, NamedError};
+use snowflake_ids_core::{Layout, LayoutError};
 use std::cell::RefCell;
 
 thread_local! {
@@ -17,21 +19,36 @@ thread_local! {
 pub fn of_server() -> Result<Layout, ErrorReport> {
     match generator::shared() {
         Some(shared) => Ok(shared.layout),
-        None => read(&settings::layout_text_without_preload()),
+        None => read(&settings::layout_text_without_preload()).map_err(|error| report(&error)),
     }
 }
 
-/// The layout of a text such as `41/5/5/12` or `twitter`.
+/// The layout of a text such as `41/5/5/12` or `twitter`, or of the generator of this name.
 pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
-    read(&text.read("layout")?)
+    let layout = text.read("layout")?;
+    read(&layout).or_else(|no_layout| {
+        let name = text.bytes(MAX_NAME_BYTES, "layout");
+        match name.ok().map(named::look_up) {
+            Some(Ok(known)) => Ok(known.named().layout),
+            // A row that is not right says why.
+            Some(Err(error)) if !is_no_name(&error) => Err(report(&error)),
+            _ => Err(report(&no_layout)),
+        }
+    })
+}
+
+/// Whether there is no such generator.
+const fn is_no_name(error: &NamedError) -> bool {
+    use NamedError::{ControlName, LongName, NoName, Unknown};
+    matches!(error, Unknown { .. } | NoName | LongName { .. } | ControlName)
 }
 
 /// Of a text that is not long.
-fn read(text: &str) -> Result<Layout, ErrorReport> {
+fn read(text: &str) -> Result<Layout, LayoutError> {
     READ_LAST.with_borrow_mut(|last| match last {
         Some((known, layout)) if known == text => Ok(*layout),
         _ => {
-            let layout = text.parse().map_err(|error| report(&error))?;
+            let layout = text.parse()?;
             *last = Some((text.to_owned(), layout));
             Ok(layout)
         }

@@ -25,6 +25,9 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.system_identifier(),
     snowflake_ids_internal.random_number(),
     snowflake_ids_internal.segment_check_tag(text),
+    snowflake_ids_internal.generator_check(text, text, integer, integer, text, integer),
+    snowflake_ids_internal.generator_unknown(text),
+    snowflake_ids_internal.layout_status(text),
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;
 
@@ -41,10 +44,10 @@ BEGIN
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
             FROM unnest(ARRAY['advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
-                'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'generator_of',
+                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
-                'seed_tag', 'segment_default', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
+                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
                 'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
                 'sequence_reach', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
                 'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
@@ -54,6 +57,11 @@ BEGIN
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop', 'EXECUTE'),
+        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
+            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout', 'EXECUTE'),
+        ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
@@ -65,10 +73,10 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
     WHERE o.of_part = administration_objects.part;
-    IF part IS NULL OR part NOT IN ('tags', 'registry', 'state') THEN
+    IF part IS NULL OR part NOT IN ('tags', 'generators', 'registry', 'state') THEN
         RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'The parts are tags, registry and state.';
+            DETAIL = 'The parts are tags, generators, registry and state.';
     END IF;
 END
 $$;
@@ -91,7 +99,7 @@ BEGIN
     LOOP
         CONTINUE WHEN object_name LIKE 'SCHEMA %' AND starts_with(statement, 'REVOKE') AND (
             SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
-            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.use_registry',
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.use_registry',
                 'snowflake_ids.state_reset']::regproc[]) AS f);
         EXECUTE format(statement, object_privileges, object_name, role);
     END LOOP;
@@ -103,7 +111,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role)
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
-    'has a role administer a part of the extension: tags, registry or state';
+    'has a role administer a part of the extension: tags, generators, registry or state';
 
 CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -116,7 +124,7 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
     snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
 
-/* The owner of the database manages its tags, and can dump and restore it. Which worker ids are leased to whom, and which
+/* The owner of the database manages its tags and generators, and can dump and restore it. Which worker ids are leased to whom, and which
    registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
 DO $$
 DECLARE
@@ -124,6 +132,7 @@ DECLARE
         ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
 BEGIN
     PERFORM snowflake_ids.administration_grant('tags', owner);
+    PERFORM snowflake_ids.administration_grant('generators', owner);
     EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received TO %I', owner);
 END
 $$;

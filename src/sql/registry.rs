@@ -262,6 +262,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_is_busy,
         snowflake_ids_internal::registry_health,
         snowflake_ids_internal::keep_from_replication,
+        "generators",
         "segments",
         "sequences",
         "workers"

@@ -5,9 +5,11 @@ use pgrx::prelude::*;
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
+    use crate::named;
     use crate::pg::catalog::Source;
     use crate::pg::relation::Relation;
     use crate::pg::report::{bad_argument, report};
+    use crate::pg::text::Text;
     use crate::pg::{redirect, role, sequence};
     use crate::shared::generator;
     use pgrx::heap_tuple::PgHeapTuple;
@@ -16,6 +18,7 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::bound_sequence::Increment;
     use snowflake_ids_core::error::NotReadyError;
+    use snowflake_ids_core::named::MAX_NAME_BYTES;
 
     /// Fails where calls of a sequence cannot be redirected.
     #[pg_extern(volatile, parallel_unsafe)]
@@ -55,11 +58,18 @@ mod snowflake_ids_internal {
     }
 
     /// Fails where a sequence that counts so cannot give snowflake ids.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn sequence_check_layout(increment: i64) -> Result<(), ErrorReport> {
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn sequence_check_layout(increment: i64, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
         let function = "snowflake_ids.bind_sequence";
         let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
-        let fits = Increment::new(increment).and_then(|increment| increment.check_layout(&shared.layout));
+        let layout = match generator {
+            Some(name) => {
+                let known = named::look_up(name.bytes(MAX_NAME_BYTES, "generator")?);
+                known.map_err(|error| report(&error))?.named().layout
+            }
+            None => shared.layout,
+        };
+        let fits = Increment::new(increment).and_then(|increment| increment.check_layout(&layout));
         fits.map_err(|error| report(&error))
     }
 
@@ -85,6 +95,7 @@ extension_sql_file!(
         snowflake_ids_internal::sequence_resume_above,
         snowflake_ids_internal::sequence_check_layout,
         snowflake_ids_internal::sequence_binding_changed,
+        "generators",
         "segments"
     ]
 );

@@ -4,10 +4,13 @@ CREATE TABLE snowflake_ids.sequence_binding (
     sequence    regclass PRIMARY KEY,
     tag         text COLLATE "C",
     last_number bigint NOT NULL,
-    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    generator   text COLLATE "C"
 );
 COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
+    'the named generator that its snowflake ids are of; null: the server''s own';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
 /* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
@@ -26,6 +29,17 @@ END
 $$;
 CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
+
+/* So does a generator. */
+CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET generator = NEW.name WHERE b.generator = OLD.name;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
+    FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
 
 /* For every role: they check the rights that the server's functions check. */
 CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
@@ -172,7 +186,7 @@ END
 $$;
 
 /* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
-CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text,
+CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
     most bigint DEFAULT 9223372036854775807) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -180,6 +194,7 @@ DECLARE
     terms pg_sequence;
     highest bigint := snowflake_ids_internal.highest_number(sequence);
     following bigint;
+    expression text;
 BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
@@ -193,19 +208,20 @@ BEGIN
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
     ELSE
-        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement);
-        EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
+        EXECUTE format('SELECT %s', expression) INTO following;
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
-                DETAIL = format('The highest is %s; snowflake_nextval() is at %s.', highest, following),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression, '::text', ''), following),
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
     END IF;
     PERFORM snowflake_ids_internal.sequence_forget_dropped();
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
-    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number)
-    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest);
+    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
+    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest, generator);
 END
 $$;
 
@@ -249,17 +265,16 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    ELSIF generator IS NOT NULL THEN
-        RAISE undefined_object USING MESSAGE = format('generator "%s" does not exist', left(generator, 128));
     END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag);
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
     PERFORM snowflake_ids_internal.lock_relation(sequence);
     PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
     IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),
-            DETAIL = (SELECT CASE WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
+                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
                 ELSE format('It gives ids of segment tag "%s".', b.tag) END
                 FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
             HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
@@ -271,7 +286,7 @@ BEGIN
     IF kind = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(sequence);
     END IF;
-    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag);
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
@@ -301,7 +316,7 @@ COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
 
 CREATE VIEW snowflake_ids.sequence_status AS
 SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind, b.tag, s.seqincrement AS increment,
-       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at, b.generator
 FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
     LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
         AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')

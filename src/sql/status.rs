@@ -1,10 +1,31 @@
 //! The view `snowflake_ids.status`: what this server's generator does.
 
+use crate::shared::generator::Shared;
 use pgrx::prelude::*;
+use snowflake_ids_core::clock::{YEAR_MICROS, micros};
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::{Layout, Node, Position, Snapshot, UnixMicros};
+
+/// The node that issues, or is to.
+pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
+    match shared.identity {
+        _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),
+        Identity::Fixed { datacenter, worker } => Some(Node { datacenter, worker, rollback: 0 }),
+        Identity::Leased { .. } => None,
+    }
+}
+
+/// To one digit; 0 when the layout's time is over.
+#[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
+pub fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
+    let left = micros(layout.last_instant().since(now));
+    (left as f64 / YEAR_MICROS as f64 * 10.0).floor() / 10.0
+}
 
 /// The schema of what administrators look at.
 #[pg_schema]
 mod snowflake_ids {
+    use super::{node, years_left};
     use crate::issuer::issuer;
     use crate::lease;
     use crate::pg::clock::SystemClock;
@@ -14,10 +35,9 @@ mod snowflake_ids {
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::clock::{YEAR_MICROS, micros};
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::state::Identity;
-    use snowflake_ids_core::{Clock, Layout, Node, Position, Snapshot, UnixMicros};
+    use snowflake_ids_core::{Clock, Position, Snapshot};
     use std::sync::atomic::AtomicU64;
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
@@ -100,15 +120,6 @@ mod snowflake_ids {
         )))
     }
 
-    /// The node that issues, or is to.
-    fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
-        match shared.identity {
-            _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),
-            Identity::Fixed { datacenter, worker } => Some(Node { datacenter, worker, rollback: 0 }),
-            Identity::Leased { .. } => None,
-        }
-    }
-
     /// Whether there are ids, and if not, why.
     fn state(shared: &Shared, snapshot: &Snapshot) -> String {
         if server::in_recovery() {
@@ -120,13 +131,6 @@ mod snowflake_ids {
             None if snapshot.limit > Position::ZERO => "ready".into(),
             None => lease().unwrap_or_else(|| "idle".into()),
         }
-    }
-
-    /// To one digit; 0 when the layout's time is over.
-    #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
-    fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
-        let left = micros(layout.last_instant().since(now));
-        (left as f64 / YEAR_MICROS as f64 * 10.0).floor() / 10.0
     }
 }
 

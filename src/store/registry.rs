@@ -140,8 +140,8 @@ static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.regist
 
 static TAG_OF_DEFAULT: Statement = Statement::new(
     "SELECT r.tag
-     FROM snowflake_ids_internal.registry_reached AS r, snowflake_ids_internal.generator_of('segment') AS g
-     WHERE convert_to(snowflake_ids_internal.segment_default(g, r.tag), getdatabaseencoding()) = $1",
+     FROM snowflake_ids_internal.registry_reached AS r, snowflake_ids_internal.function_of('segment') AS f
+     WHERE convert_to(snowflake_ids_internal.call_with(f, r.tag), getdatabaseencoding()) = $1",
     &[BYTEAOID],
 );
 

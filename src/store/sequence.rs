@@ -12,8 +12,8 @@ use std::rc::Rc;
 /// Where a sequence's numbers come from.
 #[derive(Clone, Debug)]
 pub enum Binding {
-    /// Snowflake ids.
-    Snowflake,
+    /// Snowflake ids; of a named generator, where one is named.
+    Snowflake(Option<Rc<Tag>>),
     /// Ids of a tag.
     Segment(Rc<Tag>),
 }
@@ -32,7 +32,7 @@ pub fn all(table: Source, waits: bool) -> Option<Vec<(Oid, Binding)>> {
         let Some(sequence) = row.oid(c"sequence") else { return };
         let binding = match row.tag(c"tag") {
             Some(TagText(tag)) => Binding::Segment(Rc::new(tag)),
-            None => Binding::Snowflake,
+            None => Binding::Snowflake(row.tag(c"generator").map(|TagText(name)| Rc::new(name))),
         };
         found.push((sequence, binding));
     };
@@ -58,6 +58,8 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
         ids: [
             id("snowflake_nextval()")?,
             id("snowflake_id()")?,
+            id("snowflake_nextval(pg_catalog.text)")?,
+            id("snowflake_id(pg_catalog.text)")?,
             id("segment_nextval(pg_catalog.text)")?,
             id("segment_id(pg_catalog.text)")?,
         ],

@@ -4,12 +4,19 @@ use super::host::Host;
 use super::issuing::Issuer;
 use crate::anchor::{Reading, Verdict};
 use crate::clock::{UnixMicros, micros};
+use crate::layout::Layout;
+use crate::position::Tick;
 use crate::state::State;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The smallest step forward that is counted: less is a clock that is kept right.
 const NOTABLE: Duration = Duration::from_secs(1);
+
+/// The tick of an instant; the first where it has none.
+pub(super) fn tick_of(layout: &Layout, at: UnixMicros) -> Tick {
+    layout.tick(at).unwrap_or_default()
+}
 
 impl<H: Host> Issuer<'_, H> {
     /// The wall clock, or the time by the anchor where it has jumped too far ahead.
@@ -59,7 +66,7 @@ impl<H: Host> Issuer<'_, H> {
     /// Goes on from the clock as it was when the state was written: whether it was stepped back since then, and what it
     /// can be compared with.
     pub(super) fn resume(&self, stored: &State, now: &Reading) {
-        let tick = |at| self.shared.layout.tick(at).unwrap_or_default();
+        let tick = |at| tick_of(&self.shared.layout, at);
         self.shared.generator.resume(tick(stored.seen), tick(now.wall));
         if now.step_since(&stored.clock).is_some() {
             self.shared.set_anchor(stored.clock.wall, stored.clock.since_boot);

@@ -3,6 +3,7 @@
 use crate::clock::UnixMicros;
 use crate::error::{Explain, Kind};
 use crate::id::IdError;
+use crate::layout::{Field, Layout, PRESETS};
 use crate::state::{FILE, State, StateError};
 use std::io;
 
@@ -32,6 +33,46 @@ pub enum IssuerError {
     /// The worker id does not fit the layout.
     #[error(transparent)]
     Misfit(IdError),
+    /// It does not fit that of a named generator.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// All places for layouts are in use.
+    #[error("no place is free for another layout")]
+    NoPlace {
+        /// How many there are.
+        places: usize,
+    },
+}
+
+/// A node has no room in a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("layout \"{layout}\" has no room for {field} id {value}")]
+pub struct NoRoom {
+    /// The layout.
+    pub layout: Layout,
+    /// The datacenter, or the worker.
+    pub field: Field,
+    /// What it is on this server.
+    pub value: u32,
+    /// Whether worker ids are leased.
+    pub leased: bool,
+}
+
+impl NoRoom {
+    /// Whether another worker id may fit.
+    pub fn may_lease(&self) -> bool {
+        self.leased && self.field == Field::Worker
+    }
+
+    /// The presets that have room for it.
+    fn presets(&self) -> String {
+        let fits = |text: &str| {
+            text.parse::<Layout>().is_ok_and(|layout| u64::from(self.value) <= layout.max(self.field))
+        };
+        let fitting: Vec<&str> =
+            PRESETS.iter().filter(|(_, text)| fits(text)).map(|(name, _)| *name).collect();
+        fitting.join(", ")
+    }
 }
 
 /// The message where the state cannot be written.
@@ -52,8 +93,12 @@ impl Explain for IssuerError {
         match self {
             Self::Untrusted(error) => error.kind(),
             Self::Unreadable(error) | Self::Unwritable(error) => Kind::of_io(error),
-            Self::NoWorkerId | Self::LeaseEnded { .. } => Kind::NotReady,
+            Self::NoWorkerId
+            | Self::LeaseEnded { .. }
+            | Self::NoRoom(NoRoom { leased: true, field: Field::Worker, .. }) => Kind::NotReady,
             Self::Misfit(error) => error.kind(),
+            Self::NoRoom(_) => Kind::BadArgument,
+            Self::NoPlace { .. } => Kind::LimitReached,
         }
     }
 
@@ -68,6 +113,12 @@ impl Explain for IssuerError {
                 Some(format!("It was leased until {expiry}, and the registry has not renewed it."))
             }
             Self::Misfit(error) => error.detail(),
+            Self::NoRoom(NoRoom { layout, field, .. }) => {
+                Some(format!("Its largest {field} id is {}.", layout.max(*field)))
+            }
+            Self::NoPlace { places } => Some(format!(
+                "snowflake_ids.max_generators is {places}; so many layouts beside the server's own have been used within the last minute."
+            )),
         }
     }
 
@@ -75,6 +126,25 @@ impl Explain for IssuerError {
         let hint = match self {
             Self::Untrusted(error) => return error.hint(),
             Self::Misfit(error) => return error.hint(),
+            Self::NoRoom(no_room) => {
+                let presets = no_room.presets();
+                let presets = if presets.is_empty() {
+                    String::new()
+                } else {
+                    format!("; of the presets these have room: {presets}")
+                };
+                return Some(if no_room.may_lease() {
+                    format!(
+                        "No worker id that fits could be leased yet: try again, or use a layout with a wider {}{presets}.",
+                        no_room.field
+                    )
+                } else {
+                    format!("Use a layout with a wider {}{presets}.", no_room.field)
+                });
+            }
+            Self::NoPlace { .. } => {
+                "Raise snowflake_ids.max_generators and restart the server, or try again in a minute."
+            }
             Self::Unreadable(_) => "Let the server's account read the file; ids go on by themselves then.",
             Self::Unwritable(_) => {
                 "Make room, or let the server's account write there; ids go on by themselves then."

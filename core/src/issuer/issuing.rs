@@ -1,15 +1,45 @@
 //! What a process of the server has to do with the issuer, and on whose behalf.
 
+use super::place::{MAX_PLACES, Occupancy};
 use super::shared::Shared;
+use crate::clock::UnixMicros;
 use crate::id::Node;
 
 /// What the state lock guards.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Issuing {
-    /// The node whose term the generator has begun; None while it is closed.
+    /// The node whose term the generator of the server's own layout has begun; None while it is closed.
     pub node: Option<Node>,
     /// Whether the state was taken up since the server's start.
     pub opened: bool,
+    /// What the places are used for.
+    pub places: [Occupancy; MAX_PLACES],
+    /// An instant above all that was issued at places whose layouts have gone, since the server's start.
+    pub(super) gone: UnixMicros,
+}
+
+impl Default for Issuing {
+    fn default() -> Self {
+        let places = std::array::from_fn(|_| Occupancy::default());
+        Self { node: None, opened: false, places, gone: UnixMicros(0) }
+    }
+}
+
+impl Issuing {
+    /// The node whose term has begun at a place; None: where ids of the server's own layout come from.
+    pub(super) fn node_at(&self, place: Option<usize>) -> Option<Node> {
+        match place {
+            None => self.node,
+            Some(place) => self.places[place].node,
+        }
+    }
+
+    pub(super) fn node_at_mut(&mut self, place: Option<usize>) -> &mut Option<Node> {
+        match place {
+            None => &mut self.node,
+            Some(place) => &mut self.places[place].node,
+        }
+    }
 }
 
 /// On whose behalf the mark is raised.

@@ -5,31 +5,42 @@ use super::error::{IssuerError, UNWRITABLE};
 use super::host::Host;
 use super::issuing::{Issuer, Issuing};
 use crate::drift::GeneratorError;
+use crate::layout::Layout;
 use crate::position::Position;
+use crate::snowflake::Generator;
 use crate::state::State;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<H: Host> Issuer<'_, H> {
     /// What keeps ids from being issued, in a few words, as far as that is known without trying; None where nothing does.
     pub fn obstacle(&self) -> Option<String> {
-        let counts = &self.shared.counts;
+        self.obstacle_in(self.layout(), &self.shared.generator)
+    }
+
+    /// The same in any layout, and what hands out its positions; that of the server's own where it has none yet.
+    pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
+        let (counts, is_own) = (&self.shared.counts, layout == self.layout());
         match self.next_position() {
             Err(error) => Some(error.to_string()),
             Ok(_) if counts.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
             Ok(_) if counts.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
                 Some("the lease of the worker id has ended".into())
             }
-            Ok(next) => self.out_of_time(next),
+            Ok(next) if is_own => self.out_of_time(layout, next),
+            Ok(_) if std::ptr::eq(generator, &raw const self.shared.generator) => {
+                self.out_of_time(layout, Position::ZERO)
+            }
+            Ok(_) => self.out_of_time(layout, generator.next()),
         }
     }
 
     /// What of the clock keeps a position from being issued.
-    fn out_of_time(&self, next: Position) -> Option<String> {
+    fn out_of_time(&self, layout: &Layout, next: Position) -> Option<String> {
         let now = self.believed_now();
-        if let Err(error) = self.layout().tick(now) {
+        if let Err(error) = layout.tick(now) {
             return Some(GeneratorError::from(error).to_string());
         }
-        let too_far = next >= self.host.settings().rules.drift_end(self.layout(), now);
+        let too_far = next >= self.host.settings().rules.drift_end(layout, now);
         too_far.then(|| "ids are further ahead of the clock than max_drift".into())
     }
 

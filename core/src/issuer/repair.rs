@@ -3,7 +3,7 @@
 use super::durable::Stored;
 use super::error::IssuerError;
 use super::host::Host;
-use super::issuing::{By, Issuer, Issuing};
+use super::issuing::{By, Issuer};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::lease::{Skew, check_clock};
@@ -46,8 +46,9 @@ impl<H: Host> Issuer<'_, H> {
             None => (here, None),
         };
         // Before anything can fail: a generator that is closed has no node.
-        if issuing.node.take().is_some() {
-            shared.generator.close();
+        for counter in self.open_counters(&issuing) {
+            *issuing.node_at_mut(counter.place) = None;
+            counter.generator.close();
         }
         let known = former.as_ref().map_or(Position::ZERO, |former| former.highest_mark(&here));
         let now = self.believed_now().plus(here.max_drift);
@@ -67,7 +68,7 @@ impl<H: Host> Issuer<'_, H> {
         let mut state = State::anew(&here, position, former.as_ref());
         self.believe(&mut state);
         self.write(&state)?;
-        *issuing = Issuing { opened: true, ..Issuing::default() };
+        issuing.opened = true;
         self.publish(&state);
         Ok(Renewed {
             may_repeat: (known > position).then(|| layout.instant_of(known)),
@@ -109,7 +110,8 @@ impl<H: Host> Issuer<'_, H> {
         state.seen = now.wall;
         state.clock = now;
         if state.node.is_some() {
-            self.advance(&mut issuing, &mut state, By::Caller)
+            let own = self.own_counter();
+            self.advance(&mut issuing, &mut state, Some(&own), By::Caller)
         } else {
             self.write(&state)
         }

@@ -1,6 +1,7 @@
 //! What all processes of a server share of its issuer: plain data that the server places into shared memory.
 
 use super::counts::Counts;
+use super::place::{DEFAULT_PLACES, MAX_PLACES, Place};
 use crate::anchor::{self, Reading};
 use crate::clock::UnixMicros;
 use crate::layout::Layout;
@@ -13,9 +14,9 @@ use std::time::Duration;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Shared {
-    /// Hands out positions.
+    /// Hands out positions of the server's own layout.
     pub generator: Generator,
-    /// The layout of the ids.
+    /// The server's own layout.
     pub layout: Layout,
     /// The node that is to issue.
     pub identity: Identity,
@@ -26,6 +27,10 @@ pub struct Shared {
     pub checkpoint: Option<UnixMicros>,
     /// What happened.
     pub counts: Counts,
+    /// Hand out positions of other layouts.
+    pub places: [Place; MAX_PLACES],
+    /// How many of them are used.
+    pub max_places: usize,
 }
 
 impl Shared {
@@ -46,9 +51,18 @@ impl Shared {
             anchor: AtomicI64::new(0),
             checkpoint,
             counts: Counts::default(),
+            places: std::array::from_fn(|_| Place::default()),
+            max_places: DEFAULT_PLACES,
         };
         shared.set_anchor(latest, since_boot);
         shared
+    }
+
+    /// The same with so many places for other layouts than the server's own.
+    #[must_use]
+    pub fn with_places(mut self, places: usize) -> Self {
+        self.max_places = places.min(MAX_PLACES);
+        self
     }
 
     /// The time by the anchor, so many microseconds after the machine's start.

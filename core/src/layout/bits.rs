@@ -97,6 +97,21 @@ impl Layout {
         }
     }
 
+    /// The first position of the first tick that begins at an instant or later.
+    pub fn position_from(&self, at: UnixMicros) -> Position {
+        if at <= self.epoch { Position::ZERO } else { self.position_after(UnixMicros(at.0 - 1)) }
+    }
+
+    /// The first instant at which all positions below this one are over.
+    pub fn instant_above(&self, position: Position) -> UnixMicros {
+        let instant = self.instant_of(position);
+        if position > self.first_of(self.tick_of(position)) {
+            instant.plus_micros(self.unit())
+        } else {
+            instant
+        }
+    }
+
     /// The instant at which a position's tick begins.
     pub fn instant_of(&self, position: Position) -> UnixMicros {
         self.instant(self.tick_of(position))

@@ -146,13 +146,18 @@ impl Plan {
     fn lease_of(&self, choice: &Choice, expiry: UnixMicros, origin: Option<Origin>) -> Lease {
         let worker = choice.worker();
         let held = self.lease.as_ref().filter(|lease| lease.worker == worker);
-        let start = match (choice, held) {
-            (Choice::Own(_), Some(lease)) => lease.start,
-            (Choice::Own(row), None) if holds(Guard::ClaimStart) => self.layout.position_after(row.leased),
-            (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => self.layout.position_at(row.expiry),
-            _ => Position::ZERO,
+        let (start, since) = match (choice, held) {
+            (Choice::Own(_), Some(lease)) => (lease.start, lease.since),
+            (Choice::Own(row), None) if holds(Guard::ClaimStart) => {
+                (self.layout.position_after(row.leased), Some(row.leased.plus_micros(1)))
+            }
+            (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => {
+                (self.layout.position_at(row.expiry), Some(row.expiry))
+            }
+            _ => (Position::ZERO, None),
         };
-        Lease { datacenter: self.entry.datacenter, worker, token: self.entry.token, start, expiry, origin }
+        let token = self.entry.token;
+        Lease { datacenter: self.entry.datacenter, worker, token, start, since, expiry, origin }
     }
 }
 

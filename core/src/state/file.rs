@@ -15,15 +15,23 @@ use serde_json::value::RawValue;
 pub const FILE: &str = "snowflake_ids.state.json";
 
 /// The form of the state that this version writes.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The first makes form 2 of form 1, and so on. None of them can fail: what is still missing then, or of another kind, is
 /// damage, and is found when the present form is read.
-const UPGRADES: [fn(&mut Value); VERSION as usize - 1] = [from_1];
+const UPGRADES: [fn(&mut Value); VERSION as usize - 1] = [from_1, from_2];
 
 /// Form 2 has the name `expiry`, and the head is under the checksum as well.
 fn from_1(state: &mut Value) {
     rename(state, &["lease"], "horizon", "expiry");
+}
+
+/// Form 3 has marks of other layouts than the server's own.
+fn from_2(state: &mut Value) {
+    if let Some(state) = state.as_object_mut() {
+        state.insert("others".into(), Value::Array(Vec::new()));
+        state.insert("others_floor".into(), "1970-01-01T00:00:00Z".into());
+    }
 }
 
 /// Gives what is at the end of this path another name, if it is there.

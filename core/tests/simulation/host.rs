@@ -239,7 +239,7 @@ impl Caller for &Host<'_> {
     fn lease(&self, other: bool) -> Result<(), LeaseError> {
         let requests = &self.live.requests;
         if other {
-            requests.want_another(self.live.shared.generator.era());
+            requests.want_another(self.live.shared.era());
         }
         let ticket = requests.request.ask();
         while self.sim.now() < self.until.get() {

@@ -8,6 +8,7 @@ use super::process::{Pause, Wait};
 use super::registry::{Locked, Registry};
 use super::server::{EXPIRY, MAX_SKEW, SECOND, time};
 use super::sim::Sim;
+use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::issuer::Issuer;
 use snowflake_ids_core::lease_launch::{Errand, Lapse, Named, Renewal};
 use snowflake_ids_core::lease_worker::{
@@ -18,7 +19,6 @@ use snowflake_ids_core::wire::{
     self, LeaseError, Registry as Name, Request, RequestBody, Response, ResponseBody,
 };
 use snowflake_ids_core::worker_registry::bounded;
-use snowflake_ids_core::{Position, UnixMicros};
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
@@ -53,8 +53,7 @@ fn look_after(host: &Host<'_>, database: u32) {
 /// Asks for a renewal where one is due, as the launcher does.
 pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Renewal) {
     let (live, uptime) = (&host.live, host.uptime());
-    let Some(expiry) = live.shared.counts.expiry().filter(|_| live.shared.generator.limit() > Position::ZERO)
-    else {
+    let Some(expiry) = live.shared.counts.expiry().filter(|_| live.shared.is_issuing()) else {
         return;
     };
     let (now, duration) = (issuer.believed_now(), host.settings().duration);

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 14] = [
     "pg",
     "settings",
     "shared",
@@ -19,6 +19,7 @@ const LAYERS: [&str; 13] = [
     "segment",
     "registry",
     "worker",
+    "named",
     "snowflake",
     "sequence",
     "sql",

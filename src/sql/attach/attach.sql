@@ -11,42 +11,42 @@
 -- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
-    tag text DEFAULT NULL, sequence text DEFAULT 'redirect') RETURNS void
+    tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
     highest bigint;
     expression text;
 BEGIN
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence);
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     IF kind = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
-    expression := snowflake_ids_internal.id_default(kind, tag);
+    expression := snowflake_ids_internal.id_default(kind, tag, generator);
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
     ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
-        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest);
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
     IF sequence = 'redirect' THEN
-        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag);
+        PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
     ELSIF sequence = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a bigint column take ids from snowflake_nextval() or segment_nextval(tag), above all it has';
+    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on

@@ -159,7 +159,8 @@ COMMENT ON FUNCTION snowflake_ids_internal.check_others_of_sequence IS
     'fails where a sequence''s ids do not fit into other columns that take them by default, and is a notice of those where they do';
 
 -- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
-CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
+    generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owned regclass;
@@ -176,7 +177,7 @@ BEGIN
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute);
-            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag,
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator,
                 snowflake_ids_internal.column_maximum(relation, attribute));
         ELSE
             RAISE NOTICE USING MESSAGE = obstacle.message, DETAIL = obstacle.detail,

@@ -27,7 +27,7 @@ END
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
-    sequence text) RETURNS void
+    sequence text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
@@ -38,7 +38,7 @@ BEGIN
             MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
             HINT = 'Known values are redirect, keep and drop.';
     END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag);
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
     IF sequence = 'redirect' THEN
         PERFORM snowflake_ids_internal.sequence_check_redirects();
     END IF;
@@ -46,7 +46,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_attach IS 'fails where the arguments of attach are not right';
 
-CREATE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF kind IS NULL THEN
@@ -60,6 +60,13 @@ BEGIN
             MESSAGE = 'snowflake ids have no tag',
             DETAIL = format('The tag given is "%s".', tag),
             HINT = 'Leave the tag out, or take kind => ''segment''.';
+    ELSIF kind = 'segment' AND generator IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'ids of a segment tag have no generator',
+            DETAIL = format('The generator given is "%s".', left(generator, 128)),
+            HINT = 'Leave the generator out, or take kind => ''snowflake''.';
+    ELSIF generator IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.generator_keep(generator);
     END IF;
     PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
 END
@@ -193,20 +200,22 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_room_above IS 'fails where a column''s ids reach the end of its type';
 
-CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint) RETURNS void
+CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
+RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     following bigint;
 BEGIN
-    EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO following;
+    EXECUTE format('SELECT %s', expression) INTO following;
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
-            DETAIL = format('The highest is %s; snowflake_nextval() is at %s.', highest, following),
-            HINT = 'They may be of another layout: set snowflake_ids.layout to theirs, '
-                'or attach with kind => ''segment''.';
+            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression, '::text', ''), following),
+            HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
+                'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
+                ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
     END IF;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_snowflake_above IS
-    'fails where snowflake_nextval() is not above the ids of a column';
+    'fails where a default''s next id is not above the ids of a column';

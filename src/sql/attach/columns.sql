@@ -86,7 +86,7 @@ BEGIN
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence;
     IF FOUND THEN
         IF bound.tag IS NULL THEN
-            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL)) INTO highest;
+            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
         ELSE
             IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
                 AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN

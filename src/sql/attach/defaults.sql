@@ -1,21 +1,20 @@
 -- Our defaults, written as Postgres writes them back, so that they can be recognised.
 
-CREATE FUNCTION snowflake_ids_internal.generator_of(kind text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT p.oid::regproc::text
-    FROM pg_extension e JOIN pg_proc p ON p.pronamespace = e.extnamespace
-    WHERE e.extname = 'snowflake_ids' AND p.proname = kind || '_nextval'
-        AND p.proargtypes = CASE kind WHEN 'segment' THEN '25' ELSE '' END::oidvector -- 25: text
+    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
+        || kind || '_nextval'
+    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.generator_of IS
-    'the function that gives ids of a kind, qualified with the extension''s schema';
+COMMENT ON FUNCTION snowflake_ids_internal.function_of IS
+    'the function that gives ids of a kind, qualified with the extension''s schema where defaults are';
 
 -- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
-CREATE FUNCTION snowflake_ids_internal.segment_default(generator text, tag text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s(''%s''::text)', generator, replace(tag, '''', ''''''))
+    SELECT format('%s(''%s''::text)', function, replace(argument, '''', ''''''))
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.segment_default IS 'the default of a column attached to a tag';
+COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function with a tag, or with a generator''s name';
 
 -- A name with a dot in it is quoted, and beside one a name that begins with a quote: else another table, of another schema,
 -- could have the same tag.
@@ -29,10 +28,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table for which none is named';
 
-CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE kind WHEN 'segment' THEN snowflake_ids_internal.segment_default(g, tag) ELSE g || '()' END
-    FROM snowflake_ids_internal.generator_of(kind) g
+    SELECT CASE WHEN kind = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
+        ELSE f || '()' END
+    FROM snowflake_ids_internal.function_of(kind) f
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an attached column';
 
@@ -40,12 +41,13 @@ COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an atta
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        WHEN starts_with(expression, before) AND right(expression, length(behind)) = behind
-            -- One literal: quotes within it are doubled.
-            AND strpos(replace(substr(expression, length(before) + 1,
-                greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0
-        THEN 'segment' END
-    FROM (SELECT snowflake_ids_internal.generator_of('segment') || $q$('$q$ AS before, $q$'::text)$q$ AS behind) ours
+        ELSE (SELECT kind
+            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
+                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
+            WHERE starts_with(expression, before) AND right(expression, length(behind)) = behind
+                -- One literal: quotes within it are doubled.
+                AND strpos(replace(substr(expression, length(before) + 1,
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
     'snowflake, segment, or null where the default is not ours';

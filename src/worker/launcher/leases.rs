@@ -11,6 +11,7 @@ use crate::{issuer, settings};
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::lease_launch::{
     Action, BACKOFF, Databases, End, Ended, Errand, Lapse, Launch, Move, Named, Nowhere, Renewal,
@@ -18,7 +19,6 @@ use snowflake_ids_core::lease_launch::{
 use snowflake_ids_core::lease_worker::ANY;
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::wire::LeaseError;
-use snowflake_ids_core::{Position, UnixMicros};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ impl Leases {
 
     /// Asks for a renewal where one is due; gives the time until it should look again, None where there is no lease.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
-        let expiry = shared.counts.expiry().filter(|_| shared.generator.limit() > Position::ZERO)?;
+        let expiry = shared.counts.expiry().filter(|_| shared.is_issuing())?;
         let (believed, now) = (issuer::believed_now(shared), uptime());
         let is_remote = lease::origin().is_some();
         let settings = lease::settings();

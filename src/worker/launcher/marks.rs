@@ -1,29 +1,28 @@
 //! Keeps the high-water mark ahead while ids flow, and tells the log what happened to the clock.
 
-use crate::issuer::{self, issuer};
+use crate::issuer::issuer;
 use crate::pg::clock::uptime;
 use crate::pg::report::for_log;
 use crate::shared::generator::{Shared, shared};
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::Position;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::issuer::IssuerError;
+use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// How long after the last id the mark is kept ahead: a session that asks for one now and then does not have to wait for
 /// the disk.
 const WARM: Duration = Duration::from_mins(10);
-/// How often it looks while ids run ahead of the clock: they come faster than time passes.
-const BURST: Duration = Duration::from_millis(20);
 /// How soon it tries again where the state could not be written.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What it remembers.
 #[derive(Default)]
 pub struct Marks {
-    /// The generator's next position and its mark when it last looked, and since when none of them has moved.
-    seen: (Position, Position),
+    /// The generators' next positions and their marks when it last looked, each added up, and since when none of them has
+    /// moved.
+    seen: (u64, u64),
     moved: Duration,
     /// What of the clock's steps the log has.
     steps_back: u64,
@@ -46,24 +45,17 @@ impl Marks {
         let shared = shared()?;
         issuer(shared).watch();
         self.tell_of_clock(shared);
-        let next = shared.generator.next();
-        let seen = (next, shared.generator.limit());
+        let seen = (sum(shared, Generator::next), sum(shared, Generator::limit));
         if seen != self.seen {
             (self.seen, self.moved) = (seen, uptime());
         }
         if uptime().saturating_sub(self.moved) >= WARM {
             return None;
         }
-        let ahead_of_clock = shared.layout.instant_of(next) > issuer::believed_now(shared);
         let due = self.note(issuer(shared).keep_ahead());
         // What it has raised itself is no use of ids.
-        self.seen.1 = shared.generator.limit();
-        match due {
-            None => Some(RETRY),
-            Some(None) => None,
-            Some(Some(due)) if ahead_of_clock => Some(due.min(BURST)),
-            Some(due) => due,
-        }
+        self.seen.1 = sum(shared, Generator::limit);
+        due.unwrap_or(Some(RETRY))
     }
 
     /// Notes exactly how far ids were issued, as the server stops.
@@ -131,6 +123,11 @@ impl Marks {
         }
         self.ahead = ahead > 0;
     }
+}
+
+/// A figure of all generators, added up.
+fn sum(shared: &Shared, of: impl Fn(&Generator) -> Position) -> u64 {
+    shared.generators().fold(0, |sum, generator| sum.wrapping_add(of(generator).0))
 }
 
 fn warn(message: String, detail: String) {

@@ -1,0 +1,120 @@
+//! The layouts beside the server's own, in which named generators issue: each with marks of its own.
+
+use super::marks::{Mark, Marks, OtherLayout};
+use super::{OF_ANOTHER, State};
+use crate::clock::UnixMicros;
+use crate::guard::{Guard, holds};
+use crate::id::Node;
+use crate::layout::{Field, Layout};
+use crate::position::Position;
+use std::time::Duration;
+
+/// The most layouts whose marks are kept. What has to go of them raises the floor of all that are not there.
+const MAX_OTHERS: usize = 64;
+
+/// How long after the last id of a layout worker ids are leased that fit it.
+const IN_USE: Duration = Duration::from_hours(7 * 24);
+
+impl State {
+    /// Whether it is the server's own layout.
+    fn is_own(&self, layout: &Layout) -> bool {
+        self.layout.parse().is_ok_and(|own: Layout| own == *layout)
+    }
+
+    pub(super) fn other(&self, layout: &Layout) -> Option<&OtherLayout> {
+        self.others.iter().find(|other| other.layout == *layout)
+    }
+
+    /// What is kept of another layout than the server's own, from now on.
+    fn other_mut(&mut self, layout: &Layout, at: UnixMicros) -> &mut OtherLayout {
+        let found = self.others.iter().position(|other| other.layout == *layout);
+        let index = found.unwrap_or_else(|| {
+            self.drop_layouts(MAX_OTHERS - 1);
+            self.others.push(OtherLayout::new(*layout, self.others_floor, at));
+            self.others.len() - 1
+        });
+        &mut self.others[index]
+    }
+
+    /// Keeps so many layouts, those that were used last.
+    fn drop_layouts(&mut self, most: usize) {
+        while self.others.len() > most {
+            let last = self.others.iter().enumerate().min_by_key(|(_, other)| other.used);
+            let Some((index, _)) = last else { return };
+            let dropped = self.others.swap_remove(index);
+            self.others_floor = self.others_floor.max(dropped.end());
+            // A node that is another server's is that in all layouts.
+            let of_another = dropped.of.marks.iter().filter(|mark| mark.is_of_another());
+            for Mark { node, .. } in of_another {
+                self.own.set(*node, OF_ANOTHER);
+            }
+        }
+    }
+
+    pub(super) fn all_marks(&self) -> impl Iterator<Item = &Mark> {
+        self.own.marks.iter().chain(self.others.iter().flat_map(|other| &other.of.marks))
+    }
+
+    pub(super) fn all_marks_mut(&mut self) -> impl Iterator<Item = &mut Mark> {
+        self.own.marks.iter_mut().chain(self.others.iter_mut().flat_map(|other| &mut other.of.marks))
+    }
+
+    /// The node that issues in a layout: the server's, with a rollback value of the layout's.
+    pub fn node_in(&self, layout: &Layout) -> Option<Node> {
+        let node = self.node?;
+        if self.is_own(layout) {
+            return Some(node);
+        }
+        let rollback = self.other(layout).map_or(0, |other| other.rollback);
+        Some(Node { rollback, ..node })
+    }
+
+    /// How far a node may have issued in a layout: a server that issues as that node begins here.
+    pub fn mark_in(&self, layout: &Layout, node: Node) -> Position {
+        let Ok(own) = self.layout.parse::<Layout>() else { return Position::MAX };
+        if own == *layout {
+            return self.mark(node);
+        }
+        let lease = self.lease.as_ref().filter(|lease| lease.is_of(node) && holds(Guard::OthersStart));
+        let lease = lease.map_or(Position::ZERO, |lease| lease.start_in(layout, &own));
+        let unknown = || layout.position_from(self.others_floor);
+        self.other(layout).map_or_else(unknown, |other| other.of.of(node)).max(lease)
+    }
+
+    /// `at`: when ids of the layout were asked for last.
+    pub(super) fn set_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
+        if self.is_own(layout) {
+            return self.own.set(node, position);
+        }
+        let other = self.other_mut(layout, at);
+        other.used = at;
+        other.of.set(node, position);
+    }
+
+    pub(super) fn set_rollback(&mut self, layout: &Layout, rollback: u32, at: UnixMicros) {
+        if self.is_own(layout) {
+            self.node = self.node.map(|node| Node { rollback, ..node });
+        } else {
+            self.other_mut(layout, at).rollback = rollback;
+        }
+    }
+
+    /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
+    pub fn want(&mut self, layout: &Layout, at: UnixMicros) {
+        if !self.is_own(layout) {
+            self.other_mut(layout, at).used = at;
+        }
+    }
+
+    /// The largest worker id that all layouts in use have room for. `layout` is the server's own.
+    pub fn worker_limit(&self, layout: &Layout, at: UnixMicros) -> u32 {
+        let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
+        let in_use = self.others.iter().filter(|other| other.used.plus(IN_USE) > at);
+        in_use.map(|other| most(&other.layout)).fold(most(layout), u32::min)
+    }
+
+    /// The marks of a layout.
+    pub fn marks_of(&self, layout: &Layout) -> Option<&Marks> {
+        if self.is_own(layout) { Some(&self.own) } else { self.other(layout).map(|other| &other.of) }
+    }
+}

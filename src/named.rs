@@ -1,0 +1,145 @@
+//! Named generators: what this session knows of each. [`look_up`] gives what a name stands for; it is kept until the server tells
+//! that the table has changed.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`error`] | why a named generator gave no id |
+
+pub mod error;
+
+use crate::pg::catalog::Watch;
+use crate::pg::process::PerProcess;
+use crate::pg::tag::{self, TagText};
+use crate::store::generator as store;
+use rustc_hash::FxHashMap;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::issuer::Seat;
+use snowflake_ids_core::named::{self, MAX_NAME_BYTES, Named, NamedError};
+use snowflake_ids_core::session::Session;
+use std::cell::{Cell, RefCell};
+
+/// What the session knows of one generator, and holds of its ids. It is kept as long as the process lives.
+pub struct Known {
+    name: Box<[u8]>,
+    named: Cell<Named>,
+    /// As of which change of the table.
+    as_of: Cell<u64>,
+    /// Where the layout has its ids from, as far as that is known.
+    seat: Cell<Option<Seat>>,
+    /// The ids that the session took and has not handed out.
+    pub session: Session,
+}
+
+type Map = FxHashMap<&'static [u8], &'static Known>;
+
+static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+/// How often the table was changed.
+static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+static WATCH: Watch = Watch::new(forget);
+
+impl Known {
+    /// The generator's name, in the encoding of the database.
+    #[inline]
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// What the name stands for.
+    #[inline]
+    pub fn named(&self) -> Named {
+        self.named.get()
+    }
+
+    /// Whether the table has not changed since it was looked up.
+    #[inline]
+    pub fn is_current(&self) -> bool {
+        self.as_of.get() == CHANGES.get()
+    }
+
+    /// Where the layout has its ids from; None where that has to be found.
+    #[inline]
+    pub fn seat(&self) -> Option<Seat> {
+        self.seat.get()
+    }
+
+    /// Notes where the layout has its ids from.
+    pub fn set_seat(&self, seat: Seat) {
+        self.seat.set(Some(seat));
+    }
+
+    /// Takes over what was looked up. What the session holds by other terms is given up.
+    fn learn(&self, named: Named, as_of: u64) {
+        if self.named.replace(named) != named {
+            self.session.drop_held();
+            self.seat.set(None);
+        }
+        self.as_of.set(as_of);
+    }
+}
+
+/// What the session knows of a generator, if it has used it and nothing has changed. Calls nothing of the server's.
+#[inline]
+pub fn find(name: &[u8]) -> Option<&'static Known> {
+    kept(name).filter(|known| known.is_current())
+}
+
+fn kept(name: &[u8]) -> Option<&'static Known> {
+    KNOWN.borrow().as_ref()?.get(name).copied()
+}
+
+/// What a name stands for: by the transaction's own view, in which a generator that it has made is there, and one that it has dropped
+/// is not. Only within a transaction.
+///
+/// # Errors
+/// [`NamedError`]: there is none of this name, or its row is not right.
+pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
+    if let Some(known) = find(name) {
+        return Ok(known);
+    }
+    let tag = checked(name)?;
+    // Before the table is looked at: what changes meanwhile is looked at again.
+    let as_of = CHANGES.get();
+    let table = store::table();
+    if let Some(table) = table {
+        WATCH.begin(table);
+    }
+    let row = table.and_then(|table| store::read(table, &tag));
+    let named = row.ok_or_else(|| unknown(&tag))??;
+    let known = kept(name).unwrap_or_else(|| keep(&tag, named));
+    known.learn(named, as_of);
+    Ok(known)
+}
+
+/// Whether bytes can be a name; as what they are looked for.
+///
+/// # Errors
+/// [`NamedError`].
+pub fn checked(name: &[u8]) -> Result<Tag, NamedError> {
+    let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
+    named::check_name(name, chars)?;
+    Tag::new(name).ok_or(NamedError::LongName { bytes: name.len() })
+}
+
+/// There is no generator of this name.
+pub fn unknown(name: &Tag) -> NamedError {
+    NamedError::Unknown { name: TagText(*name).shown() }
+}
+
+/// Only what was found is kept: else each name that a user tries would stay in memory.
+fn keep(name: &Tag, named: Named) -> &'static Known {
+    // Never freed, so that call sites can remember it: a database has a limited number of generators.
+    let known: &'static Known = Box::leak(Box::new(Known {
+        name: name.as_bytes().into(),
+        named: Cell::new(named),
+        as_of: Cell::new(u64::MAX),
+        seat: Cell::new(None),
+        session: Session::new(),
+    }));
+    KNOWN.borrow_mut().get_or_insert_default().insert(known.name(), known);
+    known
+}
+
+/// Has all of them looked up again.
+fn forget() {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
+}

@@ -1,0 +1,164 @@
+//! Named generators: their table and the functions that change it are written in SQL, in the file beside this one. Here is what
+//! looks at rows, and what the view shows of a layout's counter.
+
+use pgrx::prelude::*;
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::clock::SystemClock;
+    use crate::pg::report::report;
+    use crate::pg::text::Text;
+    use crate::pg::{server, time};
+    use crate::shared::generator::{self, Shared};
+    use crate::sql::layout;
+    use crate::sql::status::{node, years_left};
+    use crate::store::generator as store;
+    use crate::{issuer, named};
+    use pgrx::heap_tuple::PgHeapTuple;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use pgrx::{AllocatedByPostgres, WhoAllocated};
+    use snowflake_ids_core::named::{MAX_NAME_BYTES, Named, NamedError, Row};
+    use snowflake_ids_core::state::Identity;
+    use snowflake_ids_core::{Clock, Field, Layout, Position};
+
+    /// Fails where no generator can be of these terms.
+    #[pg_extern(volatile, parallel_safe)]
+    fn generator_check(
+        name: Option<Text<'_>>,
+        layout: Option<Text<'_>>,
+        modulus: Option<i32>,
+        remainder: Option<i32>,
+        sequence_start: Option<Text<'_>>,
+        cache: Option<i32>,
+    ) -> Result<(), ErrorReport> {
+        let refused = |error: NamedError| report(&error);
+        let name = name.ok_or(NamedError::NoName).map_err(refused)?;
+        let name = name.bytes(MAX_NAME_BYTES, "name")?;
+        named::checked(name).map_err(refused)?;
+        let layout = layout.as_ref().map(|layout| layout.read("layout")).transpose()?;
+        let start = sequence_start.as_ref().map(|start| start.read("sequence_start")).transpose()?;
+        let row = Row {
+            layout: layout.as_deref().unwrap_or_default(),
+            modulus,
+            remainder,
+            sequence_start: start.as_deref(),
+            cache,
+        };
+        let named = Named::new(&row).map_err(refused)?;
+        named.check_name(&String::from_utf8_lossy(name)).map_err(refused)
+    }
+
+    /// Fails for a name that no generator has.
+    #[pg_extern(volatile, parallel_safe)]
+    fn generator_unknown(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
+        let name = name.ok_or_else(|| report(&NamedError::NoName))?;
+        let name = named::checked(name.bytes(MAX_NAME_BYTES, "name")?);
+        Err(report(&name.map_or_else(|error| error, |name| named::unknown(&name))))
+    }
+
+    /// The server's layout, written out.
+    #[pg_extern(stable, parallel_safe)]
+    fn server_layout() -> Result<String, ErrorReport> {
+        Ok(layout::of_server()?.to_string())
+    }
+
+    /// What this server's counter of a layout does; the place that it has, where it is not the server's own.
+    #[pg_extern(volatile, parallel_safe, strict)]
+    fn layout_status(
+        layout: Text<'_>,
+    ) -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(place, Option<i32>),
+                name!(last_id, Option<i64>),
+                name!(last_timestamp, Option<TimestampWithTimeZone>),
+                name!(high_water_mark, Option<TimestampWithTimeZone>),
+                name!(drift, Option<Interval>),
+                name!(years_left, Option<f64>),
+                name!(fits, Option<bool>),
+                name!(state, String),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let unknown = |state: String| TableIterator::once((None, None, None, None, None, None, None, state));
+        let layout: Layout = match layout.read("layout")?.parse() {
+            Ok(layout) => layout,
+            Err(error) => return Ok(unknown(error.to_string())),
+        };
+        let Some(shared) = generator::shared() else {
+            return Ok(unknown("snowflake_ids is not loaded via shared_preload_libraries".into()));
+        };
+        let (is_own, now) = (layout == shared.layout, SystemClock.now());
+        let place = if is_own { None } else { issuer::place_of(shared, &layout) };
+        let issues = place.map_or(&shared.generator, |place| &shared.places[place].generator);
+        let snapshot = (is_own || place.is_some()).then(|| issues.snapshot());
+        let last = snapshot.and_then(|seen| Some((seen.last?, seen.node_bits)));
+        let made = last.map(|(position, _)| layout.instant_of(position));
+        let mark = snapshot.map(|seen| seen.limit).filter(|limit| *limit > Position::ZERO);
+        let misfit = misfit(shared, &layout);
+        let fits = misfit.is_none();
+        let state = if server::in_recovery() {
+            "in recovery".into()
+        } else if let Some(misfit) = misfit {
+            misfit
+        } else if let Some(obstacle) = issuer::issuer(shared).obstacle_in(&layout, issues) {
+            obstacle
+        } else if mark.is_some() {
+            "ready".into()
+        } else {
+            "idle".into()
+        };
+        Ok(TableIterator::once((
+            place.map(i32::try_from).transpose().unwrap_or_default(),
+            last.map(|(position, bits)| layout.id(position, bits).cast_signed()),
+            made.map(time::to_sql).transpose()?,
+            mark.map(|mark| time::to_sql(layout.instant_of(mark))).transpose()?,
+            made.map(|made| time::interval(made.since(now))).transpose()?,
+            Some(years_left(&layout, now)),
+            Some(fits),
+            state,
+        )))
+    }
+
+    /// Why this server cannot give ids of a layout; None where its node fits, as far as it has one.
+    fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
+        let datacenter = match shared.identity {
+            Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
+        };
+        let worker = node(shared, &shared.generator.snapshot()).map_or(0, |node| node.worker);
+        let fits = |field, value: u32| layout.check(field, value.into()).err();
+        let misfit = fits(Field::Datacenter, datacenter).or_else(|| fits(Field::Worker, worker));
+        misfit.map(|error| error.to_string())
+    }
+
+    /// Has all sessions look for generators anew.
+    #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';")]
+    fn generator_changed<'a>(
+        _trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        if let Some(table) = store::table() {
+            table.announce();
+        }
+        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+    }
+}
+
+extension_sql_file!(
+    "generator.sql",
+    name = "generators",
+    requires = [
+        snowflake_ids_internal::generator_check,
+        snowflake_ids_internal::generator_unknown,
+        snowflake_ids_internal::server_layout,
+        snowflake_ids_internal::generator_changed,
+        snowflake_ids_internal::layout_status,
+        "snowflake_nextval",
+        "status_view"
+    ]
+);

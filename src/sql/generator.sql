@@ -1,0 +1,187 @@
+/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
+   written by hand, dumped, restored and copied: no id comes twice in a layout. */
+CREATE TABLE snowflake_ids.generator (
+    name           text COLLATE "C" PRIMARY KEY,
+    layout         text NOT NULL,
+    modulus        integer,
+    remainder      integer,
+    sequence_start text,
+    cache          integer
+);
+COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
+COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
+COMMENT ON COLUMN snowflake_ids.generator.modulus IS
+    'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
+    'zero, random or rotate; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
+GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
+
+/* Whatever writes a row. */
+CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
+        NEW.cache);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generator
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.generator_check_row();
+CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
+
+/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
+CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE duplicate_object USING
+        MESSAGE = format('generator "%s" already exists', name),
+        HINT = 'Change it with snowflake_ids.generator_alter, or choose another name.';
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.generator_create(
+    name           text,
+    layout         text    DEFAULT NULL,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- Written out: in another server's dump it means the same.
+    own_layout text := snowflake_ids_internal.server_layout();
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
+BEGIN
+    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+    -- Two at a time could each find the last place free.
+    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
+        PERFORM snowflake_ids_internal.generator_taken(name);
+    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+    END IF;
+    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
+    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
+
+/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
+   of the table's owner: it takes a lock, and gives nothing. */
+CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+END
+$$;
+
+/* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
+CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    argument text := format('(''%s''::text)', replace(name, '''', ''''''));
+    users text;
+BEGIN
+    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
+    FROM (
+        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                AND d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (
+                    'pg_catalog.snowflake_nextval(text)'::regprocedure, 'pg_catalog.snowflake_id(text)'::regprocedure))
+            AND (strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_nextval' || argument) > 0
+                OR strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_id' || argument) > 0)
+        UNION ALL
+        SELECT format('sequence %s is bound to it', b.sequence)
+        FROM snowflake_ids.sequence_binding AS b
+        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    ) AS u (text);
+    RETURN users;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    users text := snowflake_ids_internal.generator_users(name, bound);
+BEGIN
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', change, name),
+            DETAIL = left(users, 4000),
+            HINT = 'Attach the columns to another generator first, or detach them.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.generator_alter(
+    name           text,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL,
+    new_name       text    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    former snowflake_ids.generator;
+BEGIN
+    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
+        PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
+    ELSIF new_name IS NOT NULL AND new_name <> name THEN
+        PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
+    END IF;
+    UPDATE snowflake_ids.generator AS g
+    SET name = coalesce(new_name, g.name),
+        modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
+        remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start, 'default') END,
+        cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
+    WHERE g.name = name COLLATE "C";
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.generator_taken(new_name);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_alter IS
+    'changes a named generator; what is null stays as it is, and 0 or ''default'' leaves it to the setting';
+
+CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
+    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
+
+/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
+CREATE VIEW snowflake_ids.generator_status AS
+SELECT g.name, g.layout, g.modulus, g.remainder,
+       CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
+            WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
+       g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
+FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
+COMMENT ON VIEW snowflake_ids.generator_status IS
+    'named generators, and what this server''s counters of their layouts do';
+GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;

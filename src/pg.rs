@@ -35,5 +35,6 @@ pub mod text;
 pub mod time;
 pub mod transaction;
 pub mod utility;
+pub mod uuid;
 pub mod wait;
 pub mod worker;

@@ -21,6 +21,7 @@ mod state;
 mod status;
 mod tag;
 mod text;
+mod uuid;
 mod worker;
 
 pgrx::extension_sql!(

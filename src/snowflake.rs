@@ -17,8 +17,8 @@ use snowflake_ids_core::issuer::{self as core_issuer, Seated};
 use snowflake_ids_core::named::Named;
 use snowflake_ids_core::session::{self, Session, SessionError};
 use snowflake_ids_core::{
-    Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard, ShardError,
-    Taken, Uuid, UuidError,
+    Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
+    ShardError, Taken, Uuid, UuidError,
 };
 use std::cell::OnceCell;
 use std::num::NonZeroU32;

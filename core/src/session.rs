@@ -306,7 +306,7 @@ impl Session {
         }
         let taken = take_fitting(source, rules, clock, want, only)?;
         count(taken.positions.count());
-        Ok(self.keep(source.layout(), taken, era))
+        Ok(self.id_of(source.layout(), self.keep(taken, era)))
     }
 
     /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing.

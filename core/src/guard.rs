@@ -22,6 +22,8 @@ pub enum Guard {
     ReleaseLast,
     /// A server that is its own registry keeps to the worker ids of its timeline.
     Shares,
+    /// A worker id is leased that has room in all layouts in use.
+    LeaseFits,
     /// What a holder tells of its ids is not ahead of its clock,
     LastBounded,
     /// nor, to others that share a registry, ahead of the registry's clock.
@@ -66,6 +68,8 @@ pub enum Guard {
     OthersStart,
     /// What a session takes is of its layout only if the place was that layout's before and after.
     PlaceHeld,
+    /// After a change of the server's layout ids begin above all of the one before.
+    ChangeRises,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
     /// A new state in place of one that is lost begins above what the clock shows, followed or not.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 mod data_directory;
 mod error;
+mod change;
 mod file;
 mod marks;
 mod others;
@@ -64,6 +65,9 @@ pub struct State {
     /// The database that is to be the registry, if the transaction that said so was committed.
     #[serde(default)]
     pub moving_to: Option<u32>,
+    /// The layout that the server is to have at its next start, as text: the one that ids were shown to be above in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_layout: Option<String>,
 }
 
 /// The node that a server is to issue as.
@@ -149,6 +153,7 @@ impl State {
             claim: None,
             registry: None,
             moving_to: None,
+            next_layout: None,
         };
         if here.timeline > 1 {
             // A standby that was copied before its primary issued anything, and promoted since.
@@ -164,6 +169,7 @@ impl State {
     /// # Errors
     /// [`StateError`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
+        self.take_next_layout(here);
         self.check_origin(here)?;
         let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {
@@ -348,12 +354,10 @@ impl State {
         self.open(here)
     }
 
-    /// The highest mark of the server's own layout; 0 where the state is another cluster's, or counts in another layout.
-    pub fn highest_mark(&self, here: &Here) -> Position {
-        if self.check_origin(here).is_err() {
-            return Position::ZERO;
-        }
-        self.own.highest()
+    /// The highest mark of a layout that counts here; 0 where the state is another cluster's.
+    pub fn highest_mark(&self, here: &Here, layout: &Layout) -> Position {
+        let marks = self.marks_of(layout).filter(|_| self.is_of_cluster(here));
+        marks.map_or(Position::ZERO, Marks::highest)
     }
 
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
@@ -369,6 +373,11 @@ impl State {
     pub fn is_of(&self, here: &Here) -> bool {
         self.home.is(&here.home)
             && (self.system_identifier, self.timeline) == (here.system_identifier, here.timeline)
+    }
+
+    /// Whether this cluster wrote it, or one that it is a copy of.
+    pub fn is_of_cluster(&self, here: &Here) -> bool {
+        self.system_identifier == here.system_identifier
     }
 
     fn knows(&self, datacenter: u32, worker: u32) -> bool {

@@ -70,6 +70,8 @@ pub enum Guard {
     OthersStart,
     /// What a session takes is of its layout only if the place was that layout's before and after.
     PlaceHeld,
+    /// After a change of the server's layout ids begin above all of the one before.
+    ChangeRises,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
     /// A new state in place of one that is lost begins above what the clock shows, followed or not.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 mod data_directory;
 mod error;
+mod change;
 mod file;
 mod marks;
 mod others;
@@ -66,8 +67,11 @@ pub struct State {
     pub moving_to: Option<u32>,
     /// The registry, by its identity, from which this server and others have worker ids: a shared one, or its own where that
     /// has leased some.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
+    /// The layout that the server is to have at its next start, as text: the one that ids were shown to be above in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_layout: Option<String>,
 }
 
 /// The node that a server is to issue as.
@@ -154,6 +158,7 @@ impl State {
             registry: None,
             moving_to: None,
             leases_with: None,
+            next_layout: None,
         };
         if here.timeline > 1 {
             // A standby that was copied before its primary issued anything, and promoted since.
@@ -169,6 +174,7 @@ impl State {
     /// # Errors
     /// [`StateError`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
+        self.take_next_layout(here);
         self.check_origin(here)?;
         let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {

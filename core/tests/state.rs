@@ -522,3 +522,69 @@ fn a_worker_id_is_free_above_its_mark_even_if_that_was_dropped() {
     assert!(!state.own.marks.iter().any(|mark| mark.node == node(3, 0)), "it is kept");
     assert!(layout().position_at(state.end_of(&lease(3), &layout())) > after(30));
 }
+
+/// The layout of the server that is to have another one.
+fn later() -> Layout {
+    "41/5/5/2r/10 epoch=2015-01-01".parse().unwrap()
+}
+
+/// The smallest id of a position, and the largest.
+fn ids(layout: &Layout, position: Position) -> (u64, u64) {
+    let last = Node { datacenter: 31, worker: 31, rollback: 3 };
+    (layout.id(position, layout.place(node(0, 0)).unwrap()), layout.id(position, layout.place(last).unwrap()))
+}
+
+#[test]
+fn a_server_goes_on_in_the_layout_that_was_noted() {
+    for (identity, state) in [(FIXED, fixed()), (LEASED, leased())] {
+        let with_later = Here { layout: later(), ..here(identity) };
+        let refused = state.clone().open(&with_later);
+        assert!(matches!(refused, Err(StateError::Layout { .. })), "{refused:?}");
+        let mut noted = state.clone();
+        noted.change_layout(&later());
+        // Not at this start: the setting is as it was.
+        assert_eq!(noted.clone().open(&here(identity)), Ok(noted.clone()));
+        let noted = State::from_text(noted.to_text().unwrap().as_bytes()).unwrap();
+        let opened = noted.clone().open(&with_later).unwrap();
+        assert_eq!((opened.layout.as_str(), opened.next_layout.as_deref()), (&*later().to_string(), None));
+        assert_eq!(opened.node, state.node);
+        assert_eq!(opened.marks_of(&layout()), Some(&state.own), "the old marks are kept");
+        assert_eq!(opened.clone().open(&with_later), Ok(opened.clone()));
+        // Nor is it another one's than was noted.
+        let other = Here { layout: "twitter".parse().unwrap(), ..here(identity) };
+        assert!(matches!(noted.open(&other), Err(StateError::Layout { .. })));
+        // And back, where ids are above those of both.
+        let mut back = opened;
+        back.change_layout(&layout());
+        let back = back.open(&here(identity)).unwrap();
+        let least = ids(&layout(), back.own.floor).0;
+        assert!(least > ids(&later(), Position(later().position_at(NOW).0)).1 || back.own.floor == Position::ZERO);
+        assert!(back.mark(back.node.unwrap()) >= state.mark(state.node.unwrap()));
+    }
+}
+
+#[test]
+fn a_lease_goes_on_where_its_worker_id_fits() {
+    let mut state = leased();
+    state.change_layout(&later());
+    let opened = state.clone().open(&Here { layout: later(), ..here(LEASED) }).unwrap();
+    assert_eq!(opened.lease.map(|lease| lease.worker), Some(3));
+    let narrow: Layout = "41/5/1/2r/14 epoch=2015-01-01".parse().unwrap();
+    state.change_layout(&narrow);
+    let opened = state.open(&Here { layout: narrow, ..here(LEASED) }).unwrap();
+    assert_eq!((opened.lease, opened.node), (None, None));
+}
+
+/// However far this server had come, its clock being ahead: the marks say so, not the clock.
+#[test]
+fn ids_begin_above_all_of_the_layout_before() {
+    let mut state = State::fresh(&here(FIXED));
+    let ahead = NOW.plus(Duration::from_hours(10 * 365 * 24));
+    state.reserve(&layout(), ahead, Position(0), 3 * SECOND);
+    let given = ids(&layout(), state.own.highest()).1;
+    state.change_layout(&later());
+    let opened = state.open(&Here { layout: later(), ..here(FIXED) }).unwrap();
+    for worker in [3, 4] {
+        assert!(ids(&later(), opened.mark(node(worker, 0))).0 > given, "worker {worker}");
+    }
+}

@@ -3,8 +3,8 @@
 //! A process of the server serves one session at a time and has one thread, so a plain static holds it.
 
 use crate::issuer::issuer;
-use crate::named::{self, Known};
 use crate::named::error::NoIdError;
+use crate::named::{self, Known};
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::{random, server};

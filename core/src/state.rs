@@ -15,9 +15,9 @@ use crate::position::Position;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+mod change;
 mod data_directory;
 mod error;
-mod change;
 mod file;
 mod marks;
 mod others;

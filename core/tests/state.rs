@@ -558,7 +558,9 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         back.change_layout(&layout());
         let back = back.open(&here(identity)).unwrap();
         let least = ids(&layout(), back.own.floor).0;
-        assert!(least > ids(&later(), Position(later().position_at(NOW).0)).1 || back.own.floor == Position::ZERO);
+        assert!(
+            least > ids(&later(), Position(later().position_at(NOW).0)).1 || back.own.floor == Position::ZERO
+        );
         assert!(back.mark(back.node.unwrap()) >= state.mark(state.node.unwrap()));
     }
 }

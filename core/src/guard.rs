@@ -28,6 +28,8 @@ pub enum Guard {
     LastBounded,
     /// nor, to others that share a registry, ahead of the registry's clock.
     PeersBounded,
+    /// A registry leases nothing that its own server issues under.
+    OwnWorkerTaken,
 
     // The issuer's.
     /// The mark is in the file before any session issues below it.
@@ -68,8 +70,6 @@ pub enum Guard {
     OthersStart,
     /// What a session takes is of its layout only if the place was that layout's before and after.
     PlaceHeld,
-    /// After a change of the server's layout ids begin above all of the one before.
-    ChangeRises,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
     /// A new state in place of one that is lost begins above what the clock shows, followed or not.

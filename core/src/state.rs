@@ -10,14 +10,13 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::{Field, Layout};
-use crate::lease::Lease;
+use crate::lease::{Lease, Origin};
 use crate::position::Position;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 mod data_directory;
 mod error;
-mod change;
 mod file;
 mod marks;
 mod others;
@@ -65,9 +64,10 @@ pub struct State {
     /// The database that is to be the registry, if the transaction that said so was committed.
     #[serde(default)]
     pub moving_to: Option<u32>,
-    /// The layout that the server is to have at its next start, as text: the one that ids were shown to be above in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_layout: Option<String>,
+    /// The registry, by its identity, from which this server and others have worker ids: a shared one, or its own where that
+    /// has leased some.
+    #[serde(default)]
+    pub leases_with: Option<String>,
 }
 
 /// The node that a server is to issue as.
@@ -153,7 +153,7 @@ impl State {
             claim: None,
             registry: None,
             moving_to: None,
-            next_layout: None,
+            leases_with: None,
         };
         if here.timeline > 1 {
             // A standby that was copied before its primary issued anything, and promoted since.
@@ -169,7 +169,6 @@ impl State {
     /// # Errors
     /// [`StateError`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
-        self.take_next_layout(here);
         self.check_origin(here)?;
         let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {
@@ -333,6 +332,27 @@ impl State {
         workers
     }
 
+    /// The worker ids of a datacenter that a registry here must not lease to the server with these tokens: this one issues
+    /// under them, or did under ids that the clock has not passed. None where that is this very server.
+    pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
+        let own = [self.lease.as_ref().map(|lease| lease.token), self.claim];
+        if own.iter().any(|token| token.is_some() && tokens.contains(token)) {
+            return None;
+        }
+        let issuing = self.node.filter(|node| node.datacenter == datacenter).map(|node| node.worker);
+        let blocked = self.blocked_workers(&here.layout, datacenter, here.clock.wall);
+        Some(issuing.into_iter().chain(blocked).collect())
+    }
+
+    /// The database for which this server has worker ids together with others, where another one is to have them leased
+    /// from the registry of this identity: two registries would lease the same one.
+    pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
+        let other = |of: &u32| *of != database;
+        let moving = self.moving_to.filter(other);
+        let with = self.leases_with.as_deref().filter(|with| *with != identity);
+        moving.or_else(|| with.and(self.registry.filter(other)))
+    }
+
     /// Whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
     /// `layout` is the server's own.
     pub fn blocks_all_workers(&self, layout: &Layout, at: UnixMicros) -> bool {
@@ -483,6 +503,24 @@ impl State {
         self.lease = Some(lease);
         self.identify(Identity::Leased { datacenter });
         debug_assert!(self.node.is_some_and(|node| node.worker == worker));
+    }
+
+    /// Worker ids are leased by way of this database from now on, from the registry that others share, if it is one.
+    pub fn leased_from(&mut self, database: u32, origin: Option<&Origin>) {
+        let same = self.registry.is_none_or(|registry| registry == database);
+        self.leases_with = match origin {
+            Some(origin) => Some(origin.identity.clone()),
+            None => self.leases_with.take().filter(|_| same),
+        };
+        self.registry = Some(database);
+        self.moving_to = None;
+    }
+
+    /// The registry here, of this identity, leases worker ids to others.
+    pub fn leases_out(&mut self, database: u32, identity: &str) {
+        if self.registry.is_none_or(|registry| registry == database) {
+            self.leases_with = Some(identity.to_owned());
+        }
     }
 
     /// The registry is where it was, this database where that is not known: what was begun to move it was rolled back.

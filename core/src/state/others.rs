@@ -36,12 +36,6 @@ impl State {
         &mut self.others[index]
     }
 
-    /// Keeps a layout that was the server's own.
-    pub(super) fn keep_layout(&mut self, former: OtherLayout) {
-        self.drop_layouts(MAX_OTHERS - 1);
-        self.others.push(former);
-    }
-
     /// Keeps so many layouts, those that were used last.
     fn drop_layouts(&mut self, most: usize) {
         while self.others.len() > most {

@@ -11,4 +11,5 @@ mod segment;
 mod sequence;
 mod snowflake;
 mod trigger;
+mod uuid;
 mod worker;

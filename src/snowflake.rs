@@ -6,18 +6,21 @@ use crate::issuer::issuer;
 use crate::named::Known;
 use crate::named::error::NoIdError;
 use crate::pg::clock::SystemClock;
-use crate::pg::server;
+use crate::pg::process::PerProcess;
+use crate::pg::{random, server};
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use crate::worker::first_lease;
 use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
-use snowflake_ids_core::issuer::Seated;
+use snowflake_ids_core::issuer::{self as core_issuer, Seated};
 use snowflake_ids_core::named::Named;
 use snowflake_ids_core::session::{self, Session, SessionError};
 use snowflake_ids_core::{
-    Clock, GeneratorError, NodeBits, Position, PositionRange, Rules, Shard, ShardError, Taken,
+    Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
+    ShardError, Taken, Uuid, UuidError,
 };
+use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
 /// The most ids that one step takes for `snowflake_nextvals`: a call that is cancelled wastes no more, and does
@@ -25,6 +28,7 @@ use std::num::NonZeroU32;
 const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();
+static FILLER: PerProcess<OnceCell<Filler>> = PerProcess::new(OnceCell::new());
 
 /// The next id of this session where nothing stands in its way; None where [`next`] has more to do. Calls
 /// nothing of the server's, so no error comes out of it.
@@ -144,6 +148,34 @@ fn wait_and_refill_of(
     Ok(id)
 }
 
+/// The next UUID of this session where nothing stands in its way; None where [`uuid`] has more to do. No error of the server's
+/// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
+#[inline]
+pub fn uuid_at_once() -> Option<Uuid> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery())?;
+    let issued = match SESSION.pop_issued(&**shared) {
+        None => refill_issued(shared).ok(),
+        issued => issued,
+    };
+    made(&shared.layout, issued?).ok()
+}
+
+/// The next UUID of this session.
+pub fn uuid(function: &'static str) -> Result<Uuid, SessionError> {
+    let shared = ready(function)?;
+    let issued = match SESSION.pop_issued(&**shared) {
+        Some(issued) => issued,
+        None => refill_issued(shared).or_else(|_| wait_and_refill_issued(shared))?,
+    };
+    Ok(made(&shared.layout, issued)?)
+}
+
+#[inline]
+fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
+    let filler = FILLER.get_or_init(|| Filler::new(random::token().cast_unsigned()));
+    layout.uuid(issued, filler.draw())
+}
+
 /// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
     Ok(Several { shared: ready(function)?, of: None, only: None, current: NONE, wanted: count })
@@ -222,6 +254,24 @@ fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
 fn refill(shared: &Shared) -> Result<i64, GeneratorError> {
     SESSION.refill(shared, &SystemClock, &settings::rules(), settings::cache(), |ids| shared.count(ids))
+}
+
+/// The same for a UUID.
+#[inline]
+fn refill_issued(shared: &Shared) -> Result<Issued, GeneratorError> {
+    let rules = settings::rules();
+    let take = |source: &core_issuer::Shared| session::take(source, &rules, &SystemClock, settings::cache());
+    SESSION.refill_issued(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
+}
+
+#[cold]
+fn wait_and_refill_issued(shared: &'static Shared) -> Result<Issued, SessionError> {
+    let waited = or_with_first_lease(shared, || {
+        SESSION.wait_and_refill_issued(&issuer(shared), &shared.layout, None, |source, rules, clock| {
+            session::take(source, rules, clock, settings::cache())
+        })
+    });
+    waited.map(|(first, _)| first)
 }
 
 #[cold]

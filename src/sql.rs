@@ -8,6 +8,7 @@
 )]
 
 mod attach;
+mod audit;
 mod change;
 mod decode;
 mod generate;
@@ -20,6 +21,7 @@ mod state;
 mod status;
 mod tag;
 mod text;
+mod uuid;
 mod worker;
 
 pgrx::extension_sql!(

@@ -25,6 +25,8 @@
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`bound_sequence`] | sequences whose numbers are ids |
 //! | [`encode`] | ids as text |
+//! | [`audit`] | what is wrong with the ids of a table |
+//! | [`uuid`] | UUIDs that are made as ids are |
 //! | [`definition`] | what a tag's row says of its ids |
 //! | [`privilege`] | what a role may do with a tag |
 //! | [`reservation`] | reserving the next ids of a tag |
@@ -64,6 +66,7 @@
 pub mod accept;
 pub mod admission;
 pub mod anchor;
+pub mod audit;
 pub mod backoff;
 pub mod block;
 pub mod bound_sequence;
@@ -112,6 +115,7 @@ mod sync;
 pub mod tag_registry;
 pub mod tag_rows;
 pub mod turns;
+pub mod uuid;
 pub mod wire;
 pub mod worker_registry;
 
@@ -122,7 +126,8 @@ pub use encode::{Format, TextError};
 pub use error::{Explain, Kind};
 pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
-pub use position::{NodeBits, Position, PositionRange, Tick};
+pub use position::{Issued, NodeBits, Position, PositionRange, Tick};
 pub use rules::{ClockRollback, Rules, SequenceStart};
 pub use shard::{Shard, ShardError};
 pub use snowflake::{Generator, Snapshot, StepBack, Taken};
+pub use uuid::{Filler, IdOrUuid, NeitherError, Uuid, UuidError};

@@ -21,6 +21,15 @@ impl Position {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeBits(pub u64);
 
+/// A position that is handed out, and the bits of the node that issues it: what an id is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// A position that no other call gets.
+    pub position: Position,
+    /// The node's bits.
+    pub node_bits: NodeBits,
+}
+
 /// Positions from `from` up to but not including `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionRange {

@@ -8,11 +8,12 @@ use crate::error::{Explain, Kind, NotReadyError};
 use crate::guard::{Guard, holds};
 use crate::issuer::{Host, Issuer, IssuerError, NoRoom, Seat, Seated, Shared, Source};
 use crate::layout::Layout;
-use crate::position::{NodeBits, Position};
+use crate::position::{Issued, NodeBits, Position};
 use crate::rules::{ClockRollback, Rules, SequenceStart};
 use crate::shard::Shard;
 use crate::snowflake::{Generator, Taken};
 use crate::state::Identity;
+use crate::uuid::UuidError;
 use crate::wire::LeaseError;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -56,6 +57,9 @@ pub enum SessionError {
     /// No worker id could be leased.
     #[error("{0}")]
     LeaseError(LeaseError),
+    /// No UUID can be made of a position.
+    #[error(transparent)]
+    Uuid(#[from] UuidError),
 }
 
 impl SessionError {
@@ -65,6 +69,7 @@ impl SessionError {
             Self::Refused(error, _) => error,
             Self::Issuer(error) => error,
             Self::LeaseError(error) => error,
+            Self::Uuid(error) => error,
         }
     }
 }
@@ -143,8 +148,14 @@ impl Session {
     /// The same of any layout. What is in the block is of that layout.
     #[inline]
     pub fn pop_of(&self, source: &impl Source) -> Option<i64> {
+        Some(self.id_of(source.layout(), self.pop_issued(source)?))
+    }
+
+    /// The same before an id is made of it.
+    #[inline]
+    pub fn pop_issued(&self, source: &impl Source) -> Option<Issued> {
         let position = self.block.pop(source.generator().era())?;
-        Some(self.hand_out_of(source.layout(), position, self.block.node_bits()))
+        Some(Issued { position, node_bits: self.block.node_bits() })
     }
 
     /// The next id where the block gave none: it is due for a look at the clock, or has to be filled with as many as are
@@ -179,17 +190,35 @@ impl Session {
         take: impl FnOnce(&S) -> Result<Taken, GeneratorError>,
         count: impl FnOnce(u64),
     ) -> Result<i64, GeneratorError> {
+        self.refill_issued(source, clock, rules, take, count)
+            .map(|issued| self.id_of(source.layout(), issued))
+    }
+
+    /// The same before an id is made of it.
+    ///
+    /// # Errors
+    /// [`GeneratorError`], and nothing is taken.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as above")]
+    pub fn refill_issued<S: Source>(
+        &self,
+        source: &S,
+        clock: &impl Clock,
+        rules: &Rules,
+        take: impl FnOnce(&S) -> Result<Taken, GeneratorError>,
+        count: impl FnOnce(u64),
+    ) -> Result<Issued, GeneratorError> {
         // Before the clock is read: a step back seen by any session after this, this call included, makes the block
         // stale. That may waste a block, and never hands out one that should have been thrown away.
         let era = source.generator().era();
         if self.renew(source, clock, rules, era)
             && let Some(position) = self.block.pop(era)
         {
-            return Ok(self.hand_out_of(source.layout(), position, self.bits(source)));
+            return Ok(Issued { position, node_bits: self.bits(source) });
         }
         let taken = take(source)?;
         count(taken.positions.count());
-        Ok(self.keep(source.layout(), taken, era))
+        Ok(self.keep(taken, era))
     }
 
     /// The node's bits of what is in the block: those that it was taken with.
@@ -216,7 +245,7 @@ impl Session {
         want: NonZeroU32,
     ) -> Result<i64, SessionError> {
         let (taken, era) = wait_and_take(issuer, want)?;
-        Ok(self.keep(&issuer.shared.layout, taken, era))
+        Ok(self.id_of(&issuer.shared.layout, self.keep(taken, era)))
     }
 
     /// The same of any layout: for a call that [`Session::refill_of`] refused, or that has no seat yet. Gives the seat, too.
@@ -228,8 +257,21 @@ impl Session {
         start: Option<SequenceStart>,
         take: impl Fn(&Seated<'_>, &Rules, &Believed<'_, H>) -> Result<Taken, GeneratorError>,
     ) -> Result<(i64, Seat), SessionError> {
+        let (first, seat) = self.wait_and_refill_issued(issuer, layout, start, take)?;
+        Ok((self.id_of(layout, first), seat))
+    }
+
+    /// The same before an id is made of it.
+    #[cold]
+    pub fn wait_and_refill_issued<H: Caller>(
+        &self,
+        issuer: &Issuer<'_, H>,
+        layout: &Layout,
+        start: Option<SequenceStart>,
+        take: impl Fn(&Seated<'_>, &Rules, &Believed<'_, H>) -> Result<Taken, GeneratorError>,
+    ) -> Result<(Issued, Seat), SessionError> {
         let Waited { taken, era, seat } = wait_and_take_of(issuer, layout, start, take)?;
-        Ok((self.keep(layout, taken, era), seat))
+        Ok((self.keep(taken, era), seat))
     }
 
     /// As [`Session::pop_of`], of ids of one shard. What the session holds may be of another one, or of all: each id is looked
@@ -264,7 +306,7 @@ impl Session {
         }
         let taken = take_fitting(source, rules, clock, want, only)?;
         count(taken.positions.count());
-        Ok(self.keep(source.layout(), taken, era))
+        Ok(self.id_of(source.layout(), self.keep(taken, era)))
     }
 
     /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing.
@@ -295,10 +337,15 @@ impl Session {
 
     /// Keeps all of what was taken but its first position, which is handed out.
     #[inline]
-    fn keep(&self, layout: &Layout, mut taken: Taken, era: u64) -> i64 {
-        let first = taken.positions.take_first();
+    fn keep(&self, mut taken: Taken, era: u64) -> Issued {
+        let position = taken.positions.take_first();
         self.block.fill(taken, era);
-        self.hand_out_of(layout, first, taken.node_bits)
+        Issued { position, node_bits: taken.node_bits }
+    }
+
+    #[inline]
+    fn id_of(&self, layout: &Layout, issued: Issued) -> i64 {
+        self.hand_out_of(layout, issued.position, issued.node_bits)
     }
 
     /// Makes an id of a position, and hands it out.

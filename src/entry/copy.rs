@@ -43,7 +43,12 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
     unsafe {
         let is_of_tag = || catalog::function_name((*call).funcid).is_none_or(|name| !is_snowflakes(&name));
         let (name, types): (&CStr, &[pg_sys::Oid]) = if (*call).args.is_null() {
-            (c"snowflake_nextval_in_copy", &[pg_sys::INTERNALOID])
+            let name = match (*call).funcresulttype {
+                pg_sys::UUIDOID => c"snowflake_uuid_in_copy",
+                pg_sys::TEXTOID => c"snowflake_uuid_text_in_copy",
+                _ => c"snowflake_nextval_in_copy",
+            };
+            (name, &[pg_sys::INTERNALOID])
         } else if is_of_tag() {
             (c"segment_nextval_in_copy", &[pg_sys::TEXTOID, pg_sys::INTERNALOID])
         } else {

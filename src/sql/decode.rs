@@ -12,20 +12,21 @@ use snowflake_ids_core::{Decoded, Field, Layout, Node};
 
 /// One function for the server's layout and one for a layout that it is given.
 macro_rules! with_and_without_layout {
-    ($(#[$doc:meta])* $name:literal $own:ident $given:ident ($arg:ident: $type:ident) -> $result:ident = $body:path) => {
+    ($(#[$doc:meta])* $name:literal $own:ident $given:ident ($arg:ident: $($type:tt)+) -> $result:ident = $body:path) => {
         $(#[$doc])*
         #[pg_extern(name = $name, stable, strict, parallel_safe)]
-        fn $own($arg: $type) -> Result<$result, ErrorReport> {
+        fn $own($arg: $($type)+) -> Result<$result, ErrorReport> {
             $body(&layout::of_server()?, $arg)
         }
 
         $(#[$doc])*
         #[pg_extern(name = $name, immutable, strict, parallel_safe)]
-        fn $given($arg: $type, layout: Text<'_>) -> Result<$result, ErrorReport> {
+        fn $given($arg: $($type)+, layout: Text<'_>) -> Result<$result, ErrorReport> {
             $body(&layout::named(&layout)?, $arg)
         }
     };
 }
+pub(super) use with_and_without_layout;
 
 with_and_without_layout! {
     /// When an id was generated: the beginning of its tick.
@@ -151,15 +152,15 @@ fn decode(layout: &Layout, id: i64) -> Result<Decoded, ErrorReport> {
     layout.decode(id).map_err(|error| report(&error))
 }
 
-fn timestamp(layout: &Layout, id: i64) -> Result<TimestampWithTimeZone, ErrorReport> {
+pub(super) fn timestamp(layout: &Layout, id: i64) -> Result<TimestampWithTimeZone, ErrorReport> {
     time::to_sql(decode(layout, id)?.timestamp)
 }
 
-fn datacenter_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
+pub(super) fn datacenter_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
     Ok(decode(layout, id)?.datacenter_id.cast_signed())
 }
 
-fn worker_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
+pub(super) fn worker_id(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
     Ok(decode(layout, id)?.worker_id.cast_signed())
 }
 

@@ -1,27 +1,8 @@
 //! What one call costs above the row it is made for.
 
+use super::marginal::{self, Call, ROW, ROWS, TAGGED_ROW};
 use super::prelude::*;
-use std::thread;
-use std::time::Duration;
 
-/// An expression that is evaluated once a row.
-struct Call {
-    label: &'static str,
-    expression: &'static str,
-    /// Whether the rows are those of a table in which 100 tags take turns. Otherwise they are a nested loop's over two small
-    /// sets, the cheapest source that needs no table.
-    tagged: bool,
-    /// What `snowflake_ids.cache` is set to, where it matters.
-    cache: Option<u32>,
-}
-
-/// Rows of one slice.
-const ROWS: f64 = 100_000.0;
-
-/// The rows alone. A constant, or the tag itself, takes the place of the call, so that the call is the only
-/// difference.
-const ROW: usize = 0;
-const TAGGED_ROW: usize = 1;
 const SNOWFLAKE: usize = 2;
 const SNOWFLAKE_64: usize = 3;
 const SEGMENT: usize = 5;
@@ -66,22 +47,12 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
     PREPARE.iter().try_for_each(|statement| session.execute(statement))?;
-    for call in &CALLS {
-        let row = &CALLS[call.row()];
-        ensure!(session.plan(&call.query())? == session.plan(&row.query())?, "the plans differ");
-    }
-    let mut in_turns = |rounds| interleave(rounds, &CALLS, |call| call.slice(&mut session));
-    in_turns(1)?;
-    Ok(outcome(&in_turns(effort.pick(60, 12))?))
+    Ok(outcome(&marginal::measure(&mut session, &CALLS, effort.pick(60, 12))?))
 }
 
 fn outcome(costs: &Measured<Cost>) -> Outcome {
-    // What a call costs above the row without it, round by round, in nanoseconds.
-    let above = costs.map(|whose, round, cost| {
-        let row = costs.of[CALLS[whose].row()][round];
-        Cost { cpu: (cost.cpu - row.cpu) / ROWS * 1e9, wall: (cost.wall - row.wall) / ROWS * 1e9 }
-    });
-    let row = |whose| costs.median(whose, |cost| cost.cpu / ROWS * 1e9);
+    let above = marginal::above_row(&CALLS, costs);
+    let row = |whose| marginal::row_alone(costs, whose);
     let ratio = |whose, other| above.ratio(whose, other, |cost| cost.cpu);
     let to = |other| move |whose| ratio(whose, other).to_string();
     let at_most = |claim, whose, other, bound| Goal::at_most(claim, ratio(whose, other), bound, "");
@@ -132,54 +103,4 @@ fn outcome(costs: &Measured<Cost>) -> Outcome {
             |cost| cost.cpu,
         )],
     }
-}
-
-impl Contestant for Call {
-    fn label(&self) -> String {
-        self.label.to_owned()
-    }
-}
-
-impl Call {
-    const fn of(label: &'static str, expression: &'static str) -> Self {
-        Self { label, expression, tagged: false, cache: None }
-    }
-
-    const fn by_tag(label: &'static str, expression: &'static str) -> Self {
-        Self { tagged: true, ..Self::of(label, expression) }
-    }
-
-    const fn cached(self, cache: u32) -> Self {
-        Self { cache: Some(cache), ..self }
-    }
-
-    /// The place of its row without a call.
-    const fn row(&self) -> usize {
-        if self.tagged { TAGGED_ROW } else { ROW }
-    }
-
-    /// Evaluates it once a row; `count` has to, to see whether it is null.
-    fn query(&self) -> String {
-        let source =
-            if self.tagged { "tagged" } else { "generate_series(1, 1000) a, generate_series(1, 100) b" };
-        format!("select count({}) from {source}", self.expression)
-    }
-
-    /// Measures it once.
-    fn slice(&self, session: &mut Session) -> Result<Cost> {
-        if let Some(cache) = self.cache {
-            session.execute(&format!("set snowflake_ids.cache = {cache}"))?;
-            session.execute("select count(snowflake_nextval()) from generate_series(1, 2000)")?;
-            let_the_clock_catch_up(session)?;
-        }
-        session.cost(&self.query())
-    }
-}
-
-/// A loop takes ids faster than the ticks of the layout hold them; each slice starts without such a lead.
-fn let_the_clock_catch_up(session: &mut Session) -> Result<()> {
-    let ahead: f64 =
-        session.value("select coalesce(extract(epoch from drift), 0)::float8 from snowflake_ids.status")?;
-    thread::sleep(Duration::from_secs_f64(ahead.max(0.0)));
-    Ok(())
 }

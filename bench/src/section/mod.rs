@@ -4,6 +4,7 @@ mod call;
 mod fill;
 mod index;
 mod insert;
+mod marginal;
 mod plan;
 mod prelude;
 mod reserve;
@@ -11,6 +12,7 @@ mod segment;
 mod select;
 mod shard;
 mod stream;
+mod uuid;
 
 use crate::effort::Effort;
 use crate::report::Outcome;
@@ -22,6 +24,8 @@ use clap::ValueEnum;
 pub enum Section {
     /// The cost of a call above the cost of a row
     Call,
+    /// The cost of a UUID, beside those that Postgres makes
+    Uuid,
     /// Ids a second out of one session
     Stream,
     /// `select f()` with durable commits
@@ -49,6 +53,7 @@ impl Section {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Call => "Cost of a call",
+            Self::Uuid => "Cost of a UUID",
             Self::Stream => "Ids out of one session",
             Self::Select => "Calls with durable commits",
             Self::Reserve => "Reserving time ahead",
@@ -66,6 +71,7 @@ impl Section {
     pub fn measure(self, effort: Effort) -> Result<Outcome> {
         let outcome = match self {
             Self::Call => call::measure(effort),
+            Self::Uuid => uuid::measure(effort),
             Self::Stream => stream::measure(effort),
             Self::Select => select::measure(effort),
             Self::Reserve => reserve::measure(effort),

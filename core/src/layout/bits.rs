@@ -174,7 +174,7 @@ impl Layout {
     }
 
     /// Bits of the worker's identity: datacenter, worker and rollback.
-    const fn node_bits(&self) -> u8 {
+    pub(crate) const fn node_bits(&self) -> u8 {
         self.widths.datacenter + self.widths.worker + self.widths.rollback
     }
 

@@ -16,7 +16,7 @@ fn ids_are_decoded_without_preload() -> Result<()> {
     let server = without_preload().start()?;
     let mut client = server.session()?;
     let row = client.query_one(
-        "select snowflake_datacenter_id($1), snowflake_worker_id($1), snowflake_sequence($1),
+        "select snowflake_datacenter_id($1::bigint), snowflake_worker_id($1), snowflake_sequence($1),
          snowflake_timestamp($1) = '2020-01-01 00:00:01+00', snowflake_encode($1, 'hex') is not null",
         &[&ID],
     )?;
@@ -89,7 +89,7 @@ fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
     let mut client = server.session()?;
     // Sequence above the worker: 1000 ticks of 10 ms, sequence 9, worker 7.
     let row = client.query_one(
-        "select snowflake_worker_id($1), snowflake_sequence($1),
+        "select snowflake_worker_id($1::bigint), snowflake_sequence($1),
          snowflake_timestamp($1) = '2025-01-01 00:00:10+00'",
         &[&(1000_i64 << 24 | 9 << 16 | 7)],
     )?;

@@ -1,0 +1,103 @@
+//! What an expression costs above the row that it is evaluated for.
+
+use super::prelude::*;
+use std::thread;
+use std::time::Duration;
+
+/// An expression that is evaluated once a row.
+pub struct Call {
+    label: &'static str,
+    expression: &'static str,
+    /// Whether the rows are those of a table in which 100 tags take turns. Otherwise they are a nested loop's over two small
+    /// sets, the cheapest source that needs no table.
+    tagged: bool,
+    /// What `snowflake_ids.cache` is set to, where it matters.
+    cache: Option<u32>,
+}
+
+/// Rows of one slice.
+pub const ROWS: f64 = 100_000.0;
+
+/// The rows alone come first. A constant, or the tag itself, takes the place of the call, so that the call is the only
+/// difference.
+pub const ROW: usize = 0;
+/// The second, where there are calls that take a tag of the row.
+pub const TAGGED_ROW: usize = 1;
+
+/// What calls cost, rows included, in turns. The first of them, and the second where there are rows with tags, are [`ROW`] and
+/// [`TAGGED_ROW`].
+pub fn measure(session: &mut Session, calls: &[Call], rounds: usize) -> Result<Measured<Cost>> {
+    for call in calls {
+        let row = &calls[call.row()];
+        ensure!(session.plan(&call.query())? == session.plan(&row.query())?, "the plans differ");
+    }
+    let mut in_turns = |rounds| interleave(rounds, calls, |call| call.slice(session));
+    in_turns(1)?;
+    in_turns(rounds)
+}
+
+/// What a call costs above the row without it, round by round, in nanoseconds.
+pub fn above_row(calls: &[Call], costs: &Measured<Cost>) -> Measured<Cost> {
+    costs.map(|whose, round, cost| {
+        let row = costs.of[calls[whose].row()][round];
+        Cost { cpu: (cost.cpu - row.cpu) / ROWS * 1e9, wall: (cost.wall - row.wall) / ROWS * 1e9 }
+    })
+}
+
+/// What a row alone takes of the processor, in nanoseconds.
+pub fn row_alone(costs: &Measured<Cost>, whose: usize) -> f64 {
+    costs.median(whose, |cost| cost.cpu / ROWS * 1e9)
+}
+
+impl Contestant for Call {
+    fn label(&self) -> String {
+        self.label.to_owned()
+    }
+}
+
+impl Call {
+    /// One whose rows need no table.
+    pub const fn of(label: &'static str, expression: &'static str) -> Self {
+        Self { label, expression, tagged: false, cache: None }
+    }
+
+    /// One that takes the tag of the row.
+    pub const fn by_tag(label: &'static str, expression: &'static str) -> Self {
+        Self { tagged: true, ..Self::of(label, expression) }
+    }
+
+    /// With this setting of `snowflake_ids.cache`.
+    pub const fn cached(self, cache: u32) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// The place of its row without a call.
+    const fn row(&self) -> usize {
+        if self.tagged { TAGGED_ROW } else { ROW }
+    }
+
+    /// Evaluates it once a row; `count` has to, to see whether it is null.
+    fn query(&self) -> String {
+        let source =
+            if self.tagged { "tagged" } else { "generate_series(1, 1000) a, generate_series(1, 100) b" };
+        format!("select count({}) from {source}", self.expression)
+    }
+
+    /// Measures it once.
+    fn slice(&self, session: &mut Session) -> Result<Cost> {
+        if let Some(cache) = self.cache {
+            session.execute(&format!("set snowflake_ids.cache = {cache}"))?;
+            session.execute("select count(snowflake_nextval()) from generate_series(1, 2000)")?;
+            let_the_clock_catch_up(session)?;
+        }
+        session.cost(&self.query())
+    }
+}
+
+/// A loop takes ids faster than the ticks of the layout hold them; each slice starts without such a lead.
+fn let_the_clock_catch_up(session: &mut Session) -> Result<()> {
+    let ahead: f64 =
+        session.value("select coalesce(extract(epoch from drift), 0)::float8 from snowflake_ids.status")?;
+    thread::sleep(Duration::from_secs_f64(ahead.max(0.0)));
+    Ok(())
+}

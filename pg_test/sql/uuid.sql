@@ -1,0 +1,114 @@
+-- UUIDs of version 7 from the same generator as ids.
+\set SHOW_CONTEXT never
+CREATE TABLE events (at serial, id uuid PRIMARY KEY DEFAULT snowflake_uuid(), as_text text DEFAULT snowflake_uuid_text());
+INSERT INTO events SELECT FROM generate_series(1, 5000);
+SELECT count(DISTINCT id) AS ids, count(DISTINCT as_text) AS texts, count(DISTINCT replace(id::text, '-', '')) AS digits,
+       bool_and(id::text ~ '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$') AS of_version_7,
+       bool_and(as_text ~ '^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$') AS without_dashes,
+       bool_and(as_text::uuid > id) AS grow
+FROM events;
+SELECT bool_and(grows) AS grows FROM (SELECT id > lag(id) OVER (ORDER BY at) AS grows FROM events) s;
+-- The time, and the node, which is worker 1 here.
+SELECT bool_and(snowflake_timestamp(id) BETWEEN now() - interval '1 minute' AND clock_timestamp() + interval '1 minute') AS timely,
+       array_agg(DISTINCT snowflake_worker_id(id)) AS workers, array_agg(DISTINCT snowflake_datacenter_id(id)) AS datacenters,
+       array_agg(DISTINCT snowflake_worker_id(id, '41/5/5/12')) AS workers_of_layout,
+       array_agg(DISTINCT snowflake_datacenter_id(id, '41/5/5/12')) AS datacenters_of_layout,
+       bool_and(snowflake_timestamp(as_text::uuid) = snowflake_timestamp(as_text)) AS of_texts
+FROM events;
+-- What fills them up is not the same twice: 52 bits in this layout.
+SELECT count(DISTINCT right(id::text, 12)) FROM events;
+
+-- One counter: no position is an id's and a UUID's, and all grow in their order. A position is the milliseconds and the sequence.
+CREATE TABLE positions (at serial, millis bigint, sequence integer);
+CREATE VIEW of_id AS SELECT trunc(extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint AS millis, snowflake_sequence(id) AS sequence
+    FROM (SELECT snowflake_nextval() AS id OFFSET 0) s;
+CREATE VIEW of_uuid AS SELECT trunc(extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint AS millis,
+    ('x' || substr(id::text, 16, 3))::bit(12)::integer AS sequence FROM (SELECT snowflake_uuid() AS id OFFSET 0) s;
+CREATE FUNCTION take_in_turns() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    FOR i IN 1..500 LOOP
+        INSERT INTO positions (millis, sequence) SELECT * FROM of_id;
+        INSERT INTO positions (millis, sequence) SELECT * FROM of_uuid;
+    END LOOP;
+END
+$$;
+SELECT take_in_turns();
+SET snowflake_ids.cache = 100;
+SELECT take_in_turns();
+RESET snowflake_ids.cache;
+SELECT count(*), count(DISTINCT (millis, sequence)), bool_and(grows) AS grows
+FROM (SELECT millis, sequence, (millis, sequence) > lag((millis, sequence)) OVER (ORDER BY at) AS grows FROM positions) s;
+-- A block's next id and next UUID are neighbours.
+SET snowflake_ids.cache = 10;
+SELECT snowflake_timestamp(id) = snowflake_timestamp(uuid) AS same_tick,
+       ('x' || substr(uuid::text, 16, 3))::bit(12)::integer - snowflake_sequence(id) AS next
+FROM (SELECT snowflake_nextval() AS first OFFSET 0) f, LATERAL (SELECT f.first AS id, snowflake_uuid() AS uuid OFFSET 0) s;
+RESET snowflake_ids.cache;
+-- Both are counted, and the last id is that of ids.
+\c -
+SELECT ids_issued AS before FROM snowflake_ids.status \gset
+SELECT snowflake_nextval() AS last \gset
+SELECT count(snowflake_uuid()) AS uuids, count(snowflake_uuid_text()) AS texts FROM generate_series(1, 100);
+SELECT snowflake_lastval() = :last AS untouched, ids_issued - :before AS issued FROM snowflake_ids.status;
+
+-- COPY keeps its batches; a column that is added gives each row its own.
+CREATE FUNCTION tell_rows(relation regclass) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    rows bigint;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM %s', relation) INTO rows;
+    RAISE NOTICE '% rows in %', rows, relation;
+    RETURN true;
+END
+$$;
+CREATE TABLE copied (id uuid DEFAULT snowflake_uuid(), as_text text DEFAULT snowflake_uuid_text(), note text CONSTRAINT tells CHECK (tell_rows('copied')));
+COPY copied (note) FROM stdin;
+a
+b
+c
+\.
+SELECT count(DISTINCT id), count(DISTINCT as_text) FROM copied;
+ALTER TABLE copied DROP CONSTRAINT tells, ADD COLUMN added uuid DEFAULT snowflake_uuid();
+SELECT count(DISTINCT added) FROM copied;
+SELECT snowflake_uuid_in_copy(NULL);
+SELECT snowflake_uuid_text_in_copy(NULL);
+
+-- Any UUID of version 7 says its time; a text or a parameter may say an id or a UUID.
+SELECT snowflake_timestamp('017f22e2-79b0-7cc3-98c4-dc0c0c07398f'::uuid), snowflake_timestamp(NULL::uuid);
+SELECT snowflake_timestamp('017f22e2-79b0-7cc3-98c4-dc0c0c07398f'), snowflake_timestamp('017f22e279b07cc398c4dc0c0c07398f');
+SELECT snowflake_worker_id('911811189128851456', 'twitter'), snowflake_datacenter_id('911811189128851456', 'twitter'),
+       snowflake_worker_id('911811189128851456'), snowflake_timestamp('911811189128851456');
+PREPARE any_key AS SELECT snowflake_timestamp($1), snowflake_worker_id($1), snowflake_datacenter_id($1, '41/5/5/12');
+EXECUTE any_key('911811189128851456');
+EXECUTE any_key('019aa495-2bc0-7000-8023-456789abcdef');
+-- The layout says where the node stands.
+SELECT snowflake_worker_id('019aa495-2bc0-7000-8023-456789abcdef'::uuid, layout) AS worker,
+       snowflake_datacenter_id('019aa495-2bc0-7000-8023-456789abcdef'::uuid, layout) AS datacenter, layout
+FROM unnest(ARRAY['twitter', 'javascript', 'cosid', 'instagram', '41/5/5/2r/10']) AS layout;
+CREATE INDEX ON events (snowflake_timestamp(id));
+CREATE INDEX ON events (snowflake_worker_id(id, '41/5/5/12'));
+
+-- Errors.
+\set VERBOSITY default
+SELECT snowflake_timestamp('919108f7-52d1-4320-9bac-f847db4148a8'::uuid);
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_worker_id('919108f7-52d1-4320-9bac-f847db4148a8'::uuid);
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_datacenter_id('017f22e2-79b0-7cc3-d8c4-dc0c0c07398f'::uuid);
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_timestamp('919108f752d143209bacf847db4148a8');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_worker_id('017f22e2-79b0-7cc3-98c4-dc0c0c07398f'::uuid, '41/5/5/12 epoch=2024-01-01');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_worker_id('019aa495-2bc1-7000-8023-456789abcdef'::uuid, 'cosid_second');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_timestamp('tomorrow');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_worker_id(repeat('x', 1000000));
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_worker_id('1', 'snow');
+\echo :LAST_ERROR_SQLSTATE
+
+DROP TABLE events, positions, copied;
+DROP VIEW of_id, of_uuid;
+DROP FUNCTION take_in_turns(), tell_rows(regclass);

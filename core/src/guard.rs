@@ -68,10 +68,10 @@ pub enum Guard {
     OthersEnd,
     /// and one that was another's begins in all layouts where that one ended.
     OthersStart,
+    /// Ids of a new layout of the server's own begin above those of the former.
+    LayoutRises,
     /// What a session takes is of its layout only if the place was that layout's before and after.
     PlaceHeld,
-    /// After a change of the server's layout ids begin above all of the one before.
-    ChangeRises,
     /// A clock that jumped ahead is not followed.
     JumpNotFollowed,
     /// A new state in place of one that is lost begins above what the clock shows, followed or not.

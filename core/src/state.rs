@@ -43,6 +43,9 @@ pub struct State {
     pub copy_of: Option<DataDirectory>,
     /// The server's own layout, as text.
     pub layout: String,
+    /// What it is to be from the next restart on, if an operator has said so and nothing stands in the way.
+    #[serde(default)]
+    pub next_layout: Option<String>,
     /// The clocks when it was written, as far as they were believed: the anchor.
     pub clock: Reading,
     /// What the wall clock showed then.
@@ -69,9 +72,6 @@ pub struct State {
     /// has leased some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
-    /// The layout that the server is to have at its next start, as text: the one that ids were shown to be above in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_layout: Option<String>,
 }
 
 /// The node that a server is to issue as.
@@ -147,6 +147,7 @@ impl State {
             home: here.home.clone(),
             copy_of: None,
             layout: here.layout.to_string(),
+            next_layout: None,
             clock: here.clock.clone(),
             seen: here.clock.wall,
             node: None,
@@ -158,7 +159,6 @@ impl State {
             registry: None,
             moving_to: None,
             leases_with: None,
-            next_layout: None,
         };
         if here.timeline > 1 {
             // A standby that was copied before its primary issued anything, and promoted since.
@@ -174,7 +174,7 @@ impl State {
     /// # Errors
     /// [`StateError`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
-        self.take_next_layout(here);
+        self.change_layout(here);
         self.check_origin(here)?;
         let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {
@@ -371,6 +371,7 @@ impl State {
     /// # Errors
     /// [`StateError`], for other reasons than that it is a copy.
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
+        self.change_layout(here);
         self.home = here.home.clone();
         self.copy_of = None;
         for mark in self.all_marks_mut().filter(|mark| mark.is_of_another()) {

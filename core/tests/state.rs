@@ -541,7 +541,7 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         let refused = state.clone().open(&with_later);
         assert!(matches!(refused, Err(StateError::Layout { .. })), "{refused:?}");
         let mut noted = state.clone();
-        noted.change_layout(&later());
+        noted.next_layout = Some(later().to_string());
         // Not at this start: the setting is as it was.
         assert_eq!(noted.clone().open(&here(identity)), Ok(noted.clone()));
         let noted = State::from_text(noted.to_text().unwrap().as_bytes()).unwrap();
@@ -553,40 +553,42 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         // Nor is it another one's than was noted.
         let other = Here { layout: "twitter".parse().unwrap(), ..here(identity) };
         assert!(matches!(noted.open(&other), Err(StateError::Layout { .. })));
-        // And back, where ids are above those of both.
+        // And back, above the ids of both.
         let mut back = opened;
-        back.change_layout(&layout());
+        back.reserve(&later(), NOW, Position(0), 3 * SECOND);
+        let given = ids(&later(), Position(back.own.highest().0 - 1)).1;
+        back.next_layout = Some(layout().to_string());
         let back = back.open(&here(identity)).unwrap();
-        let least = ids(&layout(), back.own.floor).0;
-        assert!(
-            least > ids(&later(), Position(later().position_at(NOW).0)).1 || back.own.floor == Position::ZERO
-        );
-        assert!(back.mark(back.node.unwrap()) >= state.mark(state.node.unwrap()));
+        let mark = back.mark(back.node.unwrap());
+        assert!(ids(&layout(), mark).0 > given && mark >= state.mark(state.node.unwrap()));
     }
 }
 
 #[test]
 fn a_lease_goes_on_where_its_worker_id_fits() {
     let mut state = leased();
-    state.change_layout(&later());
+    state.next_layout = Some(later().to_string());
     let opened = state.clone().open(&Here { layout: later(), ..here(LEASED) }).unwrap();
     assert_eq!(opened.lease.map(|lease| lease.worker), Some(3));
     let narrow: Layout = "41/5/1/2r/14 epoch=2015-01-01".parse().unwrap();
-    state.change_layout(&narrow);
+    state.next_layout = Some(narrow.to_string());
     let opened = state.open(&Here { layout: narrow, ..here(LEASED) }).unwrap();
     assert_eq!((opened.lease, opened.node), (None, None));
 }
 
-/// However far this server had come, its clock being ahead: the marks say so, not the clock.
-#[test]
-fn ids_begin_above_all_of_the_layout_before() {
+/// Whether ids go on above all of the layout before: however far this server had come, its clock having been ahead.
+fn goes_on_above() -> bool {
     let mut state = State::fresh(&here(FIXED));
     let ahead = NOW.plus(Duration::from_hours(10 * 365 * 24));
     state.reserve(&layout(), ahead, Position(0), 3 * SECOND);
-    let given = ids(&layout(), state.own.highest()).1;
-    state.change_layout(&later());
+    let given = ids(&layout(), Position(state.own.highest().0 - 1)).1;
+    state.next_layout = Some(later().to_string());
     let opened = state.open(&Here { layout: later(), ..here(FIXED) }).unwrap();
-    for worker in [3, 4] {
-        assert!(ids(&later(), opened.mark(node(worker, 0))).0 > given, "worker {worker}");
-    }
+    [3, 4].iter().all(|worker| ids(&later(), opened.mark(node(*worker, 0))).0 > given)
 }
+
+#[test]
+fn ids_begin_above_all_of_the_layout_before() {
+    assert!(goes_on_above());
+}
+

@@ -22,6 +22,8 @@ pub enum Guard {
     ReleaseLast,
     /// A server that is its own registry keeps to the worker ids of its timeline.
     Shares,
+    /// A worker id is leased that has room in all layouts in use.
+    LeaseFits,
     /// What a holder tells of its ids is not ahead of its clock,
     LastBounded,
     /// nor, to others that share a registry, ahead of the registry's clock.

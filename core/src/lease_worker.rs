@@ -19,7 +19,7 @@ pub use worker::LeaseWorker;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::issuer::{IssuerError, IssuerState};
-use crate::lease::{Holder, Lease, Origin};
+use crate::lease::{Holder, Lease, Origin, capacity};
 use crate::position::Position;
 use crate::state::{Here, Identity, State};
 use crate::wire::{Entry, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut};
@@ -139,22 +139,39 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         issuer.change(|state, here| {
             let Identity::Leased { datacenter } = here.identity else { return Job::Nothing };
             // By now the state lock is held, which may have taken a while.
-            let (now, generator) = (issuer.believed_now(), &issuer.shared().generator);
+            let now = issuer.believed_now();
             let behind = requests.is_another_wanted(issuer.shared().era());
+            let generator = &issuer.shared().generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
+            let limit = state.worker_limit(&here.layout, now);
+            let capacity = capacity(&here.layout).min(limit.saturating_add(1));
             match state.lease.clone() {
                 Some(lease) if is_of(&lease, other.as_ref()) && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
                     // Ids may run ahead of the clock, and come to the expiry long before it does.
-                    let is_used_up = state
-                        .node
-                        .is_some_and(|node| state.mark(node) >= here.layout.position_at(lease.expiry));
-                    if lease.expiry > now && !due && !is_used_up && !requests.renew.load(Acquire) {
+                    let is_used_up = state.comes_to(lease.expiry, &here.layout);
+                    let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
+                    // A layout came into use that has no room for the worker id, which is kept where there is no other.
+                    let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
+                    if is_good && fits && !is_used_up {
                         return Job::Nothing;
                     }
                     let entry = entry(state, here, datacenter, now, next, duration, host);
-                    Job::Renew(lease, entry)
+                    if !is_good || fits {
+                        return Job::Renew(lease, entry);
+                    }
+                    let usable_at = now.plus(here.max_drift);
+                    Job::Acquire(Plan {
+                        lease: Some(lease),
+                        except: state.blocked_workers(&here.layout, datacenter, usable_at),
+                        preferred: (!shared)
+                            .then(|| acquire::preferred(state, here, settings.policy, capacity)),
+                        capacity,
+                        layout: here.layout,
+                        max_drift: here.max_drift,
+                        entry,
+                    })
                 }
                 Some(_) if behind && state.blocks_all_workers(&here.layout, now) => Job::Impossible,
                 lease => {
@@ -163,7 +180,9 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     Job::Acquire(Plan {
                         lease,
                         except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                        preferred: (!shared).then(|| acquire::preferred(state, here, settings.policy)),
+                        preferred: (!shared)
+                            .then(|| acquire::preferred(state, here, settings.policy, capacity)),
+                        capacity,
                         layout: here.layout,
                         max_drift: here.max_drift,
                         entry: entry(state, here, datacenter, now, next, duration, host),
@@ -230,7 +249,7 @@ fn is_of(lease: &Lease, other: Option<&Other>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == other.map(|other| &other.seen.identity)
 }
 
-/// What the row of this server is to say. `next`: the position that it issues next, if it issues.
+/// What the row of this server is to say. `next`: the position that it issues next in its own layout, if it issues.
 fn entry(
     state: &mut State,
     here: &Here,

@@ -348,12 +348,10 @@ impl State {
         self.open(here)
     }
 
-    /// The highest mark of the server's own layout; 0 where the state is another cluster's, or counts in another layout.
-    pub fn highest_mark(&self, here: &Here) -> Position {
-        if self.check_origin(here).is_err() {
-            return Position::ZERO;
-        }
-        self.own.highest()
+    /// The highest mark of a layout that counts here; 0 where the state is another cluster's.
+    pub fn highest_mark(&self, here: &Here, layout: &Layout) -> Position {
+        let marks = self.marks_of(layout).filter(|_| self.is_of_cluster(here));
+        marks.map_or(Position::ZERO, Marks::highest)
     }
 
     /// In place of a state that can't be trusted: every node begins above this position. What the former one knew of a
@@ -369,6 +367,11 @@ impl State {
     pub fn is_of(&self, here: &Here) -> bool {
         self.home.is(&here.home)
             && (self.system_identifier, self.timeline) == (here.system_identifier, here.timeline)
+    }
+
+    /// Whether this cluster wrote it, or one that it is a copy of.
+    pub fn is_of_cluster(&self, here: &Here) -> bool {
+        self.system_identifier == here.system_identifier
     }
 
     fn knows(&self, datacenter: u32, worker: u32) -> bool {

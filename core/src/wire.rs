@@ -175,7 +175,8 @@ pub struct LeaseRequest {
     /// Worker ids that can't be used now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
-    /// How many worker ids there are.
+    /// How many worker ids there are, from 0 on: those that the layout has, or fewer where the server issues in another one
+    /// that has no room for all of them.
     pub capacity: u32,
     /// Where to begin to look for one; None: where the registry has it.
     pub preferred: Option<Preferred>,

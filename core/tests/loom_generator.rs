@@ -7,6 +7,8 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
+use snowflake_ids_core::issuer::{Place, Seated};
+use snowflake_ids_core::session::take;
 use snowflake_ids_core::{
     Clock, Generator, GeneratorError, Layout, NodeBits, Position, Rules, SequenceStart, Taken, Tick,
     UnixMicros,
@@ -273,4 +275,37 @@ fn nothing_is_handed_out_at_or_above_the_mark_before_it_is_raised() {
         raiser.join().unwrap();
         assert!(try_one(&generator).is_some(), "the new mark is there for every session");
     });
+}
+
+/// Two layouts at one place, the second in place of the first: what a session takes is of its own. Fails when the incarnation
+/// is not read again after the take, and when it changes after the generator has begun for the second.
+#[test]
+fn a_position_is_of_the_layout_that_has_the_place() {
+    model(|| {
+        let place = Arc::new(Place::default());
+        place.generator.begin(A, Position(20), Position(24));
+        let taker = {
+            let place = Arc::clone(&place);
+            thread::spawn(move || take_at(&place, 0))
+        };
+        place.generator.close();
+        place.reuse();
+        place.generator.begin(A, Position(8), Position(12));
+        let mine = take_at(&place, 1);
+        if let Some(taken) = taker.join().unwrap() {
+            assert!((20..24).contains(&taken.positions.from.0), "{taken:?} is of the second");
+        }
+        if let Some(taken) = mine {
+            assert!((8..12).contains(&taken.positions.from.0), "{taken:?} is of the first");
+        }
+    });
+}
+
+fn take_at(place: &Place, incarnation: u64) -> Option<Taken> {
+    let layout = layout();
+    match take(&Seated::at(place, incarnation, &layout), &rules(), &at(2), ONE) {
+        Ok(taken) => Some(taken),
+        Err(GeneratorError::Unreserved) => None,
+        Err(other) => panic!("{other:?}"),
+    }
 }

@@ -45,8 +45,9 @@ pub struct Occupancy {
     pub layout: Option<Layout>,
     /// The node whose term its generator has begun; None while it is closed.
     pub node: Option<Node>,
-    /// What it would give next when that was last looked at and had changed, and when that was, in microseconds since the
-    /// machine's start.
+    /// When it got the place, in microseconds since the machine's start.
+    seated: u64,
+    /// What it would give next when that was last looked at and had changed, and when that was.
     seen: (Position, u64),
 }
 
@@ -202,8 +203,12 @@ impl<H: Host> Issuer<'_, H> {
         debug_assert!(!place.generator.is_open(), "a place changes hands while its generator is open");
         place.reuse();
         place.generator.resume(tick_of(layout, state.seen), tick_of(layout, now.wall));
-        issuing.places[index] =
-            Occupancy { layout: Some(*layout), node: None, seen: (place.generator.next(), now.since_boot) };
+        issuing.places[index] = Occupancy {
+            layout: Some(*layout),
+            node: None,
+            seated: now.since_boot,
+            seen: (place.generator.next(), now.since_boot),
+        };
         Ok(self.seat_at(index))
     }
 
@@ -263,9 +268,12 @@ impl<H: Host> Issuer<'_, H> {
         let idle = |(index, occupancy): (usize, &Occupancy)| {
             let layout = occupancy.layout?;
             let next = self.shared.places[index].generator.next();
-            let since = Duration::from_micros(now.saturating_sub(occupancy.seen.1));
+            let passed = |since: u64| Duration::from_micros(now.saturating_sub(since));
+            // By the clock, unless that was ahead when its last ids were taken.
             let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
-            (since >= IDLE && (is_passed || next == occupancy.seen.0)).then_some((since, index))
+            let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
+            (passed(occupancy.seated) >= IDLE && (is_passed || is_idle))
+                .then_some((passed(occupancy.seen.1), index))
         };
         let found = issuing.places[..max].iter().enumerate().filter_map(idle).max();
         self.look_at_places(issuing);

@@ -1,11 +1,13 @@
 //! What an operator can decide that the server must not decide by itself; or the clock of a registry.
 
+use super::counter::Counter;
 use super::durable::Stored;
 use super::error::IssuerError;
 use super::host::Host;
 use super::issuing::{By, Issuer};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
+use crate::layout::Layout;
 use crate::lease::{Skew, check_clock};
 use crate::position::Position;
 use crate::state::{State, StateError};
@@ -39,7 +41,7 @@ impl<H: Host> Issuer<'_, H> {
     /// could have been issued up to now.
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();
-        let (shared, layout) = (self.shared, self.layout());
+        let layout = self.layout();
         let here = self.here(&issuing)?;
         let (here, former) = match self.former()? {
             Some(Stored { state, file }) => (here.with_file(file), Some(state)),
@@ -50,29 +52,52 @@ impl<H: Host> Issuer<'_, H> {
             *issuing.node_at_mut(counter.place) = None;
             counter.generator.close();
         }
-        let known = former.as_ref().map_or(Position::ZERO, |former| former.highest_mark(&here));
+        let former = former.as_ref();
+        let known =
+            |layout: &Layout| former.map_or(Position::ZERO, |former| former.highest_mark(&here, layout));
         let now = self.believed_now().plus(here.max_drift);
         // What was taken up since the server's start tells all. Else ids may have been issued up to what the clock shows, also
         // where it is not believed: it was behind as the server started, and was set right since.
-        let told = issuing.opened && former.as_ref().is_some_and(|former| former.is_of(&here));
+        let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
             now
         } else {
             now.max(here.clock.wall.plus(here.max_drift))
         };
-        let position = layout.position_after(above.unwrap_or(latest));
-        let position = if above.is_some() { position } else { position.max(known) };
-        // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
-        let position = position.max(shared.generator.furthest());
+        let last = above.unwrap_or(latest);
+        let begin = |layout: &Layout| {
+            let position = layout.position_after(last);
+            if above.is_some() { position } else { position.max(known(layout)) }
+        };
         self.host.keep_rejected().map_err(IssuerError::Unwritable)?;
-        let mut state = State::anew(&here, position, former.as_ref());
+        let mut state = State::anew(&here, begin(layout), former);
+        state.raise_all(last.plus_micros(1));
+        if let Some(former) = former.filter(|former| above.is_none() && former.is_of_cluster(&here)) {
+            state.raise_all(former.others_floor);
+        }
+        for other in former.map_or_else(Vec::new, |former| former.layouts_beside(&here)) {
+            state.begin_above(&other, begin(&other));
+        }
+        // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
+        state.raise_all(issuing.gone);
+        for Counter { layout, generator, .. } in self.counters(&issuing) {
+            state.begin_above(&layout, generator.furthest());
+        }
         self.believe(&mut state);
         self.write(&state)?;
         issuing.opened = true;
         self.publish(&state);
+        let mut layouts = vec![*layout];
+        layouts.extend(state.others.iter().map(|other| other.layout));
+        let floor = |layout: &Layout| state.marks_of(layout).map_or(Position::ZERO, |marks| marks.floor);
+        let above_floor =
+            |layout: &Layout| (known(layout) > floor(layout)).then(|| layout.instant_of(known(layout)));
+        let ahead = |layout: &Layout| {
+            (floor(layout) > layout.position_after(now)).then(|| layout.instant_of(floor(layout)))
+        };
         Ok(Renewed {
-            may_repeat: (known > position).then(|| layout.instant_of(known)),
-            begins: (position > layout.position_after(now)).then(|| layout.instant_of(position)),
+            may_repeat: layouts.iter().filter_map(above_floor).max(),
+            begins: layouts.iter().filter_map(ahead).max(),
         })
     }
 

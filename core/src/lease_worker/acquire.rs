@@ -21,7 +21,9 @@ pub struct Plan {
     pub except: Vec<u32>,
     /// Where to begin to look for one; None: where the registry has it.
     pub preferred: Option<Preferred>,
-    /// The layout of the ids.
+    /// How many worker ids there are that all layouts in use have room for, from 0 on.
+    pub capacity: u32,
+    /// The server's own layout.
     pub layout: Layout,
     /// How far ids may run ahead of the clock.
     pub max_drift: Duration,
@@ -42,6 +44,8 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
         let lease = match leased {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
             Leased::Missed => return Ok(Step::Again),
+            // Better one that has no room in some layout than none at all.
+            Leased::None(_) if plan.may_widen() => return self.acquire(&plan.widened()),
             Leased::None(none) => return Err(LeaseStepError::None(self.named(none))),
         };
         self.check_lease(&lease, plan)?;
@@ -94,9 +98,8 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// What another server says is not believed blindly.
     fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError<L>> {
         let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
-        let sane = lease.worker < capacity(&plan.layout)
-            && !plan.except.contains(&lease.worker)
-            && lease.start <= latest;
+        let sane =
+            lease.worker < plan.capacity && !plan.except.contains(&lease.worker) && lease.start <= latest;
         if sane {
             self.check_expiry(lease.worker, lease.expiry)
         } else {
@@ -131,13 +134,24 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 }
 
 impl Plan {
+    /// Whether there are worker ids that are not looked at, and none that the server has.
+    fn may_widen(&self) -> bool {
+        self.lease.is_none() && self.capacity < capacity(&self.layout)
+    }
+
+    fn widened(&self) -> Self {
+        let (lease, except, entry) = (self.lease.clone(), self.except.clone(), self.entry.clone());
+        let (preferred, layout, max_drift) = (self.preferred, self.layout, self.max_drift);
+        Self { lease, except, preferred, capacity: capacity(&self.layout), layout, max_drift, entry }
+    }
+
     fn wish(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {
         LeaseRequest {
             entry: self.entry.clone(),
             policy,
             token: self.lease.as_ref().map(|lease| lease.token),
             except: self.except.iter().copied().take(MAX_EXCEPT).collect(),
-            capacity: capacity(&self.layout),
+            capacity: self.capacity,
             preferred: self.preferred,
             max_clock_skew,
         }
@@ -161,9 +175,8 @@ impl Plan {
     }
 }
 
-/// Where a server with a registry of its own begins to look for a worker id.
-pub fn preferred(state: &State, here: &Here, policy: Policy) -> Preferred {
-    let capacity = capacity(&here.layout);
+/// Where a server with a registry of its own begins to look for one of so many worker ids.
+pub fn preferred(state: &State, here: &Here, policy: Policy, capacity: u32) -> Preferred {
     if state.copy_of.is_some() {
         return Preferred::of_copy(&state.home.told_apart(), capacity);
     }

@@ -1,7 +1,7 @@
 //! The layouts beside the server's own, in which named generators issue: each with marks of its own.
 
 use super::marks::{Mark, Marks, OtherLayout};
-use super::{OF_ANOTHER, State};
+use super::{Here, OF_ANOTHER, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
@@ -111,6 +111,39 @@ impl State {
         let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
         let in_use = self.others.iter().filter(|other| other.used.plus(IN_USE) > at);
         in_use.map(|other| most(&other.layout)).fold(most(layout), u32::min)
+    }
+
+    /// Whether ids of some layout come to an instant. `own` is the server's own layout.
+    pub fn comes_to(&self, at: UnixMicros, own: &Layout) -> bool {
+        let comes = |layout: &Layout| {
+            self.node_in(layout).is_some_and(|node| self.mark_in(layout, node) >= layout.position_at(at))
+        };
+        comes(own) || self.others.iter().any(|other| comes(&other.layout))
+    }
+
+    /// All layouts whose marks count here but for the server's own of now.
+    pub fn layouts_beside(&self, here: &Here) -> Vec<Layout> {
+        let own = self.layout.parse().ok();
+        let all = self.others.iter().map(|other| other.layout).chain(own);
+        all.filter(|layout| *layout != here.layout && self.is_of_cluster(here)).collect()
+    }
+
+    /// Has every node begin at or above a position of a layout that has no mark in it.
+    pub fn begin_above(&mut self, layout: &Layout, above: Position) {
+        if self.is_own(layout) {
+            self.own.raise_floor(above);
+        } else if above > Position::ZERO {
+            let used = self.other(layout).map_or(UnixMicros(0), |other| other.used);
+            self.other_mut(layout, used).of.raise_floor(above);
+        }
+    }
+
+    /// Has every node begin at or above an instant that has no mark, in all layouts but the server's own.
+    pub fn raise_all(&mut self, above: UnixMicros) {
+        self.others_floor = self.others_floor.max(above);
+        for other in &mut self.others {
+            other.of.raise_floor(other.layout.position_from(above));
+        }
     }
 
     /// The marks of a layout.

@@ -92,9 +92,21 @@ fn set_up(seed: u64) -> World {
         (.., 0) => "34/0/5/6 unit=1s epoch=2020-01-01",
         _ => "34/0/5/1r/6 unit=1s epoch=2020-01-01",
     };
+    // Servers with registries of their own share worker ids by the number that there is of them: that is not limited there.
+    let others = match (many, scope) {
+        (true, _) => ["41/0/11/4 epoch=2020-01-01", "30/0/12/8 unit=10s epoch=2020-01-01"],
+        (_, Scope::Numbers | Scope::Succession) => {
+            ["41/0/10/1r/4 epoch=2020-01-01", "30/0/3/8 unit=10s epoch=2020-01-01"]
+        }
+        (_, Scope::Tight) => ["41/0/3/4 epoch=2020-01-01", "30/0/2/8 unit=10s epoch=2020-01-01"],
+        (_, Scope::Alone) => ["41/0/5/4 epoch=2020-01-01", "30/0/6/8 unit=10s epoch=2020-01-01"],
+        (_, Scope::Shared) => ["41/0/4/4 epoch=2020-01-01", "30/0/5/1r/8 unit=10s epoch=2020-01-01"],
+    };
     let layout: Layout = layout.parse().unwrap();
     let pace = if many { 8 * SECOND } else { 2 * SECOND };
     let mut world = World::new(seed, scope, layout, pace);
+    world.others.replace(others.iter().map(|layout| layout.parse().unwrap()).collect());
+    world.max_places.set(1 + usize::try_from(seed / 2 % 2).unwrap());
     let servers = match scope {
         _ if many => 1_024,
         Scope::Tight => {
@@ -118,6 +130,7 @@ pub struct Total {
     pub runs: u64,
     pub servers: u64,
     pub ids: u64,
+    pub in_others: u64,
     pub twice: u64,
     pub silent: u64,
     pub bad: Vec<u64>,
@@ -141,6 +154,7 @@ impl Total {
             runs: 1,
             servers: run.world.servers.len() as u64,
             ids: run.world.ledger.borrow().issued,
+            in_others: run.world.ledger.borrow().in_others,
             twice: run.twice(),
             silent: run.silent.len() as u64,
             faults: run.world.faults.clone(),
@@ -152,6 +166,7 @@ impl Total {
         self.runs += other.runs;
         self.servers += other.servers;
         self.ids += other.ids;
+        self.in_others += other.in_others;
         self.twice += other.twice;
         self.silent += other.silent;
         self.bad.extend(&other.bad);
@@ -163,10 +178,10 @@ impl Total {
 
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { runs, servers, ids, twice, silent, .. } = self;
+        let Self { runs, servers, ids, in_others, twice, silent, .. } = self;
         write!(
             f,
-            "simulation: {runs} seeds, {servers} servers, {ids} ids, {twice} twice, {silent} servers silent at the end; faults:"
+            "simulation: {runs} seeds, {servers} servers, {ids} ids, of which {in_others} of other layouts, {twice} twice, {silent} servers silent at the end; faults:"
         )?;
         FAULTS.iter().zip(self.faults.0).try_for_each(|(fault, count)| write!(f, " {fault:?} {count}"))
     }

@@ -147,12 +147,13 @@ impl Server {
     }
 
     /// Lays out shared memory.
-    pub fn start(&self, sessions: usize, now: i64) {
+    pub fn start(&self, sessions: usize, places: usize, now: i64) {
         self.incarnation.set(self.incarnation.get() + 1);
         let (wall, since_boot) = (self.clocks.wall(now), self.clocks.since_boot(now));
         let checkpoint = self.disk.borrow().checkpoint;
         *self.live.borrow_mut() = Some(Rc::new(Live {
-            shared: Shared::new(self.layout, self.identity.get(), wall, since_boot, checkpoint),
+            shared: Shared::new(self.layout, self.identity.get(), wall, since_boot, checkpoint)
+                .with_places(places),
             issuing: RefCell::default(),
             paused: (0..sessions).map(|_| Cell::new(0)).collect(),
             requests: LeaseRequests::default(),

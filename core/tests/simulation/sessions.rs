@@ -4,7 +4,8 @@ use super::databases::Leases;
 use super::event::Event;
 use super::host::Host;
 use super::server::SECOND;
-use snowflake_ids_core::session::Session;
+use snowflake_ids_core::issuer::Seat;
+use snowflake_ids_core::session::{Session, take};
 use snowflake_ids_core::{Position, Taken};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 /// Calls for ids, one after the other.
 pub fn session(host: &Host<'_>, number: usize) {
     let (sim, session) = (&host.sim, Session::new());
+    let mut named: Vec<Named> = sim.others.borrow().iter().map(|_| Named::default()).collect();
     loop {
         let paused = host.live.paused[number].get();
         if paused > sim.now() {
@@ -19,8 +21,11 @@ pub fn session(host: &Host<'_>, number: usize) {
             host.sleep_until(paused.min(sim.now() + SECOND));
             continue;
         }
-        for id in call(host, &session) {
-            sim.issued(&host.server, id);
+        let layout = sim.some_layout();
+        let ids =
+            if layout == 0 { call(host, &session) } else { call_named(host, layout, &mut named[layout - 1]) };
+        for id in ids {
+            sim.issued(&host.server, layout, id);
         }
         let pause = if sim.happens_once_in(400) {
             sim.chance.between(0, 60 * SECOND)
@@ -48,6 +53,51 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     let next = session.pop(shared).or_else(|| session.refill(shared, &host, &rules, want, |_| {}).ok());
     match next.map_or_else(|| session.wait_and_refill(&host.issuer(), want), Ok) {
         Ok(id) => vec![id],
+        Err(error) => {
+            host.note_call(error);
+            Vec::new()
+        }
+    }
+}
+
+/// What a session holds of a named generator.
+#[derive(Default)]
+struct Named {
+    session: Session,
+    seat: Option<Seat>,
+}
+
+/// One call for ids of another layout than the server's own.
+fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
+    let (shared, chance, rules) = (&host.live.shared, &host.sim.chance, host.server.rules());
+    let (layout, session) = (host.sim.layout_of(number), &named.session);
+    let want = if chance.once_in(3) { 1 + chance.below(150) } else { 1 };
+    let want = NonZeroU32::new(u32::try_from(want).unwrap()).unwrap();
+    host.begin_call();
+    if let Some(seat) = named.seat {
+        let source = shared.seated(seat, &layout);
+        if chance.once_in(4)
+            && let Some(Taken { positions: range, node_bits }) =
+                session.held_of(&source, &host, &rules, want.get().into())
+        {
+            return (range.from.0..range.to.0)
+                .map(|position| session.hand_out_of(&layout, Position(position), node_bits))
+                .collect();
+        }
+        let refill =
+            || session.refill_of(&source, &host, &rules, |source| take(source, &rules, &host, want), |_| {});
+        if let Some(id) = session.pop_of(&source).or_else(|| refill().ok()) {
+            return vec![id];
+        }
+    }
+    let waited = session.wait_and_refill_of(&host.issuer(), &layout, None, |source, rules, clock| {
+        take(source, rules, clock, want)
+    });
+    match waited {
+        Ok((id, seat)) => {
+            named.seat = Some(seat);
+            vec![id]
+        }
         Err(error) => {
             host.note_call(error);
             Vec::new()

@@ -5,7 +5,7 @@ use super::event::{BEGIN, Event, Scope};
 use super::ledger::Ledger;
 use super::server::{SECOND, Server};
 use snowflake_ids_core::state::StateError;
-use snowflake_ids_core::{Layout, Position};
+use snowflake_ids_core::{Layout, Position, UnixMicros};
 use std::cell::{Cell, RefCell};
 
 /// An instant of a run, for people.
@@ -17,7 +17,11 @@ pub struct Sim {
     pub now: Cell<i64>,
     pub chance: Chance,
     pub scope: Scope,
+    /// The servers' own layout.
     pub layout: Layout,
+    /// Those of named generators, and how many places servers have for them.
+    pub others: RefCell<Vec<Layout>>,
+    pub max_places: Cell<usize>,
     pub ledger: RefCell<Ledger>,
     pub healed: Cell<bool>,
     pub healed_at: Cell<i64>,
@@ -40,6 +44,8 @@ impl Sim {
             chance: Chance::new(seed),
             scope,
             layout,
+            others: RefCell::default(),
+            max_places: Cell::new(0),
             ledger: RefCell::default(),
             healed: Cell::new(false),
             healed_at: Cell::new(BEGIN),
@@ -85,29 +91,57 @@ impl Sim {
         }
     }
 
-    /// A client has an id, for good.
-    pub fn issued(&self, server: &Server, id: i64) {
+    /// A client has an id, for good: of the servers' own layout, or of one of the others, by their numbers.
+    pub fn issued(&self, server: &Server, number: usize, id: i64) {
         let now = self.now();
-        let decoded = self.layout.decode(id).expect("an id");
-        let tick = self.layout.tick(decoded.timestamp).expect("within the layout");
+        let layout = self.layout_of(number);
+        let decoded = layout.decode(id).expect("an id");
+        let end = UnixMicros(decoded.timestamp.0 + layout.unit().cast_signed() - 1);
+        // Operators think in the servers' own layout.
+        let tick = self.layout.tick(end).expect("within the layout");
         let first = self.layout.first_of(tick);
-        let position = Position(first.0 | u64::from(decoded.sequence));
+        let position = if number == 0 {
+            server.last.set(Some((now, tick)));
+            Position(first.0 | u64::from(decoded.sequence))
+        } else {
+            first
+        };
         let id = id.cast_unsigned();
-        server.last.set(Some((now, tick)));
         server.ticks.borrow_mut().insert(first);
         server.highest.set(server.highest.get().max(position));
         server.last_commit.set(Some(server.clocks.wall(now)));
-        let number = server.number;
-        self.ledger.borrow_mut().issue(server.scope.get(), id, || {
-            format!("{}: server {number} issued {id} again: {decoded:?}", seconds(now))
+        let name = server.number;
+        self.ledger.borrow_mut().issue(server.scope.get(), number, id, || {
+            format!("{}: server {name} issued {id} of \"{layout}\" again: {decoded:?}", seconds(now))
         });
         if server.of_original.borrow().contains(&decoded.worker_id) {
             self.ledger
                 .borrow_mut()
-                .repeat(|| format!("{}: server {number} issues as its original", seconds(now)));
+                .repeat(|| format!("{}: server {name} issues as its original", seconds(now)));
         }
         if self.scope == Scope::Succession {
-            self.ledger.borrow_mut().not_yet_replicated(number, now, id);
+            self.ledger.borrow_mut().not_yet_replicated(name, now, number, id);
         }
     }
+
+    /// A layout by its number: 0 is the servers' own.
+    pub fn layout_of(&self, number: usize) -> Layout {
+        if number == 0 { self.layout } else { self.others.borrow()[number - 1] }
+    }
+
+    /// The number of a layout in which a session asks for ids now. Where there is one place, others take turns at it.
+    pub fn some_layout(&self) -> usize {
+        let others = self.others.borrow().len();
+        if others == 0 || !self.chance.once_in(3) {
+            return 0;
+        }
+        if self.max_places.get() >= others {
+            return 1 + self.chance.below(others);
+        }
+        let turn = usize::try_from((self.now() - BEGIN) / TURN).unwrap();
+        1 + turn % others
+    }
 }
+
+/// How long one of several layouts is used where they have one place.
+const TURN: i64 = 150 * SECOND;

@@ -324,3 +324,23 @@ fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
         world.repeats()
     });
 }
+
+/// A layout for two workers comes into use on the third server, when the others are gone.
+#[test]
+fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
+    needs(Guard::LeaseFits, |seed| {
+        let mut world = world(seed, Scope::Shared, LAYOUT, 3);
+        for server in 0..3 {
+            world.start(server);
+            world.await_that("a lease", |world| has_lease(&world.servers[server]));
+        }
+        (0..2).for_each(|server| world.kill(server, false));
+        world.others.replace(vec!["41/0/1/9 epoch=2020-01-01".parse().unwrap()]);
+        world.max_places.set(1);
+        world.kill(2, false);
+        world.run_for(240);
+        world.start(2);
+        world.run_for(100);
+        world.ledger.borrow().in_others == 0
+    });
+}

@@ -164,7 +164,7 @@ impl World {
             return;
         }
         let sessions = 1 + self.chance.below(3);
-        this.start(sessions, self.now());
+        this.start(sessions, self.max_places.get(), self.now());
         self.note(|| format!("server {server} starts"));
         self.spawn(server, 0, launcher);
         let pace = if self.storm { self.pace / 8 } else { self.pace };

@@ -119,7 +119,13 @@ impl Server {
     /// Lets so many sessions take ids by a statement in the database `postgres`.
     #[track_caller]
     pub fn load_of(&self, call: &str, sessions: usize) -> Result<Load> {
-        Load::start(self.port(), self.sessions("postgres", sessions)?, |_| call)
+        self.load_in("postgres", call, sessions)
+    }
+
+    /// The same in another database.
+    #[track_caller]
+    pub fn load_in(&self, database: &str, call: &str, sessions: usize) -> Result<Load> {
+        Load::start(self.port(), self.sessions(database, sessions)?, |_| call)
     }
 }
 

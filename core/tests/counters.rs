@@ -1,0 +1,404 @@
+//! What issues in layouts beside the server's own: its places, its marks, and what happens to them.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "counters/memory.rs"]
+mod memory;
+
+use memory::{Machine, Server};
+use snowflake_ids_core::anchor::Reading;
+use snowflake_ids_core::guard::{Guard, leave_out};
+use snowflake_ids_core::issuer::{IssuerError, Place, Seat, Seated, Source};
+use snowflake_ids_core::lease::Lease;
+use snowflake_ids_core::session::{Session, SessionError, take};
+use snowflake_ids_core::state::{DataDirectory, Here, Identity, State, StateError};
+use snowflake_ids_core::{
+    Clock, Explain, GeneratorError, Kind, Layout, Node, NodeBits, Position, Rules, SequenceStart, UnixMicros,
+};
+use std::num::NonZeroU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Some instant, on the second.
+const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
+const FIXED: Identity = Identity::Fixed { datacenter: 0, worker: 3 };
+const LEASED: Identity = Identity::Leased { datacenter: 0 };
+
+fn own() -> Layout {
+    "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap()
+}
+
+/// In milliseconds, for eight workers.
+fn web() -> Layout {
+    "41/0/3/9 epoch=2019-12-24T16:00:00Z".parse().unwrap()
+}
+
+fn third() -> Layout {
+    "30/0/5/1r/8 unit=10s epoch=2020-01-01".parse().unwrap()
+}
+
+fn here(identity: Identity) -> Here {
+    Here {
+        system_identifier: 7,
+        timeline: 1,
+        home: home("a"),
+        layout: own(),
+        identity,
+        clock: Reading { wall: NOW, boot: "b".into(), since_boot: 1_000_000_000 },
+        replayed: None,
+        max_drift: 60 * SECOND,
+        max_clock_jump: 3_600 * SECOND,
+        disposable: false,
+    }
+}
+
+fn home(name: &str) -> DataDirectory {
+    DataDirectory { identity: name.into(), file: None, host: "h".into(), directory: "/data".into() }
+}
+
+fn node(worker: u32) -> Node {
+    Node { datacenter: 0, worker, rollback: 0 }
+}
+
+fn at(seconds: i64) -> UnixMicros {
+    UnixMicros(NOW.0 + seconds * 1_000_000)
+}
+
+fn needs(rule: Guard, holds: impl Fn() -> bool) {
+    assert!(holds(), "it does not hold with {rule:?}");
+    leave_out(Some(rule));
+    let still = holds();
+    leave_out(None);
+    assert!(!still, "it holds without {rule:?}, too");
+}
+
+/// A state that has issued in another layout, and in its own.
+fn used(identity: Identity) -> State {
+    let mut state = State::fresh(&here(identity));
+    if identity == LEASED {
+        state.take_up(lease(3, None));
+    }
+    for layout in [own(), web()] {
+        state.reserve(&layout, NOW, Position(0), 3 * SECOND);
+    }
+    state
+}
+
+fn lease(worker: u32, since: Option<UnixMicros>) -> Lease {
+    let start = since.map_or(Position(0), |since| own().position_at(since));
+    Lease { datacenter: 0, worker, token: 11, start, since, expiry: at(100), origin: None }
+}
+
+#[test]
+fn each_layout_has_marks_of_its_own() {
+    let mut state = used(FIXED);
+    let (mark, other) = (state.mark(node(3)), state.mark_in(&web(), node(3)));
+    assert!(mark > own().position_at(at(2)) && other > web().position_at(at(2)));
+    state.reserve(&web(), at(50), Position(0), 3 * SECOND);
+    assert_eq!(state.mark(node(3)), mark);
+    assert!(state.mark_in(&web(), node(3)) > web().position_at(at(52)));
+    let text = state.to_text().unwrap();
+    assert_eq!(State::from_text(text.as_bytes()), Ok(state.clone()));
+    assert_eq!(state.clone().open(&here(FIXED)), Ok(state));
+}
+
+#[test]
+fn what_raises_the_marks_of_the_own_layout_raises_all() {
+    needs(Guard::OthersRise, || {
+        let promoted = Here { timeline: 2, replayed: Some(at(500)), ..here(FIXED) };
+        let put_back = Here { home: home("copy"), ..here(FIXED) };
+        let promoted = used(FIXED).open(&promoted).unwrap();
+        let adopted = used(FIXED).adopt(&put_back).unwrap();
+        [web(), third()].iter().all(|layout| {
+            [3, 4].iter().all(|worker| {
+                promoted.mark_in(layout, node(*worker)) >= layout.position_after(at(560))
+                    && adopted.mark_in(layout, node(*worker)) >= layout.position_after(at(60))
+            })
+        })
+    });
+}
+
+#[test]
+fn a_lease_that_is_given_back_is_free_after_the_ids_of_all_layouts() {
+    needs(Guard::OthersEnd, || {
+        let mut state = used(LEASED);
+        state.settle(&web(), node(3), web().position_at(at(90)));
+        state.end_of(&lease(3, None), &own()) > at(90)
+    });
+}
+
+#[test]
+fn a_worker_id_that_was_anothers_begins_in_all_layouts_where_that_one_ended() {
+    let since = UnixMicros(at(30).0 + 700_000);
+    needs(Guard::OthersStart, || {
+        let mut state = State::fresh(&here(LEASED));
+        state.take_up(lease(5, Some(since)));
+        state.mark_in(&web(), node(5)) == web().position_at(since)
+    });
+    // A lease of a former form does not tell the instant within its tick.
+    let former = Lease { since: None, ..lease(5, Some(since)) };
+    assert!(former.start_in(&web(), &own()) >= web().position_at(since));
+    let mut state = State::fresh(&here(LEASED));
+    state.take_up(former);
+    assert!(state.mark_in(&web(), node(5)) >= web().position_at(since));
+}
+
+#[test]
+fn a_copy_is_known_by_ids_of_any_layout() {
+    let mut state = State::fresh(&here(FIXED));
+    state.reserve(&web(), NOW, Position(0), 3 * SECOND);
+    let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..here(FIXED) };
+    let state = state.open(&renumbered).unwrap();
+    assert!(state.own.marks.is_empty());
+    let copy = Here { home: home("copy"), ..here(FIXED) };
+    assert!(matches!(state.clone().open(&copy), Err(StateError::Copy { worker: 3, .. })));
+    let leased = Here { home: home("copy"), ..here(LEASED) };
+    let copied = state.open(&leased).unwrap();
+    assert_eq!(copied.blocked_workers(&own(), 0, NOW), [3]);
+}
+
+/// A layout of its own for each number.
+fn many(number: u8) -> Layout {
+    let (sequence, ticks) = (1 + number % 12, 38 + number / 12);
+    format!("{ticks}/0/5/{sequence} epoch=2020-01-01").parse().unwrap()
+}
+
+#[test]
+fn layouts_that_are_dropped_raise_the_floor_of_all_others() {
+    let mut state = State::fresh(&here(FIXED));
+    let mut marks = Vec::new();
+    for number in 0..70 {
+        let layout = many(number);
+        state.reserve(&layout, at(number.into()), Position(0), 3 * SECOND);
+        marks.push((layout, state.mark_in(&layout, node(3))));
+    }
+    assert_eq!(state.others.len(), 64, "it is bounded");
+    for (layout, mark) in marks {
+        assert!(state.mark_in(&layout, node(3)) >= mark, "{layout}");
+    }
+    assert!(state.mark_in(&third(), node(3)) > third().position_at(at(3)), "it may be one that was dropped");
+}
+
+#[test]
+fn a_node_that_is_another_servers_stays_so_when_its_layout_is_dropped() {
+    let mut state = State::fresh(&here(LEASED));
+    state.take_up(lease(3, None));
+    state.reserve(&web(), NOW, Position(0), 3 * SECOND);
+    let copy = Here { home: home("copy"), ..here(LEASED) };
+    let mut state = state.open(&copy).unwrap();
+    state.take_up(lease(6, None));
+    for number in 0..66 {
+        state.reserve(&many(number), at(10 + i64::from(number)), Position(0), SECOND);
+    }
+    assert!(state.marks_of(&web()).is_none(), "it is kept");
+    assert!(state.blocked_workers(&own(), 0, at(10_000)).contains(&3));
+}
+
+#[test]
+fn worker_ids_are_limited_to_what_all_layouts_in_use_have() {
+    let mut state = State::fresh(&here(LEASED));
+    assert_eq!(state.worker_limit(&own(), NOW), 31);
+    state.want(&web(), NOW);
+    assert_eq!(state.worker_limit(&own(), NOW), 7);
+    assert_eq!(state.worker_limit(&own(), at(8 * 86_400)), 31, "one that is not used any more");
+}
+
+// With an issuer.
+
+fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, SessionError> {
+    let one = NonZeroU32::MIN;
+    let issuer = server.issuer();
+    session
+        .wait_and_refill_of(&issuer, layout, None, |source, rules, clock| take(source, rules, clock, one))
+        .map(|(id, _)| id)
+}
+
+#[test]
+fn one_write_raises_the_marks_of_all_layouts() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), FIXED, 2);
+    for layout in [own(), web(), third()] {
+        ids(&server, &layout, &Session::new()).unwrap();
+    }
+    let written = || server.shared.counts.reservations.load(Relaxed);
+    let (before, issuer) = (written(), server.issuer());
+    for second in 1..=30 {
+        machine.set(at(second));
+        issuer.keep_ahead().unwrap();
+    }
+    let limits = |layout: Layout| server.state().mark_in(&layout, node(3)) > layout.position_at(at(30));
+    assert!(limits(own()) && limits(web()) && limits(third()));
+    let writes = written() - before;
+    assert!((5..=16).contains(&writes), "{writes}");
+    issuer.stop().unwrap();
+    let state = server.state();
+    assert!(state.mark_in(&web(), node(3)) < web().position_at(at(1)), "what was issued is noted exactly");
+}
+
+#[test]
+fn a_place_is_given_up_after_a_minute_without_ids() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), FIXED, 1);
+    let (of_web, of_third) = (Session::new(), Session::new());
+    let first = ids(&server, &web(), &of_web).unwrap();
+    let seat = server.issuer().seat(&web()).unwrap();
+    machine.set(at(30));
+    let refused = ids(&server, &third(), &of_third).unwrap_err();
+    assert_eq!(refused.kind(), Kind::LimitReached);
+    assert!(refused.hint().unwrap().contains("max_generators"));
+    machine.set(at(62));
+    ids(&server, &third(), &of_third).unwrap();
+    assert!(!server.shared.is_held(seat));
+    let layout = web();
+    let gone = server.shared.seated(seat, &layout);
+    assert!(matches!(take(&gone, &RULES, &at(62), NonZeroU32::MIN), Err(GeneratorError::Unreserved)));
+    let state = server.state();
+    let issued = web().decode(first).unwrap();
+    let position = web().position_at(issued.timestamp).0 | u64::from(issued.sequence);
+    assert_eq!(state.mark_in(&web(), node(3)), Position(position + 1), "its mark is settled");
+    machine.set(at(130));
+    let again = ids(&server, &web(), &of_web).unwrap();
+    assert!(again > first);
+    assert_eq!(server.issuer().seat(&own()).unwrap(), Seat::Own);
+}
+
+#[test]
+fn without_places_there_is_the_own_layout_alone() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), FIXED, 0);
+    ids(&server, &own(), &Session::new()).unwrap();
+    assert_eq!(ids(&server, &web(), &Session::new()).unwrap_err().kind(), Kind::LimitReached);
+}
+
+#[test]
+fn a_layout_without_room_for_the_node_is_refused() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), Identity::Fixed { datacenter: 0, worker: 9 }, 2);
+    let refused = ids(&server, &web(), &Session::new()).unwrap_err();
+    assert_eq!(refused.kind(), Kind::BadArgument);
+    assert!(refused.detail().unwrap().contains("largest worker id is 7"), "{refused:?}");
+    let hint = refused.hint().unwrap();
+    assert!(hint.contains("twitter") && !hint.contains("javascript"), "{hint}");
+    let issuing = server.issuing.borrow();
+    assert!(issuing.places.iter().all(|place| place.layout.is_none()), "it takes no place");
+}
+
+#[test]
+fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), LEASED, 2);
+    let issuer = server.issuer();
+    issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
+    server.offer(lease(5, None));
+    ids(&server, &web(), &Session::new()).unwrap();
+    assert_eq!(server.state().node.unwrap().worker, 5);
+    assert_eq!(server.state().worker_limit(&own(), NOW), 7);
+    // None that fits is to be had: the call fails, and says why.
+    issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
+    let refused = ids(&server, &web(), &Session::new()).unwrap_err();
+    assert_eq!(refused.kind(), Kind::NotReady);
+    ids(&server, &own(), &Session::new()).unwrap();
+}
+
+#[test]
+fn nothing_is_reserved_beyond_the_expiry_in_any_layout() {
+    let machine = Machine::new(at(95));
+    let server = Server::start(&machine, own(), LEASED, 2);
+    server.issuer().change(|state, _| state.take_up(lease(5, None))).unwrap();
+    server.settings.set(60 * SECOND);
+    for layout in [own(), web(), third()] {
+        let id = ids(&server, &layout, &Session::new());
+        let state = server.state();
+        let mark = state.mark_in(&layout, node(5));
+        assert!(mark <= layout.position_at(at(100)), "{layout}: {id:?}");
+    }
+}
+
+#[test]
+fn a_reset_begins_above_what_was_issued_in_all_layouts() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), FIXED, 2);
+    let session = Session::new();
+    let first = ids(&server, &web(), &session).unwrap();
+    let issuer = server.issuer();
+    // An operator who is wrong: sessions have had ids since the server's start.
+    issuer.reset(Some(at(-1_000))).unwrap();
+    assert!(ids(&server, &web(), &Session::new()).unwrap() > first);
+    issuer.reset(None).unwrap();
+    for layout in [web(), third()] {
+        let begins = server.state().mark_in(&layout, node(3));
+        assert!(begins >= layout.position_after(at(60)), "{layout}");
+    }
+    // A file that tells of more than the clock does.
+    let mut ahead = used(FIXED);
+    ahead.settle(&web(), node(3), web().position_at(at(5_000)));
+    server.put(&ahead);
+    let renewed = issuer.reset(None).unwrap();
+    assert!(server.state().mark_in(&web(), node(3)) >= web().position_at(at(5_000)));
+    assert!(renewed.begins.unwrap() >= at(4_999) && renewed.may_repeat.is_none());
+}
+
+#[test]
+fn a_reset_for_another_layout_keeps_the_marks_of_the_former() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), FIXED, 2);
+    let mut ahead = used(FIXED);
+    ahead.settle(&own(), node(3), own().position_at(at(5_000)));
+    ahead.settle(&web(), node(3), web().position_at(at(7_000)));
+    server.put(&ahead);
+    let changed = Server::start(&machine, web(), FIXED, 2);
+    assert!(matches!(
+        ids(&changed, &web(), &Session::new()),
+        Err(SessionError::Issuer(IssuerError::Untrusted(StateError::Layout { .. })))
+    ));
+    changed.issuer().reset(None).unwrap();
+    let state = changed.state();
+    assert!(state.mark_in(&own(), node(3)) >= own().position_at(at(5_000)));
+    assert!(state.mark(node(3)) >= web().position_at(at(7_000)));
+}
+
+#[test]
+fn a_step_back_switches_the_rollback_value_of_the_layout_that_has_one() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), FIXED, 2);
+    server.switches.set(true);
+    ids(&server, &third(), &Session::new()).unwrap();
+    machine.set(at(-500));
+    let id = ids(&server, &third(), &Session::new()).unwrap();
+    assert_eq!(third().decode(id).unwrap().rollback, 1);
+    assert_eq!(server.state().node.unwrap().rollback, 0, "the own layout's stays");
+}
+
+// A place that changes hands in the middle of a call.
+
+const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };
+
+/// A clock during the reading of which the place becomes another layout's.
+struct Eviction<'a>(&'a Place, Layout);
+
+impl Clock for Eviction<'_> {
+    fn now(&self) -> UnixMicros {
+        if self.0.incarnation.load(Relaxed) == 0 {
+            self.0.generator.close();
+            self.0.reuse();
+            self.0.generator.begin(NodeBits(0), self.1.position_at(NOW), Position(u64::MAX >> 1));
+        }
+        NOW
+    }
+}
+
+#[test]
+fn what_is_taken_while_a_place_changes_hands_is_no_layouts() {
+    needs(Guard::PlaceHeld, || {
+        let place = Place::default();
+        let layout = web();
+        place.generator.begin(NodeBits(0), layout.position_at(NOW), Position(u64::MAX >> 1));
+        let source = Seated::at(&place, 0, &layout);
+        assert!(source.is_held());
+        matches!(
+            take(&source, &RULES, &Eviction(&place, third()), NonZeroU32::MIN),
+            Err(GeneratorError::Unreserved)
+        )
+    });
+}

@@ -1,0 +1,178 @@
+//! A server in memory, one process of it.
+
+use snowflake_ids_core::anchor::Reading;
+use snowflake_ids_core::issuer::{
+    Clocks, Cluster, Host, Issuer, Issuing, Settings, Shared, StateLock, StateStore,
+};
+use snowflake_ids_core::lease::{Lease, Policy};
+use snowflake_ids_core::session::Caller;
+use snowflake_ids_core::state::{Birth, DataDirectory, Identity, State};
+use snowflake_ids_core::wire::LeaseError;
+use snowflake_ids_core::{ClockRollback, Layout, Rules, SequenceStart, UnixMicros};
+use std::cell::{Cell, RefCell, RefMut};
+use std::io;
+use std::time::Duration;
+
+/// What outlives a server: its clock and its file.
+pub struct Machine {
+    now: Cell<UnixMicros>,
+    since_boot: Cell<u64>,
+    file: RefCell<Option<String>>,
+}
+
+impl Machine {
+    pub fn new(now: UnixMicros) -> Self {
+        Self { now: Cell::new(now), since_boot: Cell::new(1_000_000_000), file: RefCell::default() }
+    }
+
+    /// Sets the clock; time goes on by as much where that is forward.
+    pub fn set(&self, now: UnixMicros) {
+        let passed = now.0 - self.now.get().0;
+        self.since_boot.set(self.since_boot.get() + u64::try_from(passed).unwrap_or(0));
+        self.now.set(now);
+    }
+}
+
+pub struct Server<'a> {
+    machine: &'a Machine,
+    pub shared: Shared,
+    pub issuing: RefCell<Issuing>,
+    /// How far ahead is reserved.
+    pub settings: Cell<Duration>,
+    pub switches: Cell<bool>,
+    offered: RefCell<Option<Lease>>,
+}
+
+impl<'a> Server<'a> {
+    pub fn start(machine: &'a Machine, layout: Layout, identity: Identity, places: usize) -> Self {
+        let shared = Shared::new(layout, identity, machine.now.get(), machine.since_boot.get(), None);
+        Self {
+            machine,
+            shared: shared.with_places(places),
+            issuing: RefCell::default(),
+            settings: Cell::new(Duration::from_secs(3)),
+            switches: Cell::new(false),
+            offered: RefCell::default(),
+        }
+    }
+
+    pub fn issuer(&self) -> Issuer<'_, &Self> {
+        Issuer { shared: &self.shared, host: self }
+    }
+
+    pub fn state(&self) -> State {
+        State::from_text(self.machine.file.borrow().as_ref().unwrap().as_bytes()).unwrap()
+    }
+
+    pub fn put(&self, state: &State) {
+        self.machine.file.replace(Some(state.to_text().unwrap()));
+    }
+
+    /// The lease that is taken when one is asked for next.
+    pub fn offer(&self, lease: Lease) {
+        self.offered.replace(Some(lease));
+    }
+}
+
+impl StateStore for &Server<'_> {
+    type NewFile = RefCell<String>;
+
+    fn read(&self) -> io::Result<Option<(Vec<u8>, Birth)>> {
+        let birth = Birth { inode: 1, at: None };
+        Ok(self.machine.file.borrow().as_ref().map(|text| (text.clone().into_bytes(), birth)))
+    }
+
+    fn is_witnessed(&self) -> io::Result<bool> {
+        Ok(self.machine.file.borrow().is_some())
+    }
+
+    fn create(&self) -> io::Result<(RefCell<String>, Birth)> {
+        Ok((RefCell::default(), Birth { inode: 1, at: None }))
+    }
+
+    fn fill(&self, _: &mut RefCell<String>, text: &str) -> io::Result<()> {
+        self.machine.file.replace(Some(text.into()));
+        Ok(())
+    }
+
+    fn sync(&self, _: RefCell<String>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn rename(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn witness(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn keep_rejected(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn data_directory(&self) -> io::Result<DataDirectory> {
+        Ok(DataDirectory { identity: "a".into(), file: None, host: "h".into(), directory: "/data".into() })
+    }
+}
+
+impl Clocks for &Server<'_> {
+    fn reading(&self) -> Reading {
+        Reading { wall: self.machine.now.get(), boot: "b".into(), since_boot: self.machine.since_boot.get() }
+    }
+}
+
+impl StateLock for &Server<'_> {
+    type Held<'b>
+        = RefMut<'b, Issuing>
+    where
+        Self: 'b;
+
+    fn lock(&self) -> RefMut<'_, Issuing> {
+        self.issuing.borrow_mut()
+    }
+}
+
+impl Host for &Server<'_> {
+    fn cluster(&self) -> Cluster {
+        Cluster { system_identifier: 7, timeline: 1, replayed: None }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            rules: Rules { max_drift: 60_000_000, start: SequenceStart::Zero },
+            reserve: self.settings.get(),
+            max_clock_jump: Duration::from_hours(1),
+            max_clock_skew: Duration::from_secs(5),
+            policy: Policy::Reuse,
+        }
+    }
+
+    fn show_origin(&self, _: &str) {}
+}
+
+impl Caller for &Server<'_> {
+    fn count(&self, _: u64) {}
+
+    fn lease(&self, _: bool) -> Result<(), LeaseError> {
+        let Some(lease) = self.offered.take() else { return Ok(()) };
+        self.issuer().change(|state, _| state.take_up(lease)).unwrap();
+        Ok(())
+    }
+
+    fn call_launcher(&self) {}
+
+    fn rollback(&self) -> ClockRollback {
+        if self.switches.get() { ClockRollback::Switch } else { ClockRollback::Error }
+    }
+
+    fn left(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) {}
+}

@@ -1,0 +1,304 @@
+//! Named generators: no id comes twice in a layout, whatever becomes of the server, of its clock and of the names.
+
+use anyhow::{Context, Result, bail};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::load::{Load, Taken};
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::snowflakes::{BEHIND, next};
+use snowflake_ids_server_tests::{Builder, Server, full, ids, programs, sql, wait};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The databases, and the generators that each has: five names, and four layouts of which two are in both.
+const DATABASES: [(&str, &[(&str, &str)]); 2] = [
+    ("postgres", &[("web", "javascript"), ("api", "sonyflake"), ("own", OWN)]),
+    ("shop", &[("browser", "javascript"), ("seconds", "cosid_second"), ("api", "sonyflake")]),
+];
+const UNKNOWN: &str = "generator \"web\" does not exist";
+const NO_ROOM: &str = "layout \"41/0/3/9 epoch=2019-12-24T16:00:00Z\" has no room for worker id 9";
+/// The server's layout.
+const OWN: &str = "41/5/5/12 epoch=2020-01-01";
+
+fn create(client: &mut Client, name: &str, layout: &str) -> Result<()> {
+    Ok(client.execute("select snowflake_ids.generator_create($1, $2)", &[&name, &layout]).map(drop)?)
+}
+
+fn server(builder: Builder) -> Result<Server> {
+    let server = builder.start()?;
+    server.session()?;
+    server.create_database("shop")?;
+    for (database, generators) in DATABASES {
+        let mut client = server.connect(database)?;
+        generators.iter().try_for_each(|(name, layout)| create(&mut client, name, layout))?;
+    }
+    Ok(server)
+}
+
+/// Sessions of each generator in each database, with their layouts; some of the server's own, too.
+fn load(server: &Server) -> Result<Vec<(&'static str, Load)>> {
+    let mut loads = Vec::new();
+    for (database, generators) in DATABASES {
+        for (number, (name, layout)) in generators.iter().enumerate() {
+            let call = if number == 1 {
+                format!("select snowflake_nextvals(50, '{name}')")
+            } else {
+                format!("select snowflake_nextval('{name}')")
+            };
+            loads.push((*layout, server.load_in(database, &call, 2)?));
+        }
+        loads.push((OWN, server.load_in(database, "select snowflake_nextval()", 2)?));
+    }
+    Ok(loads)
+}
+
+/// What was taken, by layout; `ends` the sessions.
+fn by_layout(
+    loads: Vec<(&'static str, Load)>,
+    ends: impl Fn(Load) -> Taken,
+) -> BTreeMap<&'static str, Taken> {
+    let mut all: BTreeMap<_, Taken> = BTreeMap::new();
+    for (layout, load) in loads {
+        all.entry(layout).or_default().add(ends(load));
+    }
+    all
+}
+
+/// The least that the sessions of a generator are given before a test goes on.
+fn goes_on(loads: &[(&'static str, Load)]) -> Result<()> {
+    loads.iter().try_for_each(|(layout, load)| load.goes_on().context(*layout))
+}
+
+#[test]
+fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Result<()> {
+    let server = server(Server::builder().small())?;
+    let loads = load(&server)?;
+    let wanted = if full() { 10_000_000 } else { 100_000 };
+    let mut client = server.connect("postgres")?;
+    wait::until_true("the load to run", || {
+        Ok(sql::one::<i64>(&mut client, "select ids_issued from snowflake_ids.status")? >= wanted)
+    })?;
+    goes_on(&loads)?;
+    for (layout, taken) in by_layout(loads, Load::end) {
+        assert!(taken.refusals.is_empty(), "{layout}: {:?}", taken.refusals);
+        taken.growing().and_then(|()| taken.unique()).context(layout)?;
+    }
+    // The sessions of a layout share its counter, whatever the name and the database.
+    let places: i64 =
+        sql::one(&mut client, "select count(distinct place) from snowflake_ids.generator_status")?;
+    assert_eq!(places, 2, "of javascript and sonyflake");
+    Ok(())
+}
+
+#[test]
+fn no_id_comes_twice_through_three_kills_of_the_whole_server() -> Result<()> {
+    let mut server = server(Server::builder().small())?;
+    let mut all: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for _ in 0..3 {
+        let loads = load(&server)?;
+        goes_on(&loads)?;
+        loads[0].1.run(Duration::from_millis(200));
+        server.kill9()?;
+        for (layout, taken) in by_layout(loads, Load::end) {
+            let before = all.entry(layout).or_default();
+            let newest = before.iter().max().copied().unwrap_or(0);
+            let first = taken.ids.iter().min().copied().context("a round without ids")?;
+            assert!(first > newest, "{layout}: id {first} after the restart, {newest} before the crash");
+            before.extend(taken.ids);
+        }
+        server.start_again()?;
+    }
+    all.into_iter().try_for_each(|(layout, taken)| ids::unique(taken).context(layout))
+}
+
+#[test]
+fn steps_of_the_clock_under_load_bring_no_id_back() -> Result<()> {
+    let builder = Server::builder().small().faketime();
+    let server = server(builder.set("snowflake_ids.clock_wait_timeout", "50ms"))?;
+    let loads = load(&server)?;
+    goes_on(&loads)?;
+    for clock in ["-5", "+0", "-30", "+0", "-2h", "+0", "+10y", "+0", "+20m", "+0"] {
+        server.set_clock(clock)?;
+        loads[0].1.run(Duration::from_millis(if full() { 3000 } else { 300 }));
+    }
+    for (layout, taken) in by_layout(loads, Load::end) {
+        if let Some(other) = taken.other_than(BEHIND) {
+            bail!("{layout}: {other:?}");
+        }
+        taken.unique().context(layout)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_promoted_standby_shares_no_id_with_its_primary_that_goes_on() -> Result<()> {
+    let builder = auto()
+        .faketime()
+        .set("snowflake_ids.max_clock_skew", "2h")
+        .set("snowflake_ids.clock_wait_timeout", "100ms");
+    let primary = server(builder)?;
+    let old = load(&primary)?;
+    goes_on(&old)?;
+    let standby = primary.standby()?;
+    let mut replica = standby.connect("shop")?;
+    let decoded = "select snowflake_worker_id(1, 'browser')";
+    assert_eq!(sql::one::<i32>(&mut replica, decoded)?, 0, "a standby knows the names");
+    let error = sql::error(&mut replica, "select snowflake_nextval('browser')")?;
+    assert_eq!(error.code(), &SqlState::READ_ONLY_SQL_TRANSACTION, "{error:?}");
+    standby.set_clock("-30")?;
+    standby.promote()?;
+    let new = load(&standby)?;
+    goes_on(&new)?;
+    goes_on(&old)?;
+    let (mut old, new) = (by_layout(old, Load::end), by_layout(new, Load::end));
+    for (layout, taken) in new {
+        let all = old.entry(layout).or_default();
+        all.add(taken);
+        all.unique().context(layout)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_worker_id_that_was_set_goes_on_above_what_the_primary_gave() -> Result<()> {
+    let builder = Server::builder().small().faketime();
+    let mut primary = server(builder.set("snowflake_ids.clock_wait_timeout", "0"))?;
+    let standby = primary.standby()?;
+    let mut client = primary.connect("shop")?;
+    let mut taken: Vec<i64> = sql::column(&mut client, "select snowflake_nextvals(100000, 'browser')")?;
+    standby.catch_up(&primary)?;
+    standby.cut_off()?;
+    taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(1000, 'browser')")?);
+    primary.kill9()?;
+    standby.promote()?;
+    let mut client = standby.connect("shop")?;
+    taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(1000, 'browser')")?);
+    ids::growing(&taken)
+}
+
+/// Ids of one layout by a name that is dropped, made again, renamed, dumped, restored and copied.
+#[test]
+fn what_becomes_of_names_brings_no_id_back() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    let take = "select snowflake_nextvals(1000, 'web')";
+    create(&mut client, "web", "javascript")?;
+    let mut taken: Vec<i64> = sql::column(&mut client, take)?;
+
+    client.batch_execute("select snowflake_ids.generator_drop('web')")?;
+    sql::explains(&sql::error(&mut client, take)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    create(&mut client, "web", "41/0/3/9 epoch=2019-12-24T16:00:00Z")?;
+    taken.extend(sql::column::<i64>(&mut client, take)?);
+    client.batch_execute(
+        "select snowflake_ids.generator_alter('web', new_name => 'other');
+         select snowflake_ids.generator_alter('other', sequence_start => 'random', new_name => 'web')",
+    )?;
+    taken.extend(sql::column::<i64>(&mut client, take)?);
+
+    client.batch_execute("create table t (id bigint primary key default snowflake_nextval('web'), a int)")?;
+    client.batch_execute("create sequence s; select snowflake_ids.bind_sequence('s', generator => 'web')")?;
+    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
+    client.batch_execute("create database restored")?;
+    let file = server.socket_folder().join("dump.sql");
+    std::fs::write(&file, dump)?;
+    let mut psql = server.command("psql");
+    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=restored"]);
+    programs::output(psql.arg("--file").arg(file))?;
+    let mut restored = server.connect("restored")?;
+    let rows = "select string_agg(g::text, ' ') from snowflake_ids.generator g";
+    assert_eq!(sql::one::<String>(&mut restored, rows)?, sql::one::<String>(&mut client, rows)?);
+    taken.extend(sql::column::<i64>(&mut restored, "insert into t (a) values (1), (2) returning id")?);
+    taken.push(sql::one(&mut restored, "select nextval('s')")?);
+    drop(restored);
+
+    // None may be connected to what is copied.
+    client.batch_execute("create database copied template restored")?;
+    let mut copied = server.connect("copied")?;
+    taken.extend(sql::column::<i64>(&mut copied, take)?);
+    taken.extend(sql::column::<i64>(&mut client, take)?);
+    client.batch_execute("drop extension snowflake_ids cascade; create extension snowflake_ids")?;
+    create(&mut client, "web", "javascript")?;
+    taken.extend(sql::column::<i64>(&mut client, take)?);
+    ids::growing(&taken)
+}
+
+#[test]
+fn changes_reach_other_sessions_when_they_are_committed() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let (mut one, mut other) = (server.session()?, server.session()?);
+    let (web, max) = ("select snowflake_nextval('web')", 1_i64 << 53);
+    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    let mut transaction = one.transaction()?;
+    transaction.batch_execute("select snowflake_ids.generator_create('web', 'javascript')")?;
+    assert!(transaction.query_one(web, &[])?.get::<_, i64>(0) < max);
+    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)?;
+    transaction.commit()?;
+    assert!(sql::one::<i64>(&mut other, web)? < max);
+
+    let mut transaction = one.transaction()?;
+    transaction.batch_execute("update snowflake_ids.generator set layout = 'twitter' where name = 'web'")?;
+    assert!(transaction.query_one(web, &[])?.get::<_, i64>(0) > max);
+    assert!(sql::one::<i64>(&mut other, web)? < max);
+    transaction.commit()?;
+    assert!(sql::one::<i64>(&mut other, web)? > max);
+
+    let mut transaction = one.transaction()?;
+    transaction.batch_execute("select snowflake_ids.generator_drop('web')")?;
+    sql::one::<i64>(&mut other, web)?;
+    transaction.rollback()?;
+    sql::one::<i64>(&mut one, web)?;
+    one.batch_execute("select snowflake_ids.generator_drop('web')")?;
+    sql::explains(&sql::error(&mut other, web)?, &SqlState::UNDEFINED_OBJECT, UNKNOWN)
+}
+
+#[test]
+fn a_worker_id_without_room_is_refused_by_name_and_the_others_go_on() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.worker_id", "9").start()?;
+    let mut client = server.session()?;
+    create(&mut client, "web", "javascript")?;
+    create(&mut client, "api", "sonyflake")?;
+    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
+    sql::explains(&error, &SqlState::INVALID_PARAMETER_VALUE, NO_ROOM)?;
+    assert!(error.hint().is_some_and(|hint| hint.contains("sonyflake")), "{error:?}");
+    let status = "select fits::text || ': ' || state from snowflake_ids.generator_status where name = 'web'";
+    let status: String = sql::one(&mut client, status)?;
+    assert!(status.starts_with("false: worker 9 is out of range"), "{status}");
+    let id: i64 = sql::one(&mut client, "select snowflake_nextval('api')")?;
+    assert_eq!(sql::one::<i32>(&mut client, &format!("select snowflake_worker_id({id}, 'api')"))?, 9);
+    next(&mut client).map(drop)
+}
+
+#[test]
+fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.max_generators", "1").start()?;
+    let mut client = server.session()?;
+    create(&mut client, "web", "javascript")?;
+    let error = sql::error(&mut client, "select snowflake_ids.generator_create('api', 'sonyflake')")?;
+    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many generators")?;
+    server.create_database("shop")?;
+    let mut shop = server.connect("shop")?;
+    create(&mut shop, "api", "sonyflake")?;
+    sql::one::<i64>(&mut client, "select snowflake_nextval('web')")?;
+    let error = sql::error(&mut shop, "select snowflake_nextval('api')")?;
+    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "no place is free for another layout")?;
+    assert!(error.hint().is_some_and(|hint| hint.contains("max_generators")), "{error:?}");
+    sql::one::<i64>(&mut client, "select snowflake_nextval('web')").map(drop)
+}
+
+#[test]
+fn a_server_that_did_not_preload_the_library_reads_ids_by_a_name() -> Result<()> {
+    let server = Server::builder().small().without_preload().start()?;
+    let mut client = server.session()?;
+    create(&mut client, "web", "javascript")?;
+    create(&mut client, "own", "41/5/5/12")?;
+    assert_eq!(sql::one::<i32>(&mut client, "select snowflake_worker_id(512, 'web')")?, 1);
+    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
+    sql::explains(
+        &error,
+        &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "snowflake_ids must be loaded via shared_preload_libraries",
+    )?;
+    let status = "select count(*) from snowflake_ids.generator_status where state like '%not loaded%'";
+    assert_eq!(sql::one::<i64>(&mut client, status)?, 2);
+    Ok(())
+}

@@ -187,6 +187,52 @@ pub fn uuid(function: &'static str) -> Result<Uuid, SessionError> {
     Ok(made(&shared.layout, issued)?)
 }
 
+/// The next UUID of a named generator where nothing stands in its way; None where [`uuid_of`] has more to do. No error of the
+/// server's comes out of it. Which ids fit a shard says nothing of UUIDs: they take positions as they come.
+#[inline]
+pub fn uuid_of_at_once(known: &Known) -> Option<Uuid> {
+    let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
+    made(&known.named().layout, issued_from(shared, known)?).ok()
+}
+
+/// The next UUID of a named generator.
+pub fn uuid_of(function: &'static str, known: &Known) -> Result<Uuid, NoIdError> {
+    let shared = ready(function)?;
+    let issued = match issued_from(shared, known) {
+        Some(issued) => issued,
+        None => wait_and_issue_of(shared, known)?,
+    };
+    Ok(made(&known.named().layout, issued).map_err(SessionError::from)?)
+}
+
+/// The next position of a named generator, out of the session's block or taken where the layout has its ids from.
+#[inline]
+fn issued_from(shared: &Shared, known: &Known) -> Option<Issued> {
+    let (seat, named) = (known.seat()?, known.named());
+    let source = shared.seated(seat, &named.layout);
+    if let Some(issued) = known.session.pop_issued(&source) {
+        return Some(issued);
+    }
+    let rules = named.rules(settings::rules());
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(&named));
+    known.session.refill_issued(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
+}
+
+#[cold]
+fn wait_and_issue_of(shared: &'static Shared, known: &Known) -> Result<Issued, SessionError> {
+    let named = known.named();
+    let (first, seat) = or_with_first_lease(shared, || {
+        known.session.wait_and_refill_issued(
+            &issuer(shared),
+            &named.layout,
+            named.sequence_start,
+            |source, rules, clock| session::take(source, rules, clock, cache_of(&named)),
+        )
+    })?;
+    known.set_seat(seat);
+    Ok(first)
+}
+
 #[inline]
 fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
     let filler = FILLER.get_or_init(|| Filler::new(random::token().cast_unsigned()));

@@ -9,3 +9,9 @@ FROM generate_series(1, 250000) AS n;
 INSERT INTO invoices (customer_id)
 SELECT 1 + n % 10000
 FROM generate_series(1, 25000) AS n;
+
+-- And 2,500 posts.
+
+INSERT INTO posts (title)
+SELECT 'Post ' || n
+FROM generate_series(1, 2500) AS n;

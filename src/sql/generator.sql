@@ -99,11 +99,11 @@ BEGIN
     FROM (
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                AND d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (
-                    'pg_catalog.snowflake_nextval(text)'::regprocedure, 'pg_catalog.snowflake_id(text)'::regprocedure))
-            AND (strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_nextval' || argument) > 0
-                OR strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_id' || argument) > 0)
+        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), called || argument) > 0
+                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_proc'::regclass
+                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
         UNION ALL
         SELECT format('sequence %s is bound to it', b.sequence)
         FROM snowflake_ids.sequence_binding AS b

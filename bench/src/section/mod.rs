@@ -2,6 +2,7 @@
 
 mod call;
 mod fill;
+mod generators;
 mod index;
 mod insert;
 mod marginal;
@@ -26,6 +27,8 @@ pub enum Section {
     Call,
     /// The cost of a UUID, beside those that Postgres makes
     Uuid,
+    /// The cost of a call of a named generator
+    Generators,
     /// Ids a second out of one session
     Stream,
     /// `select f()` with durable commits
@@ -54,6 +57,7 @@ impl Section {
         match self {
             Self::Call => "Cost of a call",
             Self::Uuid => "Cost of a UUID",
+            Self::Generators => "Cost of a named generator",
             Self::Stream => "Ids out of one session",
             Self::Select => "Calls with durable commits",
             Self::Reserve => "Reserving time ahead",
@@ -72,6 +76,7 @@ impl Section {
         let outcome = match self {
             Self::Call => call::measure(effort),
             Self::Uuid => uuid::measure(effort),
+            Self::Generators => generators::measure(effort),
             Self::Stream => stream::measure(effort),
             Self::Select => select::measure(effort),
             Self::Reserve => reserve::measure(effort),

@@ -12,7 +12,7 @@ use crate::pg::process::PerProcess;
 use crate::pg::report::raise;
 use crate::pg::tag::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
-use crate::shared::generator;
+use crate::shared::generator::{self, Shared};
 use crate::store::generator as store;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
@@ -154,7 +154,7 @@ fn keep(name: &Tag, named: Named) -> &'static Known {
 
 #[inline]
 fn as_of() -> AsOf {
-    (CHANGES.get(), generator::shared().map_or(0, |shared| shared.named_changes()))
+    (CHANGES.get(), generator::shared().map_or(0, Shared::named_changes))
 }
 
 static HOOKS: Hooks = Hooks {

@@ -284,7 +284,7 @@ pub fn next_of_sequence(
     for _ in 0..MAX_TRIES {
         let (taken, layout) = match take_several(shared, of, None, increment.ids()) {
             Ok(taken) => taken,
-            Err(error) => return Ok(Err(error.into())),
+            Err(error) => return Ok(Err(error)),
         };
         if let Some(number) = increment.number_of(&layout, &taken) {
             return Ok(Ok(number));

@@ -15,7 +15,6 @@ use crate::position::Position;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-mod change;
 mod data_directory;
 mod error;
 mod file;

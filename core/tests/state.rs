@@ -591,4 +591,3 @@ fn goes_on_above() -> bool {
 fn ids_begin_above_all_of_the_layout_before() {
     assert!(goes_on_above());
 }
-

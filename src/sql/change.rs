@@ -78,7 +78,8 @@ mod snowflake_ids_internal {
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
         // First, so that a server that is started with the setting finds it.
-        issuer::change(shared, |state, _| state.next_layout = Some(new.to_string())).map_err(|error| report(&error))?;
+        issuer::change(shared, |state, _| state.next_layout = Some(new.to_string()))
+            .map_err(|error| report(&error))?;
         settings::set_layout_at_next_start(&new);
         ErrorReport::new(
             Code::ERRCODE_SUCCESSFUL_COMPLETION,

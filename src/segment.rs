@@ -35,6 +35,7 @@ use snowflake_ids_core::bound_sequence::{Increment, Run};
 use snowflake_ids_core::definition::{Exhausted, Range};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::registry_error::Unregistered;
 use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
@@ -264,6 +265,7 @@ fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Sl
                 return Some(Err(SegmentError::unknown(tag)));
             }
             Some(Answer::NoTable) => return Some(Err(SegmentError::NoTable)),
+            Some(Answer::NoRegistry) => return Some(Err(Unregistered.into())),
             // Others were faster.
             Some(Answer::Supplied) => ticket = ask(),
             None => {}

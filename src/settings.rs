@@ -7,5 +7,5 @@ pub use definitions::define;
 pub use values::{
     cache, check, clock_wait_timeout, config, layout_text_without_preload, lease_duration, max_clock_jump,
     max_clock_skew, registry_database, registry_timeout, reserve, rollback, rules, segment_auto_create,
-    segment_prefetch, segment_target_duration, segment_wait_timeout, worker_id_policy,
+    segment_prefetch, segment_target_duration, segment_wait_timeout, shard, worker_id_policy,
 };

@@ -17,7 +17,8 @@ use snowflake_ids_core::issuer::{self as core_issuer, Seated};
 use snowflake_ids_core::named::Named;
 use snowflake_ids_core::session::{self, Session, SessionError};
 use snowflake_ids_core::{
-    Clock, Filler, GeneratorError, Issued, Layout, NodeBits, PositionRange, Rules, Taken, Uuid, UuidError,
+    Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
+    ShardError, Taken, Uuid, UuidError,
 };
 use std::cell::OnceCell;
 use std::num::NonZeroU32;
@@ -64,7 +65,7 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
     let shared = ready(function)?;
     let id = match next_from(shared, known) {
         Some(id) => id,
-        None => wait_and_refill_of(shared, known)?,
+        None => wait_and_refill_of(shared, known, only_of(&known.named())?.as_ref())?,
     };
     SESSION.note_last(id);
     Ok(id)
@@ -75,24 +76,52 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
 fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
     let (seat, named) = (known.seat()?, known.named());
     let source = shared.seated(seat, &named.layout);
+    if let Some(only) = only_of(&named).ok()? {
+        return next_fitting(shared, known, &source, &only);
+    }
     if let Some(id) = known.session.pop_of(&source) {
         return Some(id);
     }
     let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| take_as(&named, source, &rules, &SystemClock, cache_of(&named));
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(&named));
     known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
 }
 
-/// Takes positions as a named generator takes them.
+/// The same of one shard's ids.
+fn next_fitting(shared: &Shared, known: &Known, source: &Seated<'_>, only: &Shard) -> Option<i64> {
+    let (session, named) = (&known.session, known.named());
+    if let Some(id) = session.pop_fitting(source, only) {
+        return Some(id);
+    }
+    let (rules, cache) = (named.rules(settings::rules()), cache_of(&named));
+    session.refill_fitting(source, &SystemClock, &rules, cache, only, |ids| shared.count(ids)).ok()
+}
+
+/// The shard whose ids a generator gives, where it does not give every id.
+#[inline]
+fn only_of(named: &Named) -> Result<Option<Shard>, ShardError> {
+    if let Some(own) = named.shard {
+        return Ok(Some(own).filter(|own| !own.is_whole()));
+    }
+    let Some(set) = settings::shard().filter(|set| !set.is_whole()) else { return Ok(None) };
+    // It was set for all generators, whatever room their layouts have.
+    set.check_layout(&named.layout)?;
+    Ok(Some(set))
+}
+
+/// Takes positions; of a shard, the first is its.
 #[inline]
 fn take_as(
-    _named: &Named,
+    only: Option<&Shard>,
     source: &Seated<'_>,
     rules: &Rules,
     clock: &impl Clock,
     want: NonZeroU32,
 ) -> Result<Taken, GeneratorError> {
-    session::take(source, rules, clock, want)
+    match only {
+        Some(only) => session::take_fitting(source, rules, clock, want, only),
+        None => session::take(source, rules, clock, want),
+    }
 }
 
 #[inline]
@@ -101,14 +130,18 @@ fn cache_of(named: &Named) -> NonZeroU32 {
 }
 
 #[cold]
-fn wait_and_refill_of(shared: &'static Shared, known: &Known) -> Result<i64, SessionError> {
+fn wait_and_refill_of(
+    shared: &'static Shared,
+    known: &Known,
+    only: Option<&Shard>,
+) -> Result<i64, SessionError> {
     let named = known.named();
     let (id, seat) = or_with_first_lease(shared, || {
         known.session.wait_and_refill_of(
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| take_as(&named, source, rules, clock, cache_of(&named)),
+            |source, rules, clock| take_as(only, source, rules, clock, cache_of(&named)),
         )
     })?;
     known.set_seat(seat);
@@ -191,12 +224,13 @@ fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
 
 /// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
-    Ok(Several { shared: ready(function)?, of: None, current: NONE, wanted: count })
+    Ok(Several { shared: ready(function)?, of: None, only: None, current: NONE, wanted: count })
 }
 
 /// The same of a named generator.
 pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
-    Ok(Several { shared: ready(function)?, of: Some(known), current: NONE, wanted: count })
+    let (shared, only) = (ready(function)?, only_of(&known.named())?);
+    Ok(Several { shared, of: Some(known), only, current: NONE, wanted: count })
 }
 
 const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
@@ -223,9 +257,14 @@ pub fn next_of_sequence(
         Err(error) => return Ok(Err(error.into())),
     };
     let layout = of.map_or(shared.layout, |known| known.named().layout);
+    match of.map(|known| only_of(&known.named())).transpose() {
+        Ok(None | Some(None)) => {}
+        Ok(Some(Some(only))) => return Ok(Err(NoIdError::InRow(only))),
+        Err(error) => return Ok(Err(error.into())),
+    }
     increment.check_layout(&layout)?;
     for _ in 0..MAX_TRIES {
-        let taken = match take_several(shared, of, increment.ids()) {
+        let taken = match take_several(shared, of, None, increment.ids()) {
             Ok(taken) => taken,
             Err(error) => return Ok(Err(error.into())),
         };
@@ -302,6 +341,8 @@ pub struct Several {
     shared: &'static Shared,
     /// The named generator whose they are, if they are one's.
     of: Option<&'static Known>,
+    /// The shard whose they are, if they are one's.
+    only: Option<Shard>,
     current: Taken,
     wanted: u32,
 }
@@ -309,23 +350,54 @@ pub struct Several {
 impl Several {
     /// The next id, None after the last one wanted.
     pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
-        if self.current.positions.count() == 0 {
-            let Some(want) = NonZeroU32::new(self.wanted.min(MAX_RANGE)) else { return Ok(None) };
-            self.current = match self.held(want.get().into()) {
-                Some(held) => held,
-                None => take_several(self.shared, self.of, want)?,
-            };
-            self.wanted -= u32::try_from(self.current.positions.count()).unwrap_or(self.wanted);
+        loop {
+            if self.current.positions.count() == 0 {
+                let Some(want) = NonZeroU32::new(self.wanted.min(self.most())) else { return Ok(None) };
+                self.current = match self.held(want.get().into()) {
+                    Some(held) => held,
+                    None => take_several(self.shared, self.of, self.only.as_ref(), want)?,
+                };
+                if self.only.is_none() {
+                    self.wanted -= u32::try_from(self.current.positions.count()).unwrap_or(self.wanted);
+                }
+            }
+            if let Some(position) = self.take_first() {
+                return Ok(Some(self.hand_out(position)));
+            }
         }
-        let (position, node_bits) = (self.current.positions.take_first(), self.current.node_bits);
-        Ok(Some(match self.of {
+    }
+
+    /// The most ids to take at once.
+    fn most(&self) -> u32 {
+        let moduli = self.only.map_or(1, |only| u32::try_from(only.modulus()).unwrap_or(MAX_RANGE));
+        (MAX_RANGE / moduli).max(1)
+    }
+
+    /// The next of the positions that were taken; of a shard none where what is left of them does not fit. How many fit is
+    /// seen only here.
+    fn take_first(&mut self) -> Option<Position> {
+        let (Some(only), Some(known)) = (&self.only, self.of) else {
+            return Some(self.current.positions.take_first());
+        };
+        let node_bits = self.current.node_bits;
+        let position = self.current.positions.take_first_fitting(&known.named().layout, node_bits, only)?;
+        self.wanted -= 1;
+        if self.wanted == 0 {
+            self.current.positions = PositionRange::EMPTY;
+        }
+        Some(position)
+    }
+
+    fn hand_out(&self, position: Position) -> i64 {
+        let node_bits = self.current.node_bits;
+        match self.of {
             None => SESSION.hand_out(self.shared, position, node_bits),
             Some(known) => {
                 let id = known.session.hand_out_of(&known.named().layout, position, node_bits);
                 SESSION.note_last(id);
                 id
             }
-        }))
+        }
     }
 
     /// What the session holds already.
@@ -342,11 +414,12 @@ impl Several {
 fn take_several(
     shared: &'static Shared,
     of: Option<&'static Known>,
+    only: Option<&Shard>,
     want: NonZeroU32,
 ) -> Result<Taken, SessionError> {
     let (taken, session) = match of {
         None => (take_own(shared, want)?, &SESSION),
-        Some(known) => (take_named(shared, known, want)?, &known.session),
+        Some(known) => (take_named(shared, known, only, want)?, &known.session),
     };
     // Whatever the session still holds was refused, and is older than this.
     session.drop_held();
@@ -363,12 +436,17 @@ fn take_own(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionE
     }
 }
 
-fn take_named(shared: &'static Shared, known: &Known, want: NonZeroU32) -> Result<Taken, SessionError> {
+fn take_named(
+    shared: &'static Shared,
+    known: &Known,
+    only: Option<&Shard>,
+    want: NonZeroU32,
+) -> Result<Taken, SessionError> {
     let named = known.named();
     let rules = named.rules(settings::rules());
     let at_once = known
         .seat()
-        .map(|seat| take_as(&named, &shared.seated(seat, &named.layout), &rules, &SystemClock, want));
+        .map(|seat| take_as(only, &shared.seated(seat, &named.layout), &rules, &SystemClock, want));
     if let Some(Ok(taken)) = at_once {
         shared.count(taken.positions.count());
         return Ok(taken);
@@ -378,7 +456,7 @@ fn take_named(shared: &'static Shared, known: &Known, want: NonZeroU32) -> Resul
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| take_as(&named, source, rules, clock, want),
+            |source, rules, clock| take_as(only, source, rules, clock, want),
         )
     })?;
     known.set_seat(waited.seat);

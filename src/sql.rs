@@ -8,6 +8,8 @@
 )]
 
 mod attach;
+mod audit;
+mod change;
 mod decode;
 mod generate;
 mod generator;

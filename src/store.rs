@@ -1,5 +1,6 @@
 //! What is durable, each in one place: rows of the tables, through SQL, and two files of the data directory.
 
+pub mod citus;
 pub mod durable;
 pub mod generator;
 pub mod registry;

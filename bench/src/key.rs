@@ -9,6 +9,8 @@ pub struct Key {
     pub table: &'static str,
     /// The type and default of its column.
     column: &'static str,
+    /// Whether the column is the table's primary key.
+    is_primary: bool,
     /// What `snowflake_ids.cache` is set to.
     pub cache: u32,
 }
@@ -34,12 +36,18 @@ impl Key {
     pub const PLAIN: Self = Self::new("ids in the file", "by_file", "bigint");
 
     const fn new(label: &'static str, table: &'static str, column: &'static str) -> Self {
-        Self { label, table, column, cache: 1 }
+        Self { label, table, column, is_primary: true, cache: 1 }
+    }
+
+    /// The same in a table of its own without a primary key, so without an index.
+    pub const fn without_index(self, table: &'static str) -> Self {
+        Self { table, is_primary: false, ..self }
     }
 
     /// The statement that creates the table.
     pub fn create_table(&self) -> String {
-        format!("create table {} (id {} primary key, note text not null)", self.table, self.column)
+        let primary = if self.is_primary { " primary key" } else { "" };
+        format!("create table {} (id {}{primary}, note text not null)", self.table, self.column)
     }
 }
 

@@ -66,7 +66,7 @@ impl Session {
 
     /// The size of the index of a table's primary key, in bytes.
     pub fn index_bytes(&mut self, table: &str) -> Result<f64> {
-        self.value(&format!("select pg_relation_size('{table}_pkey')::float8"))
+        self.value(&format!("select pg_indexes_size('{table}')::float8"))
     }
 
     /// The plan of a query, without its estimates.

@@ -50,6 +50,19 @@ impl Block {
         Some(Position(next))
     }
 
+    /// The next position that fits, the others before it being used up; None as for [`Block::pop`], which also means that
+    /// none fits up to where the clock is to be looked at.
+    pub fn pop_fitting(&self, era: u64, fits: impl Fn(Position) -> bool) -> Option<Position> {
+        let (next, until) = (self.next.load(Ordering::Relaxed), self.until.load(Ordering::Relaxed));
+        if next >= until || self.is_stale(era) {
+            return None;
+        }
+        let fitting = (next..until).map(Position).find(|position| fits(*position));
+        self.next.store(fitting.map_or(until, |position| position.0 + 1), Ordering::Relaxed);
+        debug_assert!(self.is_within_end(), "{self:?}");
+        fitting
+    }
+
     /// Up to `want` positions off the front; None as for [`Block::pop`].
     pub fn pop_many(&self, want: u64, era: u64) -> Option<PositionRange> {
         let from = self.next.load(Ordering::Relaxed);

@@ -28,6 +28,8 @@ pub enum Guard {
     LastBounded,
     /// nor, to others that share a registry, ahead of the registry's clock.
     PeersBounded,
+    /// A registry leases nothing that its own server issues under.
+    OwnWorkerTaken,
 
     // The issuer's.
     /// The mark is in the file before any session issues below it.

@@ -49,13 +49,18 @@ pub fn join<H: NodeTables, R: Registries>(
     if let Some(site) = sites.iter().find(|site| !identities.insert(&site.seen.identity)) {
         return Err(HandoverError::Same { server: site.server.clone() });
     }
+    // Worker ids come from the first one.
+    if let Some(Site { server, seen, .. }) = sites.first()
+        && let Some(database) = here.leases_for(&seen.identity).map_err(HandoverError::Here)?
+    {
+        return Err(HandoverError::Elsewhere { server: server.clone(), database });
+    }
     here.set_sites(&sites).map_err(HandoverError::Here)?;
     hand_over(here, there, &sites)?;
     // A registry that is set back to before must be noticed, too.
     if holds(Guard::HandOverNoted) {
         here.note_all().map_err(HandoverError::Here)?;
     }
-    // Worker ids come from the first one.
     let first = sites.first().map(|site| &site.seen.identity);
     for site in former.iter().filter(|site| Some(&site.seen.identity) != first) {
         here.give_up_lease(site).map_err(HandoverError::Here)?;

@@ -13,6 +13,7 @@ mod counter;
 mod counts;
 mod durable;
 mod error;
+mod highest;
 pub mod host;
 mod issuing;
 mod obstacle;

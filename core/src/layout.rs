@@ -6,6 +6,7 @@
 //! worker issues ids; see [`Layout::id`].
 
 mod bits;
+pub mod change;
 mod error;
 mod field;
 mod preset;

@@ -12,6 +12,7 @@
 //! | [`position`] | ticks, positions, the bits of a node |
 //! | [`snowflake`] | the generator: a hybrid logical clock in one cache line |
 //! | [`rules`] | what the generator may do |
+//! | [`shard`] | which ids are a shard's |
 //! | [`drift`] | ids too far ahead of the clock, and every other refusal |
 //! | [`anchor`] | whether the wall clock can be followed |
 //! | [`issuer`] | which node issues on this server, and up to where |
@@ -24,6 +25,7 @@
 //! | [`block`] | what a session holds of the ids it took |
 //! | [`bound_sequence`] | sequences whose numbers are ids |
 //! | [`encode`] | ids as text |
+//! | [`audit`] | what is wrong with the ids of a table |
 //! | [`uuid`] | UUIDs that are made as ids are |
 //! | [`definition`] | what a tag's row says of its ids |
 //! | [`privilege`] | what a role may do with a tag |
@@ -64,6 +66,7 @@
 pub mod accept;
 pub mod admission;
 pub mod anchor;
+pub mod audit;
 pub mod backoff;
 pub mod block;
 pub mod bound_sequence;
@@ -104,6 +107,7 @@ pub mod rules;
 pub mod segment;
 pub mod serial;
 pub mod session;
+pub mod shard;
 pub mod snowflake;
 pub mod state;
 pub mod step;
@@ -124,5 +128,6 @@ pub use id::{Decoded, IdError, Node};
 pub use layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
 pub use position::{Issued, NodeBits, Position, PositionRange, Tick};
 pub use rules::{ClockRollback, Rules, SequenceStart};
+pub use shard::{Shard, ShardError};
 pub use snowflake::{Generator, Snapshot, StepBack, Taken};
 pub use uuid::{Filler, IdOrUuid, NeitherError, Uuid, UuidError};

@@ -6,6 +6,7 @@
 use crate::error::{EXCERPT_CHARS, Explain, Kind, excerpt};
 use crate::layout::{Layout, LayoutError, PRESETS};
 use crate::rules::{Rules, SequenceStart};
+use crate::shard::{MAX_MODULUS, Shard};
 use std::num::NonZeroU32;
 
 /// The longest name, in characters.
@@ -30,22 +31,13 @@ pub struct Row<'a> {
     pub cache: Option<i32>,
 }
 
-/// The part of all ids that a generator gives ids of: those for which `satisfies_hash_partition` holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// How many parts there are: 1 or more.
-    pub modulus: u32,
-    /// Which of them: 0 to `modulus - 1`.
-    pub remainder: u32,
-}
-
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The layout of the ids.
     pub layout: Layout,
-    /// The part of all ids; None: as the setting says.
-    pub part: Option<Part>,
+    /// The shard whose ids it gives; None: as the setting says.
+    pub shard: Option<Shard>,
     /// Where the sequence of a fresh tick starts; None: as the setting says.
     pub sequence_start: Option<SequenceStart>,
     /// How many ids a session takes at once; None: as the setting says.
@@ -61,7 +53,7 @@ impl Named {
         let layout: Layout = row.layout.parse()?;
         let sequence_start = row.sequence_start.map(start_of).transpose()?;
         let cache = row.cache.map(cache_of).transpose()?;
-        Ok(Self { layout, part: part_of(&layout, row)?, sequence_start, cache })
+        Ok(Self { layout, shard: shard_of(&layout, row)?, sequence_start, cache })
     }
 
     /// What a generator of this name may be: its name is not another layout's.
@@ -103,21 +95,23 @@ pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), NamedError> {
     }
 }
 
-fn part_of(layout: &Layout, row: &Row<'_>) -> Result<Option<Part>, NamedError> {
+fn shard_of(layout: &Layout, row: &Row<'_>) -> Result<Option<Shard>, NamedError> {
     let (modulus, remainder) = match (row.modulus, row.remainder) {
         (None, None) => return Ok(None),
-        (Some(modulus), Some(remainder)) => (modulus, remainder),
+        (Some(modulus), Some(remainder)) => (i64::from(modulus), remainder),
         (modulus, _) => return Err(NamedError::Half { has_modulus: modulus.is_some() }),
     };
-    let room = 1_u32 << layout.sequence_bits();
-    match (u32::try_from(modulus), u32::try_from(remainder)) {
-        (Ok(modulus), _) if !(1..=room).contains(&modulus) => {
-            Err(NamedError::Modulus { modulus: modulus.into(), room, layout: Box::new(*layout) })
-        }
-        (Ok(modulus), Ok(remainder)) if remainder < modulus => Ok(Some(Part { modulus, remainder })),
-        (Ok(modulus), _) => Err(NamedError::Remainder { remainder, modulus }),
-        (Err(_), _) => Err(NamedError::Modulus { modulus: modulus.into(), room, layout: Box::new(*layout) }),
+    let room = room_of(layout);
+    if modulus < 1 || modulus > room.into() {
+        return Err(NamedError::Modulus { modulus, room, layout: Box::new(*layout) });
     }
+    let shard = Shard::new(modulus, remainder.into());
+    shard.map(Some).map_err(|_| NamedError::Remainder { remainder, modulus })
+}
+
+/// The largest modulus of a layout: a tick has an id for each shard, on average.
+fn room_of(layout: &Layout) -> u32 {
+    (1_u32 << layout.sequence_bits()).min(MAX_MODULUS)
 }
 
 fn start_of(text: &str) -> Result<SequenceStart, NamedError> {
@@ -164,7 +158,7 @@ pub enum NamedError {
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
     /// A part that there is not.
     #[error("remainder {remainder} is out of range")]
-    Remainder { remainder: i32, modulus: u32 },
+    Remainder { remainder: i32, modulus: i64 },
     /// A word that says no start.
     #[error("unrecognized value for sequence_start: \"{text}\"")]
     Start { text: String },
@@ -195,11 +189,12 @@ impl Explain for NamedError {
             Self::Layout(error) => return error.detail(),
             Self::Half { has_modulus: true } => "There is a modulus, and no remainder.".into(),
             Self::Half { has_modulus: false } => "There is a remainder, and no modulus.".into(),
+            Self::Modulus { room: MAX_MODULUS, .. } => format!("It must be 1 to {MAX_MODULUS}."),
             Self::Modulus { room, layout, .. } => {
                 format!("It must be 1 to {room}: so many ids has a tick of layout \"{layout}\".")
             }
             Self::Remainder { modulus, .. } => {
-                format!("It must be 0 to {}: modulus {modulus} leaves no other.", modulus.saturating_sub(1))
+                format!("It must be 0 to {}: modulus {modulus} leaves no other.", modulus - 1)
             }
             Self::Start { .. } => "It says where the sequence of a fresh tick starts.".into(),
             Self::Cache { .. } => format!("It must be 1 to {MAX_CACHE}."),

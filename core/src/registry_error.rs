@@ -1,10 +1,29 @@
 //! Why a registry on another server gave no response.
 
 use crate::clock::{human, micros};
-use crate::error::Kind;
+use crate::error::{Explain, Kind};
 use crate::wire::{self, Stranger};
 use std::fmt;
 use std::time::Duration;
+
+/// The server belongs to a cluster whose nodes share a registry, and uses none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this server is a worker of a Citus cluster, and uses no registry")]
+pub struct Unregistered;
+
+impl Explain for Unregistered {
+    fn kind(&self) -> Kind {
+        Kind::NotReady
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some("Its own tables would give ids that other nodes give, too.".to_owned())
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("Call snowflake_ids.use_registry here, with the cluster's registry.".to_owned())
+    }
+}
 
 /// Why a statement on another server has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,9 +20,11 @@ pub enum Answer {
     Exhausted = 2,
     /// There is no table of tags: the extension was dropped.
     NoTable = 3,
+    /// The server belongs to a cluster whose nodes share a registry, and uses none.
+    NoRegistry = 4,
 }
 
-const ANSWER_BITS: u32 = 2;
+const ANSWER_BITS: u32 = 3;
 
 /// The requests for one tag, and the last answer.
 #[derive(Debug)]
@@ -85,6 +87,7 @@ impl Request {
             1 => Answer::Unknown,
             2 => Answer::Exhausted,
             3 => Answer::NoTable,
+            4 => Answer::NoRegistry,
             _ => Answer::Supplied,
         };
         (answered >> ANSWER_BITS >= ticket).then_some(answer)

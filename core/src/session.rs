@@ -10,6 +10,7 @@ use crate::issuer::{Host, Issuer, IssuerError, NoRoom, Seat, Seated, Shared, Sou
 use crate::layout::Layout;
 use crate::position::{Issued, NodeBits, Position};
 use crate::rules::{ClockRollback, Rules, SequenceStart};
+use crate::shard::Shard;
 use crate::snowflake::{Generator, Taken};
 use crate::state::Identity;
 use crate::uuid::UuidError;
@@ -273,6 +274,41 @@ impl Session {
         Ok((self.keep(taken, era), seat))
     }
 
+    /// As [`Session::pop_of`], of ids of one shard. What the session holds may be of another one, or of all: each id is looked
+    /// at as it is handed out.
+    #[inline]
+    pub fn pop_fitting(&self, source: &impl Source, only: &Shard) -> Option<i64> {
+        let (layout, node_bits) = (source.layout(), self.block.node_bits());
+        let fits = |position| only.fits_at(layout, node_bits, position);
+        let position = self.block.pop_fitting(source.generator().era(), fits)?;
+        Some(self.hand_out_of(layout, position, node_bits))
+    }
+
+    /// As [`Session::refill_of`], of ids of one shard.
+    ///
+    /// # Errors
+    /// [`GeneratorError`], and nothing is taken.
+    pub fn refill_fitting(
+        &self,
+        source: &impl Source,
+        clock: &impl Clock,
+        rules: &Rules,
+        want: NonZeroU32,
+        only: &Shard,
+        count: impl FnOnce(u64),
+    ) -> Result<i64, GeneratorError> {
+        let era = source.generator().era();
+        // A look at the clock for each span; what is left is given up where a span is too far ahead.
+        while self.renew(source, clock, rules, era) {
+            if let Some(id) = self.pop_fitting(source, only) {
+                return Ok(id);
+            }
+        }
+        let taken = take_fitting(source, rules, clock, want, only)?;
+        count(taken.positions.count());
+        Ok(self.id_of(source.layout(), self.keep(taken, era)))
+    }
+
     /// Up to so many positions that the session holds already. They come first: the ids of a session must keep growing.
     pub fn held(&self, shared: &Shared, clock: &impl Clock, rules: &Rules, want: u64) -> Option<Taken> {
         self.held_of(shared, clock, rules, want)
@@ -339,6 +375,20 @@ pub fn take(
     want: NonZeroU32,
 ) -> Result<Taken, GeneratorError> {
     take_by(source, |generator| generator.take(source.layout(), rules, clock, want))
+}
+
+/// The same of ids of one shard: the first is its.
+///
+/// # Errors
+/// As for [`take`].
+pub fn take_fitting(
+    source: &impl Source,
+    rules: &Rules,
+    clock: &impl Clock,
+    want: NonZeroU32,
+    only: &Shard,
+) -> Result<Taken, GeneratorError> {
+    take_by(source, |generator| generator.take_fitting(source.layout(), rules, clock, want, only))
 }
 
 /// The same, however it is taken from the generator.

@@ -22,8 +22,10 @@ use crate::guard::{Guard, holds};
 use crate::layout::{Field, Layout, TickError};
 use crate::position::{NodeBits, Position, PositionRange, Tick};
 use crate::rules::{Rules, SequenceStart};
+use crate::shard::Shard;
 use crate::sync::{AtomicU64, Ordering};
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// In place of the next position while no session may take one.
@@ -201,10 +203,67 @@ impl Generator {
         clock: &impl Clock,
         want: NonZeroU32,
     ) -> Result<Taken, GeneratorError> {
+        self.take_chosen(layout, rules, clock, |_, from| (from, from.saturating_add(want.get().into())))
+    }
+
+    /// Takes positions of which the first has an id that is the shard's, in one atomic step: as many as hold `want` ids of
+    /// the shard on average. Fewer come as in [`Generator::take`]. The positions before the first are used up.
+    ///
+    /// # Errors
+    /// [`GeneratorError`], and nothing is taken.
+    pub fn take_fitting(
+        &self,
+        layout: &Layout,
+        rules: &Rules,
+        clock: &impl Clock,
+        want: NonZeroU32,
+        shard: &Shard,
+    ) -> Result<Taken, GeneratorError> {
+        let span = shard.span(want.get());
+        // The last scan: of which node's ids, from where, and what it found. What another session takes meanwhile ends below
+        // that most of the time, and then nothing is scanned again.
+        let mut seen: Option<(NodeBits, RangeInclusive<u64>)> = None;
+        loop {
+            let choose = |node_bits, from: u64| {
+                // Closed, or used up: there are no ids to look at.
+                if from >= layout.end_position().0 {
+                    return (from, from.saturating_add(1));
+                }
+                let known =
+                    seen.as_ref().filter(|(whose, range)| *whose == node_bits && range.contains(&from));
+                let first = match known {
+                    Some((_, range)) => *range.end(),
+                    None => match shard.first_from(layout, node_bits, Position(from)) {
+                        Some(Position(first)) => first,
+                        None => return (shard.scan_end(Position(from)).0, shard.scan_end(Position(from)).0),
+                    },
+                };
+                seen = Some((node_bits, from..=first));
+                (first, first.saturating_add(span))
+            };
+            let taken = self.take_chosen(layout, rules, clock, choose)?;
+            // None: all that one step looks at are unfit. They are used up, and the next ones looked at, up to the drift.
+            if taken.positions.count() > 0 {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Takes the positions that `choose` chooses, of those from the next one on, in the term of a node: from which one, and up
+    /// to which; fewer as in [`Generator::take`].
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the body of two functions")]
+    fn take_chosen(
+        &self,
+        layout: &Layout,
+        rules: &Rules,
+        clock: &impl Clock,
+        mut choose: impl FnMut(NodeBits, u64) -> (u64, u64),
+    ) -> Result<Taken, GeneratorError> {
         loop {
             let term = self.term.load(Ordering::Acquire);
             let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
-            let positions = self.take_positions(layout, rules, clock, want)?;
+            let positions = self.take_positions(layout, rules, clock, |from| choose(node_bits, from))?;
             // Before the term is looked at again: a process that closes the generator takes the mark away.
             let below_limit = !cfg!(debug_assertions) || positions.to <= self.limit();
             let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
@@ -223,7 +282,7 @@ impl Generator {
         layout: &Layout,
         rules: &Rules,
         clock: &impl Clock,
-        want: NonZeroU32,
+        mut choose: impl FnMut(u64) -> (u64, u64),
     ) -> Result<PositionRange, GeneratorError> {
         // Observe first, read the clock second: see the head of this module.
         let observed = self.observed.load(Ordering::Acquire);
@@ -240,27 +299,27 @@ impl Generator {
         let mut next = self.next.load(Ordering::Relaxed);
         loop {
             let (from, fresh) = Self::first_at(layout, rules.start, now, next);
-            let mut to = from.saturating_add(want.get().into());
+            let (first, mut to) = choose(from);
             // Counted from the beginning of the present tick, so as not to divide; what that finds too far
             // ahead is looked at again from where in the tick we are.
             let ahead = ((to - 1) >> bits).saturating_sub(now).saturating_mul(layout.unit());
             if ahead > rules.max_drift || to > self.limit.load(Ordering::Relaxed) {
                 to = to.min(self.ceiling(layout, rules, at).0);
-                if to <= from {
-                    return Err(self.refuse(layout, rules, at, Position(from)));
+                if to <= first {
+                    return Err(self.refuse(layout, rules, at, Position(first)));
                 }
             }
             match self.next.compare_exchange_weak(next, to, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     debug_assert!(next <= from && from < to, "{from}..{to} does not follow {next}");
-                    debug_assert!(to - from <= want.get().into(), "{from}..{to} is more than {want}");
+                    debug_assert!(from <= first && first <= to, "{first}..{to} begins before {from}");
                     debug_assert!(from >= now << bits, "{from} is of a tick before {now}");
                     let begun = fresh || next == self.first.load(Ordering::Relaxed);
                     let full = ((to - 1) >> bits) - (if begun { from } else { next - 1 } >> bits);
                     if full > 0 {
                         self.full_ticks.fetch_add(full, Ordering::Relaxed);
                     }
-                    return Ok(PositionRange { from: Position(from), to: Position(to) });
+                    return Ok(PositionRange { from: Position(first), to: Position(to) });
                 }
                 Err(found) => next = found,
             }

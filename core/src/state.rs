@@ -10,7 +10,7 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
 use crate::layout::{Field, Layout};
-use crate::lease::Lease;
+use crate::lease::{Lease, Origin};
 use crate::position::Position;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -64,6 +64,10 @@ pub struct State {
     /// The database that is to be the registry, if the transaction that said so was committed.
     #[serde(default)]
     pub moving_to: Option<u32>,
+    /// The registry, by its identity, from which this server and others have worker ids: a shared one, or its own where that
+    /// has leased some.
+    #[serde(default)]
+    pub leases_with: Option<String>,
 }
 
 /// The node that a server is to issue as.
@@ -149,6 +153,7 @@ impl State {
             claim: None,
             registry: None,
             moving_to: None,
+            leases_with: None,
         };
         if here.timeline > 1 {
             // A standby that was copied before its primary issued anything, and promoted since.
@@ -327,6 +332,27 @@ impl State {
         workers
     }
 
+    /// The worker ids of a datacenter that a registry here must not lease to the server with these tokens: this one issues
+    /// under them, or did under ids that the clock has not passed. None where that is this very server.
+    pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
+        let own = [self.lease.as_ref().map(|lease| lease.token), self.claim];
+        if own.iter().any(|token| token.is_some() && tokens.contains(token)) {
+            return None;
+        }
+        let issuing = self.node.filter(|node| node.datacenter == datacenter).map(|node| node.worker);
+        let blocked = self.blocked_workers(&here.layout, datacenter, here.clock.wall);
+        Some(issuing.into_iter().chain(blocked).collect())
+    }
+
+    /// The database for which this server has worker ids together with others, where another one is to have them leased
+    /// from the registry of this identity: two registries would lease the same one.
+    pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
+        let other = |of: &u32| *of != database;
+        let moving = self.moving_to.filter(other);
+        let with = self.leases_with.as_deref().filter(|with| *with != identity);
+        moving.or_else(|| with.and(self.registry.filter(other)))
+    }
+
     /// Whether the clock is behind the ids that any worker of this server may have issued: another one is no help.
     /// `layout` is the server's own.
     pub fn blocks_all_workers(&self, layout: &Layout, at: UnixMicros) -> bool {
@@ -477,6 +503,24 @@ impl State {
         self.lease = Some(lease);
         self.identify(Identity::Leased { datacenter });
         debug_assert!(self.node.is_some_and(|node| node.worker == worker));
+    }
+
+    /// Worker ids are leased by way of this database from now on, from the registry that others share, if it is one.
+    pub fn leased_from(&mut self, database: u32, origin: Option<&Origin>) {
+        let same = self.registry.is_none_or(|registry| registry == database);
+        self.leases_with = match origin {
+            Some(origin) => Some(origin.identity.clone()),
+            None => self.leases_with.take().filter(|_| same),
+        };
+        self.registry = Some(database);
+        self.moving_to = None;
+    }
+
+    /// The registry here, of this identity, leases worker ids to others.
+    pub fn leases_out(&mut self, database: u32, identity: &str) {
+        if self.registry.is_none_or(|registry| registry == database) {
+            self.leases_with = Some(identity.to_owned());
+        }
     }
 
     /// The registry is where it was, this database where that is not known: what was begun to move it was rolled back.

@@ -182,6 +182,9 @@ pub struct LeaseRequest {
     pub preferred: Option<Preferred>,
     /// How far clocks may differ.
     pub max_clock_skew: Duration,
+    /// Worker ids that the registry's own server has without a row here. It is that server which knows.
+    #[serde(skip)]
+    pub taken: Vec<u32>,
 }
 
 /// What came of looking for a worker id.
@@ -219,6 +222,12 @@ impl LeaseError {
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
         Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
+    }
+
+    /// As another error says it.
+    pub fn of(error: &(impl Explain + ?Sized)) -> Self {
+        let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
+        Self { message: error.to_string(), detail, hint, holders: String::new() }
     }
 }
 

@@ -83,12 +83,18 @@ pub struct Held {
     pub expiry: UnixMicros,
 }
 
-/// The request of another server, as far as that may decide: any role that may ask may have written it.
-pub fn bounded(ask: RequestBody, now: UnixMicros) -> RequestBody {
+/// The request of another server, as far as that may decide: any role that may ask may have written it. `taken` gives
+/// the worker ids of a datacenter that this server has itself, for one with these tokens.
+pub fn bounded(
+    ask: RequestBody,
+    now: UnixMicros,
+    taken: impl FnOnce(u32, [Option<i64>; 2]) -> Vec<u32>,
+) -> RequestBody {
     match ask {
         RequestBody::Lease(mut wish) => {
             bound(&mut wish.entry, now);
             wish.preferred = None;
+            wish.taken = taken(wish.entry.datacenter, [wish.token, Some(wish.entry.token)]);
             RequestBody::Lease(wish)
         }
         RequestBody::Renew { worker, token, mut entry } => {
@@ -132,10 +138,14 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
     let preferred = wish.preferred.unwrap_or_else(|| Preferred::shared(rows.timeline(), *capacity));
+    let mut except = wish.except.clone();
+    if holds(Guard::OwnWorkerTaken) {
+        except.extend(&wish.taken);
+    }
     let search = Search {
         policy: *policy,
         own,
-        except: &wish.except,
+        except: &except,
         preferred: above.map_or(preferred, |worker| Preferred { worker, share: 1, only: false }),
         capacity: *capacity,
         now,
@@ -259,6 +269,9 @@ fn none_free<R: WorkerRows>(
                 with more worker bits.";
     }
     let more = |count: usize| if count < LISTED { "" } else { ", ..." };
+    if let [first, ..] = wish.taken.as_slice() {
+        detail = format!("{detail} The registry's own server issues ids as {first}.");
+    }
     if !wish.except.is_empty() {
         let except: Vec<String> = wish.except.iter().take(LISTED).map(u32::to_string).collect();
         let more = more(except.len());

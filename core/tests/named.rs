@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use snowflake_ids_core::named::{MAX_CACHE, Named, NamedError, Part, Row, check_name};
+use snowflake_ids_core::named::{MAX_CACHE, Named, NamedError, Row, check_name};
 use snowflake_ids_core::rules::{Rules, SequenceStart};
-use snowflake_ids_core::{Explain, Kind, Layout, PRESETS};
+use snowflake_ids_core::{Explain, Kind, Layout, PRESETS, Shard};
 use std::num::NonZeroU32;
 
 const WEB: Row<'_> =
@@ -14,7 +14,7 @@ const WEB: Row<'_> =
 fn a_row_of_a_layout_alone_leaves_the_rest_to_the_settings() {
     let named = Named::new(&WEB).unwrap();
     assert_eq!(named.layout, "javascript".parse::<Layout>().unwrap());
-    assert_eq!((named.part, named.sequence_start, named.cache), (None, None, None));
+    assert_eq!((named.shard, named.sequence_start, named.cache), (None, None, None));
     let of_session = Rules { max_drift: 7, start: SequenceStart::Rotate };
     assert_eq!(named.rules(of_session), of_session);
 }
@@ -24,7 +24,7 @@ fn a_row_says_its_part_start_and_cache() {
     let row =
         Row { modulus: Some(16), remainder: Some(3), sequence_start: Some("random"), cache: Some(50), ..WEB };
     let named = Named::new(&row).unwrap();
-    assert_eq!(named.part, Some(Part { modulus: 16, remainder: 3 }));
+    assert_eq!(named.shard, Some(Shard::new(16, 3).unwrap()));
     assert_eq!(named.cache, NonZeroU32::new(50));
     let rules = named.rules(Rules { max_drift: 7, start: SequenceStart::Zero });
     assert_eq!(rules, Rules { max_drift: 7, start: SequenceStart::Random });
@@ -32,7 +32,7 @@ fn a_row_says_its_part_start_and_cache() {
 
 #[test]
 fn modulus_and_remainder_come_together_and_within_a_tick() {
-    let part = |modulus, remainder| Named::new(&Row { modulus, remainder, ..WEB }).map(|named| named.part);
+    let part = |modulus, remainder| Named::new(&Row { modulus, remainder, ..WEB }).map(|named| named.shard);
     assert_eq!(part(Some(2), None), Err(NamedError::Half { has_modulus: true }));
     assert_eq!(part(None, Some(0)), Err(NamedError::Half { has_modulus: false }));
     // The layout has 9 bits of sequence.
@@ -44,7 +44,7 @@ fn modulus_and_remainder_come_together_and_within_a_tick() {
     for remainder in [-1, 16, i32::MAX] {
         assert_eq!(part(Some(16), Some(remainder)), Err(NamedError::Remainder { remainder, modulus: 16 }));
     }
-    assert_eq!(part(Some(1), Some(0)), Ok(Some(Part { modulus: 1, remainder: 0 })));
+    assert_eq!(part(Some(1), Some(0)), Ok(Some(Shard::new(1, 0).unwrap())));
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn wish() -> LeaseRequest {
         capacity: 1_024,
         preferred: None,
         max_clock_skew: Duration::from_micros(MINUTE),
+        taken: Vec::new(),
     }
 }
 
@@ -117,6 +118,56 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
         let leased = worker_registry::lease(&mut rows, &only_one, NOW).unwrap();
         matches!(leased, Leased::None(_)) && rows.written.is_none()
     });
+}
+
+/// A registry that has leased no worker id, and whose own server issues as 0 under a lease of another one.
+#[test]
+fn a_registry_leases_nothing_that_its_own_server_issues_under() {
+    struct Empty(Option<Row>);
+    impl WorkerRows for Empty {
+        type Error = ();
+
+        fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
+            Ok((None, None))
+        }
+        fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
+            Ok(0)
+        }
+        fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<Row>, ()> {
+            Ok(Vec::new())
+        }
+        fn lock(&mut self, _: u32, _: u32) -> Result<Option<Row>, ()> {
+            Ok(None)
+        }
+        fn insert(&mut self, row: &Row, _: &Entry) -> Result<bool, ()> {
+            self.0 = Some(*row);
+            Ok(true)
+        }
+        fn update(&mut self, _: &Row, _: &Entry) -> Result<(), ()> {
+            Err(())
+        }
+        fn give_back(&mut self, _: u32, _: &Row) -> Result<(), ()> {
+            Err(())
+        }
+        fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<Held>, ()> {
+            Ok(Vec::new())
+        }
+        fn timeline(&self) -> u32 {
+            1
+        }
+        fn check_for_interrupts(&self) {}
+    }
+    needs(Guard::OwnWorkerTaken, || {
+        let mut rows = Empty(None);
+        let wish = LeaseRequest { taken: vec![0, 1], ..wish() };
+        worker_registry::lease(&mut rows, &wish, NOW).unwrap();
+        rows.0.is_some_and(|row| row.worker == 2)
+    });
+    let none = LeaseRequest { capacity: 2, taken: vec![0, 1], ..wish() };
+    let Leased::None(error) = worker_registry::lease(&mut Empty(None), &none, NOW).unwrap() else {
+        panic!("both are taken");
+    };
+    assert!(error.detail.contains("The registry's own server issues ids as 0."), "{error:?}");
 }
 
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };

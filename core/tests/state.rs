@@ -86,6 +86,45 @@ fn states_of_others_are_refused() {
 }
 
 #[test]
+fn a_registry_knows_which_worker_ids_its_own_server_has() {
+    let state = leased();
+    let here = here(LEASED);
+    assert_eq!(state.taken_workers(&here, 0, [Some(12), None]), Some(vec![3, 3]), "its node, and its mark");
+    assert_eq!(state.taken_workers(&here, 1, [Some(12), None]), Some(vec![]));
+    assert_eq!(state.taken_workers(&here, 0, [None, Some(11)]), None, "this very server");
+    let later = Here { clock: Reading { wall: UnixMicros(NOW.0 + 9_000_000), ..here.clock.clone() }, ..here };
+    assert_eq!(state.taken_workers(&later, 0, [None; 2]), Some(vec![3]));
+    let mut parted = state;
+    parted.give_up();
+    parted.claim = Some(12);
+    assert_eq!(parted.taken_workers(&later, 0, [None, Some(12)]), None, "it claims one");
+    assert_eq!(parted.taken_workers(&later, 0, [None; 2]), Some(vec![]));
+}
+
+#[test]
+fn worker_ids_of_one_server_come_from_one_registry() {
+    let origin = |identity: &str| Origin { identity: identity.into(), server: "central".into() };
+    let mut state = leased();
+    assert_eq!(state.held_for(1, "a"), None, "nobody knows yet");
+    state.leased_from(1, Some(&origin("a")));
+    assert_eq!(state.held_for(1, "b"), None, "the database that has it may go elsewhere");
+    assert_eq!(state.held_for(2, "a"), None, "another one may use the same");
+    assert_eq!(state.held_for(2, "b"), Some(1));
+    state.give_up();
+    assert_eq!(state.held_for(2, "b"), Some(1), "whether or not it holds a lease at the moment");
+    state.leased_from(1, None);
+    assert_eq!(state.held_for(2, "c"), Some(1), "others may have been leased from it");
+    state.leased_from(3, None);
+    assert_eq!(state.held_for(2, "c"), None, "a registry of its own that leased nothing to others");
+    state.leases_out(2, "own");
+    assert_eq!(state.held_for(2, "c"), None);
+    state.leases_out(3, "own");
+    assert_eq!((state.held_for(2, "c"), state.held_for(2, "own")), (Some(3), None));
+    state.moving_to = Some(4);
+    assert_eq!(state.held_for(2, "own"), Some(4), "another database is about to");
+}
+
+#[test]
 fn a_copy_with_a_number_is_refused_until_it_has_another_or_is_adopted() {
     let copy = Here { home: home("copy"), ..here(FIXED) };
     assert!(matches!(fixed().open(&copy), Err(StateError::Copy { worker: 3, .. })));

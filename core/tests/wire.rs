@@ -261,6 +261,7 @@ fn bounds() -> LeaseRequest {
         capacity: 32,
         preferred: None,
         max_clock_skew: Duration::from_secs(5),
+        taken: vec![],
     }
 }
 
@@ -461,7 +462,7 @@ prop_compose! {
         (capacity, max_clock_skew) in any::<(u32, Duration)>(),
         preferred in of(preferences()),
     ) -> LeaseRequest {
-        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew }
+        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew, taken: vec![] }
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod segment;
+mod shard;
 mod snowflake;
 
 use pgrx::prelude::*;

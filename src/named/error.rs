@@ -4,7 +4,7 @@ use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::named::NamedError;
 use snowflake_ids_core::session::SessionError;
-use snowflake_ids_core::{Explain, Kind};
+use snowflake_ids_core::{Explain, Kind, Shard, ShardError};
 
 /// Why a named generator gave no id.
 #[derive(Debug, thiserror::Error)]
@@ -15,32 +15,43 @@ pub enum NoIdError {
     /// The server gives none.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// Its layout has no ids for the shard that is set.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
+    /// A sequence gives ids in a row, of which one in so many is the shard's.
+    #[error("ids of shard {0} are not in a row")]
+    InRow(Shard),
 }
 
 impl NoIdError {
-    fn cause(&self) -> &dyn Explain {
+    fn cause(&self) -> Option<&dyn Explain> {
         match self {
-            Self::Named(error) => error,
-            Self::Session(error) => error,
+            Self::Named(error) => Some(error),
+            Self::Session(error) => Some(error),
+            Self::Shard(error) => Some(error),
+            Self::InRow(_) => None,
         }
     }
 }
 
 impl Explain for NoIdError {
     fn kind(&self) -> Kind {
-        self.cause().kind()
+        self.cause().map_or(Kind::Unsupported, Explain::kind)
     }
 
     fn detail(&self) -> Option<String> {
-        self.cause().detail()
+        let in_row = || Some("A sequence whose increment is not 1 gives as many ids in a row.".into());
+        self.cause().map_or_else(in_row, Explain::detail)
     }
 
     fn hint(&self) -> Option<String> {
-        self.cause().hint()
+        let in_row =
+            || Some("ALTER SEQUENCE ... INCREMENT BY 1, or use a generator that gives every id.".into());
+        self.cause().map_or_else(in_row, Explain::hint)
     }
 
     fn for_others(&self) -> Option<(String, String)> {
-        self.cause().for_others()
+        self.cause()?.for_others()
     }
 }
 

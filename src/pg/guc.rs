@@ -85,6 +85,30 @@ pub fn define_text<C: for<'a> Check<&'a str>>(about: About, setting: &'static Gu
     });
 }
 
+/// What a value that is assigned becomes in this process. It must not panic.
+pub trait Assign {
+    /// Takes a value that was checked; empty where there is none.
+    fn assign(value: &str);
+}
+
+/// Defines text, with a check, and with what becomes of each value that it has.
+pub fn define_text_assigned<C>(about: About, setting: &'static GucSetting<Option<CString>>)
+where
+    C: for<'a> Check<&'a str> + Assign,
+{
+    let About { name, short, long, context } = about;
+    let (check, assign) = (Some(check_text::<C> as TextHook), Some(assign_text::<C> as AssignHook));
+    let flags = GucFlags::default();
+    define(name, || {
+        // SAFETY: the hooks are guarded against panics.
+        unsafe {
+            GucRegistry::define_string_guc_with_hooks(
+                name, short, long, setting, context, flags, check, assign, None,
+            );
+        }
+    });
+}
+
 /// Defines a setting, and ends the start of the server if its configuration gives it a value that it may not
 /// have. On its own Postgres would warn and go on with the default, that is, with ids of another layout.
 fn define(name: &CStr, define: impl FnOnce()) {
@@ -184,6 +208,8 @@ type EnumHook = unsafe extern "C-unwind" fn(*mut c_int, *mut *mut c_void, pg_sys
 type TextHook =
     unsafe extern "C-unwind" fn(*mut *mut c_char, *mut *mut c_void, pg_sys::GucSource::Type) -> bool;
 
+type AssignHook = unsafe extern "C-unwind" fn(*const c_char, *mut c_void);
+
 unsafe extern "C-unwind" fn check_enum<T: GucEnum, C: Check<T>>(
     value: *mut c_int,
     _extra: *mut *mut c_void,
@@ -204,6 +230,17 @@ unsafe extern "C-unwind" fn check_text<C: for<'a> Check<&'a str>>(
             (*value).is_null()
                 || accept(check_length(CStr::from_ptr(*value)).and_then(|text| C::check(&text)))
         })
+    }
+}
+
+unsafe extern "C-unwind" fn assign_text<A: Assign>(value: *const c_char, _extra: *mut c_void) {
+    // SAFETY: the server passes null or text that ends in a zero byte.
+    unsafe {
+        pgrx_extern_c_guard(|| {
+            let text =
+                if value.is_null() { Cow::Borrowed("") } else { CStr::from_ptr(value).to_string_lossy() };
+            A::assign(&text);
+        });
     }
 }
 

@@ -19,7 +19,7 @@ mod names;
 mod options;
 mod timeout;
 
-pub use options::{options_of, owner_of};
+pub use options::{options_of, options_of_string, owner_of};
 pub use timeout::bound_by;
 
 pub use snowflake_ids_core::registry_error::ConnectionError;
@@ -80,6 +80,26 @@ impl Connection {
         limit: Duration,
         most: usize,
     ) -> Result<String, ConnectionError> {
+        self.run(sql, argument, limit, |answer| answer.value(most)).map(Option::unwrap_or_default)
+    }
+
+    /// Runs a statement with one text argument, and gives the first column of all its rows, which are integers. What it takes
+    /// in memory is bounded as in [`ask`](Self::ask).
+    ///
+    /// # Errors
+    /// As those of [`ask`](Self::ask); where there is something else than integers, [`ConnectionError::Lost`].
+    pub fn integers(&mut self, sql: &str, limit: Duration) -> Result<Vec<Option<i64>>, ConnectionError> {
+        self.run(sql, "", limit, Answer::integers).map(Option::unwrap_or_default)
+    }
+
+    /// Runs a statement, and gives what was read of its last answer; None where it has none.
+    fn run<T>(
+        &mut self,
+        sql: &str,
+        argument: &str,
+        limit: Duration,
+        read: impl Fn(&Answer) -> Result<T, ConnectionError>,
+    ) -> Result<Option<T>, ConnectionError> {
         let (Ok(sql), Ok(argument)) = (CString::new(sql), CString::new(argument)) else {
             return Err(zero_byte());
         };
@@ -92,7 +112,7 @@ impl Connection {
         }
         let mut timeout = Timeout::new(limit);
         flush(&handle, &mut timeout)?;
-        let answer = receive(&handle, &mut timeout, most);
+        let answer = receive(&handle, &mut timeout, read);
         if matches!(answer, Ok(_) | Err(ConnectionError::Refused { .. })) {
             self.handle = Some(handle);
         }
@@ -121,11 +141,15 @@ fn flush(handle: &Handle, timeout: &mut Timeout) -> Result<(), ConnectionError> 
 }
 
 /// Reads to the end of what the server has to say to one statement.
-fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String, ConnectionError> {
-    let mut found = Ok(String::new());
+fn receive<T>(
+    handle: &Handle,
+    timeout: &mut Timeout,
+    read: impl Fn(&Answer) -> Result<T, ConnectionError>,
+) -> Result<Option<T>, ConnectionError> {
+    let mut found = Ok(None);
     while let Some(answer) = next(handle, timeout)? {
-        match answer.value(most) {
-            Ok(value) => found = found.map(|_| value),
+        match read(&answer) {
+            Ok(value) => found = found.map(|_| Some(value)),
             Err(failure @ ConnectionError::Refused { .. }) => found = Err(failure),
             // Nothing more will come.
             Err(failure) => return Err(failure),

@@ -75,6 +75,17 @@ impl Row<'_> {
         self.value(column).map(|text| String::from_utf8_lossy(unsafe { bytes_of(text) }).into_owned())
     }
 
+    /// A column that is a bigint; None where it is null.
+    pub fn number(&self, column: &CStr) -> Option<i64> {
+        // SAFETY: the callers ask for bigints.
+        self.value(column).and_then(|number| unsafe { i64::from_datum(number, false) })
+    }
+
+    /// Whether a column is null.
+    pub fn is_null(&self, column: &CStr) -> bool {
+        self.value(column).is_none()
+    }
+
     /// A column that is an oid; None where it is null.
     pub fn oid(&self, column: &CStr) -> Option<pg_sys::Oid> {
         // SAFETY: the callers ask for oids.

@@ -126,6 +126,10 @@ impl NodeTables for Here {
         here(|| store::define(rows))
     }
 
+    fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Report> {
+        join::leases_for(identity)
+    }
+
     fn give_up_lease(&mut self, site: &Site) -> Result<(), Report> {
         join::give_up_lease(&site.server, &site.seen)
     }
@@ -201,6 +205,16 @@ fn report(error: HandoverError<Report, Report>) -> Report {
             let report = ErrorReport::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, message, function_name!());
             Box::new(report.set_detail("Two foreign servers lead to one database."))
         }
+        HandoverError::Elsewhere { server, database } => refusal(
+            NOT_READY,
+            &server,
+            &format!("this server leases its worker id from another one, for database \"{database}\""),
+            "Two registries could lease the same worker id to two servers.",
+            &format!(
+                "Use that registry here, too, or set snowflake_ids.registry_database = '{database}': then \
+                 this database takes segments only from its registry."
+            ),
+        ),
         HandoverError::Unfit { server, tag, unfit } => unfit_row(&server, &tag, unfit),
     }
 }

@@ -39,7 +39,7 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
         // By one of these the row is known, if a renewal is on its way.
         let tokens = [Some(lease.token), state.claim];
         // Another database may use a registry, too.
-        state.registry = None;
+        (state.registry, state.leases_with) = (None, None);
         // Not to be known again: a server that asks for a lease before this is committed gets another row.
         state.give_up();
         Some((lease, tokens))
@@ -58,6 +58,17 @@ pub fn give_up_lease(server: &str, registry: &wire::Registry) -> Checked<()> {
         pgrx::notice!("worker id {worker} stays leased until {}: {}", lease.expiry, report.message());
     }
     Ok(())
+}
+
+/// The database for which this server leases its worker id from another registry than the one of this identity, where it would
+/// be leased from that one from now on.
+pub fn leases_for(identity: &str) -> Checked<Option<String>> {
+    let leased = shared().filter(|shared| matches!(shared.identity, Identity::Leased { .. }));
+    // Where a setting says which database it is, no other one moves it.
+    let Some(shared) = leased.filter(|_| settings::registry_database().is_empty()) else { return Ok(None) };
+    let held = issuer::change(shared, |state, _| state.held_for(server::database(), identity));
+    // One that was dropped meanwhile needs no worker id.
+    Ok(held.map_err(|error| Box::new(report(&error)))?.and_then(database::name))
 }
 
 /// Takes away what is in the buffers of this database, and has the worker id looked after when this is committed; from

@@ -1,9 +1,11 @@
 //! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
 
+use crate::issuer;
 use crate::pg::catalog::{self, Source};
 use crate::pg::encoding::from_utf8;
 use crate::pg::{cluster, server, tag};
 use crate::segment::place;
+use crate::shared::generator::shared;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Tables};
 use crate::store::worker::Rows;
@@ -24,6 +26,19 @@ pub fn this() -> Option<wire::Registry> {
     let (extension, database) = (catalog::extension()?, server::database());
     let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
     Some(wire::Registry { identity, timeline: cluster::timeline() })
+}
+
+/// The worker ids that this registry must not lease to the server with these tokens, as this server has them itself. Notes that
+/// others have worker ids from here, too.
+pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Vec<u32> {
+    let Some((shared, this)) = shared().zip(this()) else { return Vec::new() };
+    let taken = issuer::change(shared, |state, here| {
+        let taken = state.taken_workers(here, datacenter, tokens)?;
+        state.leases_out(server::database(), &this.identity);
+        Some(taken)
+    });
+    // Without its state this server issues nothing.
+    taken.ok().flatten().unwrap_or_default()
 }
 
 /// The tables of this database where it is a registry, with the rights that the caller has.

@@ -15,6 +15,7 @@ use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::error::ended;
 use snowflake_ids_core::places::IDLE;
 use snowflake_ids_core::privilege::{Action, Privilege};
+use snowflake_ids_core::registry_error::Unregistered;
 use snowflake_ids_core::{Explain, Kind};
 use std::time::Duration;
 
@@ -71,6 +72,9 @@ pub enum SegmentError {
     /// The extension's table of tags is not there.
     #[error("the table snowflake_ids.segment does not exist")]
     NoTable,
+    /// The server belongs to a cluster whose nodes share a registry, and uses none.
+    #[error(transparent)]
+    Unregistered(#[from] Unregistered),
     /// No ids came in time, or the role that may take them did not become known.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
     TooLate {
@@ -132,6 +136,7 @@ impl Explain for SegmentError {
             Self::NotReady(error) => error.kind(),
             Self::BadTag(error) => error.kind(),
             Self::Sequence(error) => error.kind(),
+            Self::Unregistered(error) => error.kind(),
             Self::NoTag => Kind::BadArgument,
             Self::Denied { .. } => Kind::Denied,
             Self::Unknown { .. } => Kind::Undefined,
@@ -149,6 +154,7 @@ impl Explain for SegmentError {
             Self::NotReady(error) => return error.detail(),
             Self::BadTag(error) => return error.detail(),
             Self::Sequence(error) => return error.detail(),
+            Self::Unregistered(error) => return error.detail(),
             Self::Exhausted(_, exhausted) => return exhausted.detail(),
             Self::NoLast(_) | Self::Spi(_) => return None,
             Self::NoTag => "Ids belong to a tag.".to_owned(),
@@ -183,6 +189,7 @@ impl Explain for SegmentError {
             Self::NotReady(error) => return error.hint(),
             Self::BadTag(error) => return error.hint(),
             Self::Sequence(error) => return error.hint(),
+            Self::Unregistered(error) => return error.hint(),
             Self::Exhausted(_, exhausted) => return exhausted.hint(),
             Self::NoTag | Self::Spi(_) => return None,
             Self::Denied { action: Action::Own, .. } => {

@@ -4,18 +4,19 @@ use super::values::{
     CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
     MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_GENERATORS, MAX_TAGS, REGISTRY_TIMEOUT,
     RESERVE, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT,
-    SEQUENCE_START, WORKER_ID, WORKER_ID_POLICY, parse_worker,
+    SEQUENCE_START, SHARD, SHARD_NOW, WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
-use crate::pg::guc::{self, About, Check, Problem};
+use crate::pg::guc::{self, About, Assign, Check, Problem};
 use crate::pg::report::sentence;
 use pgrx::{GucContext, GucFlags};
-use snowflake_ids_core::{Explain, Layout};
+use snowflake_ids_core::{Explain, Layout, Shard, ShardError};
 
 /// Defines every setting. A wrong value in `postgresql.conf` keeps the server from starting.
 pub fn define() {
     define_identity();
     define_leases();
     define_behaviour();
+    define_shard();
     define_clock();
     define_generators();
     define_segments();
@@ -126,6 +127,17 @@ fn define_behaviour() {
     guc::define_int(about, &CACHE, 1..=MAX_CACHE, GucFlags::default());
 }
 
+/// Which ids named generators issue.
+fn define_shard() {
+    let about = About {
+        name: c"snowflake_ids.shard",
+        short: c"Sets the shard whose ids named generators issue.",
+        long: c"remainder/modulus, as hash partitions have them, such as 3/16; empty: every id.",
+        context: GucContext::Sighup,
+    };
+    guc::define_text_assigned::<ShardCheck>(about, &SHARD);
+}
+
 /// How the clock is followed, and time reserved.
 fn define_clock() {
     let about = About {
@@ -198,16 +210,37 @@ struct LayoutCheck;
 
 impl Check<&str> for LayoutCheck {
     fn check(text: &str) -> Result<(), Problem> {
-        match text.parse::<Layout>() {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let mut detail = sentence(&format!("{error}."));
-                if let Some(more) = error.detail() {
-                    detail = format!("{detail} {more}");
-                }
-                Err(Problem { detail, hint: error.hint() })
-            }
-        }
+        text.parse::<Layout>().map(drop).map_err(|error| problem(&error))
+    }
+}
+
+/// What an error of the core says of a value.
+fn problem(error: &impl Explain) -> Problem {
+    let mut detail = sentence(&format!("{error}."));
+    if let Some(more) = error.detail() {
+        detail = format!("{detail} {more}");
+    }
+    Problem { detail, hint: error.hint() }
+}
+
+struct ShardCheck;
+
+impl ShardCheck {
+    /// None of a text that is empty.
+    fn read(text: &str) -> Result<Option<Shard>, ShardError> {
+        if text.trim().is_empty() { Ok(None) } else { text.parse().map(Some) }
+    }
+}
+
+impl Check<&str> for ShardCheck {
+    fn check(text: &str) -> Result<(), Problem> {
+        Self::read(text).map(drop).map_err(|error| problem(&error))
+    }
+}
+
+impl Assign for ShardCheck {
+    fn assign(text: &str) {
+        SHARD_NOW.set(Self::read(text).ok().flatten());
     }
 }
 

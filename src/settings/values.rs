@@ -1,12 +1,14 @@
 //! The values that the settings have now, and what follows from those of server start.
 
 use crate::pg::guc::{self, read};
+use crate::pg::process::PerProcess;
 use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucSetting, PostgresGucEnum};
 use snowflake_ids_core::lease::Policy;
 use snowflake_ids_core::state::Identity;
-use snowflake_ids_core::{ClockRollback, Field, Layout, Rules, SequenceStart};
+use snowflake_ids_core::{ClockRollback, Field, Layout, Rules, SequenceStart, Shard};
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
@@ -63,6 +65,9 @@ pub(super) static CLOCK_ROLLBACK: GucSetting<RollbackChoice> =
 pub(super) static CLOCK_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 pub(super) static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
 pub(super) static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
+pub(super) static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+/// The same, read.
+pub(super) static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
 pub(super) static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(16);
 pub(super) static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
 pub(super) static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
@@ -215,6 +220,12 @@ pub fn clock_wait_timeout() -> Duration {
 #[inline]
 pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
+}
+
+/// The shard whose ids named generators issue that have none of their own; None: every id.
+#[inline]
+pub fn shard() -> Option<Shard> {
+    SHARD_NOW.get()
 }
 
 /// The share of a segment, in percent, after which the next one is fetched.

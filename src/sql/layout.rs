@@ -37,6 +37,25 @@ pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     })
 }
 
+/// The layout of a text, or of the generator of this name, which must be there.
+pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
+    let generator = text.read("generator")?;
+    match read(&generator) {
+        Ok(layout) => Ok(layout),
+        Err(no_layout) => match named::look_up(text.bytes(MAX_NAME_BYTES, "generator")?) {
+            Ok(known) => Ok(known.named().layout),
+            // Rather a layout that does not add up than a name.
+            Err(error) if is_no_name(&error) && generator.contains('/') => Err(report(&no_layout)),
+            Err(error) => Err(report(&error)),
+        },
+    }
+}
+
+/// The layout of the generator of this name.
+pub fn of_name(name: &[u8]) -> Result<Layout, ErrorReport> {
+    named::look_up(name).map(|known| known.named().layout).map_err(|error| report(&error))
+}
+
 /// Whether there is no such generator.
 const fn is_no_name(error: &NamedError) -> bool {
     use NamedError::{ControlName, LongName, NoName, Unknown};

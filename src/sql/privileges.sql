@@ -4,6 +4,7 @@ REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal 
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     snowflake_ids.status(),
+    snowflake_ids.audit(regclass, name, text, text[], text, integer),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),
     snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
@@ -27,6 +28,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.segment_check_tag(text),
     snowflake_ids_internal.generator_check(text, text, integer, integer, text, integer),
     snowflake_ids_internal.generator_unknown(text),
+    snowflake_ids.layout_check(text, text),
     snowflake_ids_internal.layout_status(text),
     snowflake_ids_internal.registry_health(integer)
 TO PUBLIC;
@@ -57,9 +59,11 @@ BEGIN
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
-        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop', 'EXECUTE'),
+        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
+            'snowflake_ids.layout_change', 'EXECUTE'),
         ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
-            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout', 'EXECUTE'),
+            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
+            'snowflake_ids_internal.layout_change_check', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),

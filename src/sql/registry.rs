@@ -91,7 +91,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     guc::set_for_transaction(c"lock_timeout", &timeout);
     own::keep_quiet(true);
     let now = SystemClock.now();
-    let ask = worker_registry::bounded(ask, now);
+    let ask = worker_registry::bounded(ask, now, serve::taken_workers);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
     said.map_err(|error| spi(&error))
@@ -124,7 +124,7 @@ mod snowflake_ids_internal {
     use crate::pg::catalog::Source;
     use crate::pg::encoding::{legible, to_utf8};
     use crate::pg::replication;
-    use crate::pg::report::{bad_argument, raise};
+    use crate::pg::report::{bad_argument, raise, report, spi};
     use crate::pg::server;
     use crate::pg::tag::{self, TagArg};
     use crate::pg::text::Text;
@@ -133,12 +133,14 @@ mod snowflake_ids_internal {
     use crate::segment::error::SegmentError;
     use crate::segment::own;
     use crate::shared::registries;
+    use crate::store::{citus, registry as store};
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::UnixMicros;
     use snowflake_ids_core::error::excerpt;
+    use snowflake_ids_core::registry_error::Unregistered;
     use snowflake_ids_core::wire;
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
@@ -176,6 +178,13 @@ mod snowflake_ids_internal {
             seeded::note(source, &tag, highest);
         }
         Ok(in_use)
+    }
+
+    /// Fails on a server that belongs to a cluster whose nodes share a registry, and uses none.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn check_registered() -> Result<(), ErrorReport> {
+        let unregistered = citus::is_worker().and_then(|is_worker| Ok(is_worker && !store::in_use()?));
+        if unregistered.map_err(|error| spi(&error))? { Err(report(&Unregistered)) } else { Ok(()) }
     }
 
     /// Whether the transaction has changed tags.

@@ -201,6 +201,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
+    PERFORM snowflake_ids_internal.check_registered();
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
     VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,

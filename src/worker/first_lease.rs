@@ -14,6 +14,7 @@ use crate::registry::serve;
 use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::leases;
+use crate::store::citus;
 use crate::store::registry as sites;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::UnixMicros;
@@ -86,7 +87,8 @@ impl RegistryLink for Link {
             return Ok(Place::Elsewhere);
         }
         // Other servers may have the worker id that this one would take.
-        let uses = self.0.as_owner(sites::in_use).map_err(FirstLeaseError)?;
+        let uses =
+            self.0.as_owner(|| Ok(sites::in_use()? || citus::is_worker()?)).map_err(FirstLeaseError)?;
         Ok(if uses { Place::Nowhere } else { Place::Here })
     }
 

@@ -96,6 +96,9 @@ impl Explain for Exhausted {
     fn hint(&self) -> Option<String> {
         let hint = match self.max_value {
             i64::MAX => "No bigint is larger: go on with a new tag.",
+            max if max == i64::from(i32::MAX) || max == i64::from(i16::MAX) => {
+                "Columns that hold no larger ids have to become bigint; then raise max_value with snowflake_ids.segment_alter."
+            }
             _ => "Raise max_value with snowflake_ids.segment_alter.",
         };
         Some(hint.to_owned())

@@ -44,6 +44,13 @@ pub enum HandoverError<H, R> {
         /// The second of them.
         server: String,
     },
+    /// The server leases its worker id from another one, for another database.
+    Elsewhere {
+        /// Its foreign server.
+        server: String,
+        /// That database.
+        database: String,
+    },
     /// A tag's row there is not fit.
     Unfit {
         /// The registry's foreign server.

@@ -33,6 +33,9 @@ pub trait NodeTables: RegistryTags {
     fn note_all(&mut self) -> Result<(), Self::Error>;
     /// Gives tags that there are the definitions of these rows, in JSON: one row for each tag.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
+    /// The database for which this server leases its worker id from another registry than the one of this identity, where it
+    /// would be leased from that one from now on.
+    fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Self::Error>;
     /// Gives the worker id back that was leased from a registry.
     fn give_up_lease(&mut self, site: &Site) -> Result<(), Self::Error>;
     /// Takes away what is in the buffers, and has the worker id looked after when this is committed; from here, if

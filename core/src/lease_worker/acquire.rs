@@ -73,9 +73,8 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             let claimed = state.claim == Some(token) || !holds(Guard::ClaimFirst);
             let ours = claimed && state.lease == plan.lease;
             if ours {
+                state.leased_from(database, lease.origin.as_ref());
                 state.take_up(lease);
-                state.registry = Some(database);
-                state.moving_to = None;
             }
             ours
         });
@@ -154,6 +153,7 @@ impl Plan {
             capacity: self.capacity,
             preferred: self.preferred,
             max_clock_skew,
+            taken: Vec::new(),
         }
     }
 

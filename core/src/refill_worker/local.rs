@@ -20,6 +20,15 @@ pub enum Served {
     Elsewhere,
 }
 
+/// What a transaction reserved.
+enum Reservation {
+    Done(Outcomes),
+    /// The ids come from registries on other servers.
+    Elsewhere,
+    /// They should, and it is not known from which.
+    Unregistered,
+}
+
 /// What came of each job. None: the table that the job's tag was in is not there any more.
 type Outcomes = Vec<Option<Outcome>>;
 
@@ -57,7 +66,16 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         started: Duration,
     ) -> Result<Served, TransactionError> {
         let reserved = self.host.database().transaction(|tables| self.reserve(tables, jobs))?;
-        let Some(outcomes) = reserved else { return Ok(Served::Elsewhere) };
+        let outcomes = match reserved {
+            Reservation::Done(outcomes) => outcomes,
+            Reservation::Elsewhere => return Ok(Served::Elsewhere),
+            Reservation::Unregistered => {
+                for job in jobs {
+                    job.answer(Answer::NoRegistry);
+                }
+                return Ok(Served::Here(None));
+            }
+        };
         let reserved = jobs.iter().zip(&outcomes).filter_map(|(job, outcome)| match outcome {
             Some(Outcome::Reserved(reserved)) => Some((job.source, &job.tag, reserved)),
             _ => None,
@@ -72,15 +90,17 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         Ok(Served::Here(pauses.max().flatten()))
     }
 
-    /// None where the ids come from registries on other servers.
     fn reserve<T: Tables>(
         &self,
         tables: &mut T,
         jobs: &[&Job<'h, H::Slot>],
-    ) -> Result<Option<Outcomes>, <T as TagRows>::Error> {
-        let Some(source) = tables.source() else { return Ok(Some(vec![None; jobs.len()])) };
+    ) -> Result<Reservation, <T as TagRows>::Error> {
+        let Some(source) = tables.source() else { return Ok(Reservation::Done(vec![None; jobs.len()])) };
         if tables.uses_registries()? {
-            return Ok(None);
+            return Ok(Reservation::Elsewhere);
+        }
+        if tables.is_clustered()? {
+            return Ok(Reservation::Unregistered);
         }
         let mut outcomes = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -98,7 +118,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         }
         // Once more: the rows are locked now, so that it cannot change any more.
         let elsewhere = holds(Guard::StillLocal) && tables.uses_registries()?;
-        Ok((!elsewhere).then_some(outcomes))
+        Ok(if elsewhere { Reservation::Elsewhere } else { Reservation::Done(outcomes) })
     }
 
     /// Publishes what was reserved, and answers the callers. Gives a pause where they have to go on waiting.

@@ -28,6 +28,8 @@ pub trait Tables: TagRows {
     fn source(&mut self) -> Option<u32>;
     /// Whether the ids come from registries on other servers.
     fn uses_registries(&mut self) -> Result<bool, Self::Error>;
+    /// Whether this server belongs to a cluster whose nodes share a registry: ids of its own tables are others', too.
+    fn is_clustered(&mut self) -> Result<bool, Self::Error>;
     /// Those registries, in their order.
     fn sites(&mut self) -> Result<Vec<Site>, Self::Error>;
     /// Whether this registry is one of them.

@@ -369,6 +369,10 @@ impl NodeTables for Here<'_> {
         Ok(())
     }
 
+    fn leases_for(&mut self, _: &str) -> Result<Option<String>, Locked> {
+        Ok(None)
+    }
+
     fn give_up_lease(&mut self, _: &Site) -> Result<(), Locked> {
         Ok(())
     }

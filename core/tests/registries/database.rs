@@ -327,6 +327,10 @@ impl refill_worker::Tables for Tx<'_> {
         Ok(self.look(|store| !store.sites.is_empty()))
     }
 
+    fn is_clustered(&mut self) -> Result<bool, Locked> {
+        Ok(false)
+    }
+
     fn sites(&mut self) -> Result<Vec<Site>, Locked> {
         self.env.turn();
         Ok(self.look(|store| store.sites.clone()))

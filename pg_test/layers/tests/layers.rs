@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 14] = [
+const LAYERS: [&str; 15] = [
     "pg",
     "settings",
     "shared",
@@ -22,6 +22,7 @@ const LAYERS: [&str; 14] = [
     "named",
     "snowflake",
     "sequence",
+    "audit",
     "sql",
     "entry",
 ];

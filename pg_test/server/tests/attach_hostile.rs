@@ -149,6 +149,7 @@ const ATTACKS: &[(&str, &str)] = &[
 
 /// All that attach and detach do, in turns.
 const CALLS: &[&str] = &[
+    "audit('hostile.t', 'id')",
     "attach('hostile.t', 'id', kind => 'segment', sequence => 'keep')",
     "detach('hostile.t', 'id')",
     "attach('hostile.t', 'id', kind => 'segment')",

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, NAME};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, full, ids, programs, sql};
 use std::collections::HashSet;
 use std::io::Write;
 use std::thread;
@@ -80,14 +80,19 @@ fn mix(server: &Server) -> Result<Vec<i64>> {
     })
 }
 
-#[test]
-fn no_number_comes_twice_over_restarts() -> Result<()> {
+/// How often the server is started again: in a full run for about a minute.
+fn restarts() -> usize {
+    if full() { 40 } else { 2 }
+}
+
+/// All numbers of sessions that mix, over restarts of these kinds in turn; None is kill -9.
+fn mixed_over_restarts(kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
     let mut server = Server::builder().small().start()?;
     server.session()?.batch_execute(MIXED)?;
     let mut taken = mix(&server)?;
-    for how in [Some(Shutdown::Fast), None] {
-        match how {
-            Some(how) => server.stop(how)?,
+    for kind in kinds.iter().cycle().take(restarts()) {
+        match kind {
+            Some(how) => server.stop(*how)?,
             None => server.kill9()?,
         }
         server.start_again()?;
@@ -96,8 +101,22 @@ fn no_number_comes_twice_over_restarts() -> Result<()> {
     let mut client = server.session()?;
     taken
         .extend(sql::column::<i64>(&mut client, "select id from adopted union all select id from identity")?);
-    ensure!(taken.len() == 3 * 8 * 25 * 8, "{}", taken.len());
-    ids::unique(taken)
+    ensure!(taken.len() == (1 + restarts()) * 8 * 25 * 8, "{}", taken.len());
+    Ok(taken)
+}
+
+#[test]
+fn no_number_comes_twice_over_restarts() -> Result<()> {
+    ids::unique(mixed_over_restarts(&[Some(Shutdown::Fast), None])?)
+}
+
+#[test]
+fn numbers_are_dense_where_the_server_was_always_stopped() -> Result<()> {
+    let mut taken = mixed_over_restarts(&[Some(Shutdown::Fast)])?;
+    taken.sort_unstable();
+    let gap = taken.iter().zip(1..).find(|(number, place)| **number != *place);
+    ensure!(gap.is_none(), "number and place {gap:?}");
+    Ok(())
 }
 
 /// Sessions that have planned while nothing was bound, in functions and statements whose plans name no sequence.

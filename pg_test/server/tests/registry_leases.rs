@@ -43,23 +43,24 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     taken.unique()
 }
 
-/// Of two worker ids, for three nodes.
+/// Of four worker ids, one of which is the registry's own, for four nodes.
 #[test]
 fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> Result<()> {
     let layout =
-        |builder: snowflake_ids_server_tests::Builder| builder.set("snowflake_ids.layout", "41/0/1/12");
+        |builder: snowflake_ids_server_tests::Builder| builder.set("snowflake_ids.layout", "41/0/2/12");
     let cluster =
-        Cluster::of(layout(auto()).set("snowflake_ids.worker_id", "0"), &layout(cluster::node()), 3)?;
+        Cluster::of(layout(auto()).set("snowflake_ids.worker_id", "0"), &layout(cluster::node()), 4)?;
     let mut taken = Vec::new();
-    for node in &cluster.nodes[..2] {
+    for node in &cluster.nodes[..3] {
         taken.push(wait_for_id(&mut node.connect("postgres")?)?);
     }
-    let mut third = cluster.nodes[2].connect("postgres")?;
-    let error = refused(&mut third)?;
+    let mut last = cluster.nodes[3].connect("postgres")?;
+    let error = refused(&mut last)?;
     assert_eq!(error.code(), &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
-    for node in &cluster.nodes[..2] {
+    for node in &cluster.nodes[..3] {
         assert!(said(&error).contains(&node.port().to_string()), "{error:?}");
     }
+    assert!(said(&error).contains("The registry's own server issues ids as 0."), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("worker_release")), "{error:?}");
 
     let mut first = cluster.session()?;
@@ -74,8 +75,8 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     operator.batch_execute(
         "update snowflake_ids.worker_lease set expires_at = now() where released_at is not null",
     )?;
-    taken.push(wait_for_id(&mut third)?);
-    taken.extend(take(&mut third, 1000)?);
+    taken.push(wait_for_id(&mut last)?);
+    taken.extend(take(&mut last, 1000)?);
     ids::unique(taken)
 }
 

@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 
 /// Values that may not be set, each with words that the refusal must say.
-const WRONG: [(&str, &str, &str); 42] = [
+const WRONG: [(&str, &str, &str); 46] = [
     ("datacenter_id", "-1", "outside the valid range"),
     ("datacenter_id", "32", "datacenter"),
     ("datacenter_id", "north", "invalid value"),
@@ -34,6 +34,10 @@ const WRONG: [(&str, &str, &str); 42] = [
     ("cache", "0", "outside the valid range"),
     ("cache", "1000001", "outside the valid range"),
     ("cache", "many", "invalid value"),
+    ("shard", "3", "two whole numbers"),
+    ("shard", "16/16", "must be 0 to 15"),
+    ("shard", "0/0", "must be 1 to 65536"),
+    ("shard", "-1/2", "two whole numbers"),
     ("layout", "", "empty"),
     ("layout", "tritter", "neither field widths nor a known name"),
     ("layout", "41/5/5", "3 fields"),
@@ -82,6 +86,7 @@ fn right_value(setting: &str) -> &'static str {
         "worker_id_policy" => "reuse",
         "lease_duration" => "1h",
         "sequence_start" => "zero",
+        "shard" => "0/1",
         "reserve" | "max_clock_jump" | "max_clock_skew" | "max_drift" | "clock_wait_timeout" => "1s",
         _ => "1",
     }
@@ -128,9 +133,14 @@ fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
         let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
         assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{setting}");
     }
-    for setting in
-        ["worker_id = 2", "datacenter_id = 2", "layout = twitter", "reserve = '1s'", "max_clock_jump = '1s'"]
-    {
+    for setting in [
+        "worker_id = 2",
+        "datacenter_id = 2",
+        "layout = twitter",
+        "reserve = '1s'",
+        "max_clock_jump = '1s'",
+        "shard = '3/16'",
+    ] {
         let error = sql::error(&mut client, &format!("set snowflake_ids.{setting}"))?;
         assert_eq!(error.code(), &SqlState::CANT_CHANGE_RUNTIME_PARAM, "{setting}");
     }

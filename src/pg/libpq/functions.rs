@@ -28,7 +28,8 @@ pub struct ConnInfoOption {
     pub keyword: *const c_char,
     environment: *const c_char,
     compiled: *const c_char,
-    value: *const c_char,
+    /// What it is set to; null where it is not.
+    pub value: *const c_char,
     label: *const c_char,
     /// How it is shown to people: with a `D` in it, it is for libpq's own purposes.
     pub display: *const c_char,
@@ -85,9 +86,12 @@ functions! {
     tuples = c"PQntuples"(*const PgResult) -> c_int;
     fields = c"PQnfields"(*const PgResult) -> c_int;
     get_value = c"PQgetvalue"(*const PgResult, c_int, c_int) -> *const c_char;
+    is_null = c"PQgetisnull"(*const PgResult, c_int, c_int) -> c_int;
     get_length = c"PQgetlength"(*const PgResult, c_int, c_int) -> c_int;
     clear = c"PQclear"(*mut PgResult);
     default_options = c"PQconndefaults"() -> *mut ConnInfoOption;
+    parse_options = c"PQconninfoParse"(*const c_char, *mut *mut c_char) -> *mut ConnInfoOption;
+    free_memory = c"PQfreemem"(*mut c_void);
     free_options = c"PQconninfoFree"(*mut ConnInfoOption);
 }
 

@@ -24,6 +24,44 @@ pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
     options.into_iter().filter(|(name, _)| known.contains(name)).collect()
 }
 
+/// The options that a connection string of libpq's names, as text in UTF-8, which it is in.
+///
+/// # Errors
+/// It is none; libpq's words.
+pub fn options_of_string(string: &str) -> Result<Vec<(String, String)>, String> {
+    let string = CString::new(string).map_err(|_| "it has a zero byte".to_owned())?;
+    let libpq = libpq();
+    let mut error: *mut c_char = std::ptr::null_mut();
+    let mut options = Vec::new();
+    // SAFETY: a text that ends with a zero byte. A list that ends with an option without a name, or a message in its place;
+    // what is found is copied, and freed at the end.
+    unsafe {
+        let list = (libpq.parse_options)(string.as_ptr(), &raw mut error);
+        if list.is_null() {
+            let said = if error.is_null() { "out of memory".to_owned() } else { text(error) };
+            (libpq.free_memory)(error.cast());
+            return Err(said);
+        }
+        let mut option = list;
+        while !(*option).keyword.is_null() {
+            if !(*option).value.is_null() {
+                options.push((text((*option).keyword), text((*option).value)));
+            }
+            option = option.add(1);
+        }
+        (libpq.free_options)(list);
+    }
+    options.retain(|(name, _)| name != "client_encoding");
+    Ok(options)
+}
+
+/// # Safety
+/// A text that ends with a zero byte.
+unsafe fn text(text: *const c_char) -> String {
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned()
+}
+
 /// The owner of a foreign server. One that there is not is the server's error. Only within a transaction.
 pub fn owner_of(server: &str) -> pg_sys::Oid {
     // SAFETY: as above.

@@ -8,6 +8,7 @@ use crate::pg::{database, server};
 use crate::registry::call::Caller;
 use crate::registry::serve;
 use crate::settings;
+use crate::store::citus;
 use crate::store::registry as sites;
 use crate::worker::log;
 use pgrx::PgLogLevel;
@@ -15,7 +16,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::error::ended;
 use snowflake_ids_core::lease_worker::{Doubt, LinkError, Other, Place, RegistryLink};
 use snowflake_ids_core::refill_worker::TransactionError;
-use snowflake_ids_core::registry_error::RegistryError;
+use snowflake_ids_core::registry_error::{RegistryError, Unregistered};
 use snowflake_ids_core::registry_link::{RegistryLink as _, RegistryNotes, Site};
 use snowflake_ids_core::wire::{LeaseError, Registry, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::{UnixMicros, failover};
@@ -42,6 +43,9 @@ impl RegistryLink for Link {
         };
         // Worker ids come from the first.
         self.site = sites.into_iter().next();
+        if self.site.is_none() && transaction(citus::is_worker)? {
+            return Err(RegistryLinkError::Unregistered);
+        }
         Ok(self.site.as_ref().map_or(Place::Here, |site| {
             Place::On(Other { server: site.server.clone(), seen: site.seen.clone() })
         }))
@@ -101,6 +105,8 @@ pub enum RegistryLinkError {
     Failed(TransactionError),
     /// The extension was dropped from this database meanwhile.
     Dropped,
+    /// This server should use one on another server.
+    Unregistered,
     /// The one on the server of this name gave none.
     Away(String, RegistryError),
 }
@@ -110,7 +116,7 @@ impl LinkError for RegistryLinkError {
         match self {
             Self::Failed(failed) => failed.is_lock_timeout,
             Self::Away(_, error) => error.is_conflict(),
-            Self::Dropped => false,
+            Self::Dropped | Self::Unregistered => false,
         }
     }
 
@@ -129,6 +135,7 @@ impl LinkError for RegistryLinkError {
                     "Ids go on by themselves when the table can be written to.",
                 )
             }
+            Self::Unregistered => LeaseError::of(&Unregistered),
             Self::Dropped => LeaseError::yet(ended(self.to_string()), "Try again."),
             Self::Away(server, error) => LeaseError::yet(
                 ended(format!("Registry \"{server}\", which leases worker ids: {}", error.briefly())),
@@ -145,6 +152,7 @@ impl fmt::Display for RegistryLinkError {
             Self::Dropped => {
                 f.write_str("The extension has just been dropped from the database that holds the registry")
             }
+            Self::Unregistered => Unregistered.fmt(f),
             Self::Away(_, error) => error.fmt(f),
         }
     }

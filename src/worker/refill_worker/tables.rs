@@ -3,6 +3,7 @@
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
 use crate::pg::worker;
+use crate::store::citus;
 use crate::store::registry as store;
 use crate::store::segment::Tables;
 use pgrx::PgSqlErrorCode;
@@ -43,6 +44,10 @@ impl core::Tables for Tables {
 
     fn uses_registries(&mut self) -> Result<bool, SpiError> {
         store::in_use()
+    }
+
+    fn is_clustered(&mut self) -> Result<bool, SpiError> {
+        citus::is_worker()
     }
 
     fn sites(&mut self) -> Result<Vec<Site>, SpiError> {

@@ -1,0 +1,58 @@
+//! Which ids are a shard's, as the server's own hash partitioning has it.
+
+use pgrx::prelude::*;
+
+#[pg_schema]
+mod tests {
+    use crate::backend_tests::one;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::Shard;
+
+    /// Ids of both signs and of any size, each to be in one partition of so many.
+    const IDS: &str = "SELECT i * 987654321987 FROM generate_series(-2000, 2000) i UNION ALL
+         SELECT snowflake_nextval() FROM generate_series(1, 4000) UNION ALL
+         SELECT unnest(ARRAY[0, 1, -1, 2147483647, 2147483648, -2147483648, -2147483649, 4294967295, 4294967296,
+             9223372036854775807, -9223372036854775808])";
+
+    /// Asked of `satisfies_hash_partition` itself, with moduli that are powers of two and others.
+    #[pg_test]
+    fn ids_are_on_the_shards_that_the_server_says() {
+        Spi::run("CREATE TABLE hashed (id bigint) PARTITION BY HASH (id)").unwrap();
+        for (modulus, remainder) in
+            [(1, 0), (2, 1), (3, 2), (7, 0), (16, 3), (100, 42), (128, 127), (1_024, 1), (65_536, 9)]
+        {
+            let shard = Shard::new(modulus, remainder).unwrap();
+            let rows = format!(
+                "SELECT id, satisfies_hash_partition('hashed'::regclass, {modulus}, {remainder}, id) FROM ({IDS}) s (id)"
+            );
+            let fits = Spi::connect(|client| {
+                let rows = client.select(&rows, None, &[]).unwrap();
+                rows.map(|row| (row.get::<i64>(1).unwrap().unwrap(), row.get::<bool>(2).unwrap().unwrap()))
+                    .collect::<Vec<_>>()
+            });
+            assert!(fits.len() > 8_000);
+            for (id, said) in fits {
+                assert_eq!(shard.fits(id), said, "{id} and {shard}");
+            }
+        }
+    }
+
+    /// Routed by an INSERT, as any row of a partitioned table is.
+    #[pg_test]
+    fn ids_are_in_the_partitions_that_the_server_puts_them_in() {
+        Spi::run("CREATE TABLE parted (id bigint) PARTITION BY HASH (id)").unwrap();
+        for remainder in 0..12 {
+            Spi::run(&format!(
+                "CREATE TABLE parted_{remainder} PARTITION OF parted FOR VALUES WITH (MODULUS 12, REMAINDER {remainder})"
+            ))
+            .unwrap();
+        }
+        Spi::run(&format!("INSERT INTO parted {IDS}")).unwrap();
+        for remainder in 0..12 {
+            let shard = Shard::new(12, remainder).unwrap();
+            let ids = one::<Vec<i64>>(&format!("SELECT array_agg(id) FROM parted_{remainder}"));
+            assert!(ids.len() > 300, "{}", ids.len());
+            assert!(ids.iter().all(|id| shard.fits(*id)), "{shard}");
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Audits of large tables with planted faults, in partitions, behind a foreign table and on another server: what was planted
+//! is found, and nothing else. And tables of people who want a superuser's rights.
+
+use anyhow::{Context, Result, ensure};
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::{Server, full, sql};
+use std::sync::mpsc::channel;
+use std::thread;
+
+/// So many ids are right: in the partitions here, behind the foreign table, and on the second server.
+fn rows() -> i64 {
+    if full() { 10_000_000 } else { 1_000_000 }
+}
+
+/// How a server is connected to from another one.
+fn connection(server: &Server) -> String {
+    format!("host={} port={} dbname=postgres user=postgres", server.socket_folder().display(), server.port())
+}
+
+fn server(worker: &str) -> Result<(Server, Client)> {
+    let server = Server::builder()
+        .small()
+        .set("snowflake_ids.worker_id", worker)
+        .set("statement_timeout", "20min")
+        .start()?;
+    let client = server.session()?;
+    Ok((server, client))
+}
+
+type Fault = (String, i64, i64, String);
+
+fn faults(client: &mut Client, arguments: &str) -> Result<Vec<Fault>> {
+    let query = format!(
+        "select finding, id, count, detail from snowflake_ids.audit({arguments}) where is_fault order by id, finding"
+    );
+    let rows = client.query(&query, &[]).with_context(|| query.clone())?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect())
+}
+
+/// Ids of the layout as the server makes them, in the past, so that all of them are different and none is of the future.
+const PAST: &str =
+    "snowflake_compose('2026-01-01'::timestamptz + i / 100 * interval '1 second', 0, WORKER, (i % 100)::int)";
+
+fn past(worker: u32) -> String {
+    PAST.replace("WORKER", &worker.to_string())
+}
+
+/// A table whose partitions are here, here, and in a foreign table.
+fn create_table(server: &Server, client: &mut Client) -> Result<()> {
+    client.batch_execute("create extension postgres_fdw")?;
+    client.batch_execute("create database far")?;
+    let mut far = server.connect("far")?;
+    let third = rows() / 3;
+    far.batch_execute("create table orders_c (id bigint not null, part text not null)")?;
+    client.batch_execute(&format!(
+        "create server far foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'far', fetch_size '10000');
+         create user mapping for postgres server far options (user 'postgres');
+         create table orders (id bigint not null, part text not null) partition by list (part);
+         create table orders_a partition of orders for values in ('a');
+         create table orders_b partition of orders for values in ('b');
+         create foreign table orders_c partition of orders for values in ('c') server far;
+         insert into orders_a select {}, 'a' from generate_series(1::bigint, {third}) i;
+         insert into orders_b select {}, 'b' from generate_series(1::bigint, {third}) i;
+         create index on orders_b (id)",
+        server.socket_folder().display(),
+        server.port(),
+        past(1),
+        past(2),
+    ))?;
+    far.batch_execute("create extension snowflake_ids")?;
+    far.batch_execute(&format!(
+        "insert into orders_c select {}, 'c' from generate_series(1::bigint, {}) i",
+        past(3),
+        rows() - 2 * third
+    ))?;
+    client.batch_execute("analyze")?;
+    Ok(())
+}
+
+#[test]
+fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
+    let (first, mut client) = server("1")?;
+    let (second, mut other) = server("4")?;
+    create_table(&first, &mut client)?;
+    other.batch_execute(&format!(
+        "create table orders (id bigint not null, part text not null);
+         insert into orders select {}, 'd' from generate_series(1, 100000) i",
+        past(4)
+    ))?;
+    let all = format!("'orders', 'id', connections => array['{}']", connection(&second));
+    ensure!(faults(&mut client, &all)?.is_empty(), "faults where there are none");
+    let total: i64 = sql::one(
+        &mut client,
+        &format!("select count from snowflake_ids.audit({all}) where finding = 'total'"),
+    )?;
+    assert_eq!(total, rows() + 100_000);
+
+    // Ids that are there once: of the first, the second and the third part.
+    let id = |client: &mut Client, worker, i: i64| {
+        sql::one::<i64>(client, &format!("select {} from generate_series({i}::bigint, {i}) i", past(worker)))
+    };
+    let [first_id, last_id] = [id(&mut client, 1, 1)?, id(&mut client, 1, rows() / 3)?];
+    let [second_id, third_id, fourth_id] =
+        [id(&mut client, 2, 77)?, id(&mut client, 3, 78)?, id(&mut client, 4, 79)?];
+    let future: i64 = sql::one(&mut client, "select snowflake_min_id(now() + interval '2 days')")?;
+    // Within one partition, at both ends; over two partitions; with what is behind the foreign table; with the other server.
+    client.batch_execute(&format!(
+        "insert into orders values ({first_id}, 'a'), ({last_id}, 'a'), ({second_id}, 'a'), ({third_id}, 'b'),
+             ({fourth_id}, 'b'), (-1, 'a'), ({future}, 'a')"
+    ))?;
+    first.connect("far")?.batch_execute(&format!(
+        "insert into orders_c values ({second_id}, 'c'), (-9223372036854775808, 'c'), ({future} + 4194304, 'c')"
+    ))?;
+    other.batch_execute(&format!(
+        "insert into orders values ({}, 'd'), (-7, 'd')",
+        id(&mut client, 1, 500)?
+    ))?;
+
+    let found = faults(&mut client, &all)?;
+    let of = |finding: &str| {
+        let ids = found.iter().filter(|fault| fault.0 == finding).map(|(_, id, count, places)| {
+            let places = places.strip_prefix("In ").unwrap_or(places);
+            (*id, *count, places.to_owned())
+        });
+        ids.collect::<Vec<_>>()
+    };
+    let fault = |id: i64, count: i64, places: &str| (id, count, places.to_owned());
+    let mut duplicates = vec![
+        fault(first_id, 2, "public.orders_a (2 rows)."),
+        fault(last_id, 2, "public.orders_a (2 rows)."),
+        fault(second_id, 3, "public.orders_a, public.orders_b, public.orders_c."),
+        fault(third_id, 2, "public.orders_b, public.orders_c."),
+        fault(fourth_id, 2, "public.orders_b, connection 1."),
+        fault(id(&mut client, 1, 500)?, 2, "public.orders_a, connection 1."),
+    ];
+    duplicates.sort_unstable();
+    assert_eq!(of("duplicate"), duplicates);
+    let unfit = "It is negative, and no id is. In ";
+    assert_eq!(
+        of("unfit"),
+        [
+            fault(i64::MIN, 1, &format!("{unfit}public.orders_c.")),
+            fault(-7, 1, &format!("{unfit}connection 1.")),
+            fault(-1, 1, &format!("{unfit}public.orders_a.")),
+        ]
+    );
+    let ids: Vec<_> = of("future").iter().map(|(id, count, _)| (*id, *count)).collect();
+    assert_eq!(ids, [(future, 1), (future + (1 << 22), 1)]);
+    assert_eq!(found.len(), 6 + 3 + 2, "{found:?}");
+
+    // All rows are counted, by day and by worker.
+    let sums = "select array_agg(s order by finding)::bigint[] from (select finding, sum(count) s from snowflake_ids.audit(ALL)
+                    where finding in ('day', 'worker', 'total') group by finding) s";
+    let sums: Vec<i64> = sql::one(&mut client, &sums.replace("ALL", &all))?;
+    let total = rows() + 100_000 + 7 + 3 + 2;
+    assert_eq!(sums, [total - 3, total, total - 3]);
+    // By itself each part has less.
+    assert_eq!(faults(&mut client, "'orders_c', 'id'")?.len(), 2);
+    assert_eq!(faults(&mut other, "'orders', 'id'")?.len(), 1);
+    Ok(())
+}
+
+/// So many rows that progress is told, which take no place: a foreign table of a view. Only where time is.
+#[test]
+fn progress_is_told() -> Result<()> {
+    if !full() {
+        return Ok(());
+    }
+    let (server, mut client) = server("1")?;
+    client.batch_execute(&format!(
+        "create extension postgres_fdw;
+         create server self foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
+         create user mapping for postgres server self options (user 'postgres');
+         create view many as select i as id from generate_series(1::bigint, 20000001) i;
+         create foreign table far (id bigint) server self options (table_name 'many', fetch_size '10000')",
+        server.socket_folder().display(),
+        server.port()
+    ))?;
+    let (tell, told) = channel();
+    let mut config = server.config("postgres");
+    config.notice_callback(move |notice| drop(tell.send(notice.message().to_owned())));
+    let mut session = config.connect(NoTls)?;
+    let total = "select count from snowflake_ids.audit('far', 'id') where finding = 'total'";
+    assert_eq!(sql::one::<i64>(&mut session, total)?, 20_000_001);
+    let progress = ["audited 10000000 rows of public.far", "audited 20000000 rows of public.far"];
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), progress);
+    Ok(())
+}
+
+#[test]
+fn a_cancel_ends_it() -> Result<()> {
+    let (server, mut client) = server("1")?;
+    client.batch_execute(
+        "create table orders (id bigint); insert into orders select generate_series(1, 100000)",
+    )?;
+    let cancel = client.cancel_token();
+    let mut watcher = server.connect("postgres")?;
+    let pid: i32 = sql::one(&mut client, "select pg_backend_pid()")?;
+    let cancelled = thread::scope(|scope| -> Result<Option<SqlState>> {
+        let auditing = scope.spawn(move || {
+            let again =
+                "do $$ begin loop perform * from snowflake_ids.audit('orders', 'id'); end loop; end $$";
+            client.batch_execute(again).err().and_then(|error| error.code().cloned())
+        });
+        let active = format!("select state = 'active' from pg_stat_activity where pid = {pid}");
+        sql::becomes_true(&mut watcher, &active)?;
+        cancel.cancel_query(NoTls)?;
+        Ok(auditing.join().ok().flatten())
+    })?;
+    assert_eq!(cancelled, Some(SqlState::QUERY_CANCELED));
+    Ok(())
+}
+
+/// What is there of the table on another server may be something else.
+#[test]
+fn another_server_without_such_a_table() -> Result<()> {
+    let (_first, mut client) = server("1")?;
+    let (second, mut other) = server("2")?;
+    client.batch_execute("create table orders (id bigint); insert into orders values (1), (2)")?;
+    let there = total(&connection(&second));
+    let table = "table \"public\".\"orders\" of connection 1";
+    let no_column = format!("{table} has no column \"id\" of integers");
+    for (change, code, message) in [
+        ("", SqlState::UNDEFINED_TABLE, format!("{table} does not exist")),
+        (
+            "create view orders as select 1::bigint as id",
+            SqlState::WRONG_OBJECT_TYPE,
+            format!("{table} is not a table"),
+        ),
+        ("drop view orders; create table orders (id uuid)", SqlState::DATATYPE_MISMATCH, no_column.clone()),
+        ("drop table orders; create table orders (it bigint)", SqlState::DATATYPE_MISMATCH, no_column),
+    ] {
+        other.batch_execute(change)?;
+        sql::explains(&sql::error(&mut client, &there)?, &code, &message)?;
+    }
+    Ok(())
+}
+
+/// The number of all rows, here and there.
+fn total(connection: &str) -> String {
+    format!(
+        "select count from snowflake_ids.audit('orders', 'id', connections => array['{connection}'])
+             where finding = 'total'"
+    )
+}
+
+#[test]
+fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
+    let (_first, mut client) = server("1")?;
+    let (second, mut other) = server("2")?;
+    let orders = "create table orders (id bigint); insert into orders values (1), (2)";
+    client.batch_execute(orders)?;
+    // There it takes rights, too; and rows that are hidden are not passed over.
+    other.batch_execute(&format!("{orders}; create role reader login"))?;
+    let as_reader = total(&connection(&second).replace("user=postgres", "user=reader"));
+    for change in ["", "grant select on orders to reader; alter table orders enable row level security"] {
+        other.batch_execute(change)?;
+        let denied = sql::error(&mut client, &as_reader)?;
+        assert_eq!(denied.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{change}: {denied:?}");
+    }
+    other.batch_execute("alter table orders disable row level security")?;
+    assert_eq!(sql::one::<i64>(&mut client, &as_reader)?, 4);
+
+    // A table that is locked there is waited for until the caller's time is over.
+    let there = total(&connection(&second));
+    let mut locking = second.connect("postgres")?;
+    locking.batch_execute("begin; lock table orders")?;
+    client.batch_execute("set statement_timeout = '2s'")?;
+    assert_eq!(sql::error(&mut client, &there)?.code(), &SqlState::QUERY_CANCELED);
+    locking.batch_execute("rollback")?;
+    client.batch_execute("set statement_timeout = '2min'")?;
+    assert_eq!(sql::one::<i64>(&mut client, &there)?, 4);
+
+    // A foreign server's name will do.
+    client.batch_execute(&format!(
+        "create extension postgres_fdw;
+         create server second foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
+         create user mapping for postgres server second options (user 'postgres')",
+        second.socket_folder().display(),
+        second.port()
+    ))?;
+    assert_eq!(sql::one::<i64>(&mut client, &total("second"))?, 4);
+    let uri = format!("postgresql://postgres@127.0.0.1:{}/postgres", second.port());
+    assert_eq!(sql::one::<i64>(&mut client, &total(&uri))?, 4);
+
+    drop((second, other, locking));
+    let gone = sql::error(&mut client, &there)?;
+    assert_eq!(gone.code(), &SqlState::SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION, "{gone:?}");
+    Ok(())
+}
+
+/// A foreign table may have a server that does not keep the order: then nothing that is found could be trusted.
+#[test]
+fn rows_out_of_order_are_noticed() -> Result<()> {
+    let (server, mut client) = server("1")?;
+    // Sorted as text on the other side: postgres_fdw has it sort what is an integer here.
+    client.batch_execute(&format!(
+        "create extension postgres_fdw;
+         create server self foreign data wrapper postgres_fdw
+             options (host '{}', port '{}', dbname 'postgres', use_remote_estimate 'true');
+         create user mapping for postgres server self options (user 'postgres');
+         create table texts (id text); insert into texts select i::text from generate_series(1, 20) i; analyze texts;
+         create index on texts (id);
+         create foreign table orders (id bigint) server self options (table_name 'texts')",
+        server.socket_folder().display(),
+        server.port()
+    ))?;
+    let plan =
+        sql::column::<String>(&mut client, "explain (verbose) select id from orders order by id")?.join("\n");
+    ensure!(plan.contains("ORDER BY"), "it is not sorted there: {plan}");
+    let error = sql::error(&mut client, "select * from snowflake_ids.audit('orders', 'id')")?;
+    sql::explains(
+        &error,
+        &SqlState::FDW_ERROR,
+        "rows of table public.orders do not come in the order of their ids",
+    )
+}
+
+/// Where the library was not loaded at the server's start.
+#[test]
+fn it_does_not_take_the_library() -> Result<()> {
+    let server =
+        Server::builder().small().without_preload().set("snowflake_ids.layout", "twitter").start()?;
+    let mut client = server.session()?;
+    client.batch_execute("create table orders (id bigint); insert into orders values (-1), (5), (5)")?;
+    assert_eq!(faults(&mut client, "'orders', 'id'")?.len(), 2);
+    let day = "select day::text from snowflake_ids.audit('orders', 'id') where finding = 'day'";
+    assert_eq!(sql::one::<String>(&mut client, day)?, "2010-11-04");
+    Ok(())
+}
+
+#[test]
+fn it_does_not_take_a_primary() -> Result<()> {
+    let primary = Server::builder().small().start()?;
+    primary.session()?.batch_execute(
+        "select snowflake_ids.segment_create('tag');
+         create table orders (id bigint); insert into orders values (-1), (5), (5);
+         create table numbers (id bigint default segment_nextval('tag')); insert into numbers values (1), (3)",
+    )?;
+    let standby = primary.standby()?;
+    standby.catch_up(&primary)?;
+    let mut client = standby.connect("postgres")?;
+    assert_eq!(faults(&mut client, "'orders', 'id'")?.len(), 2);
+    let found =
+        sql::column::<String>(&mut client, "select finding from snowflake_ids.audit('numbers', 'id')")?;
+    assert_eq!(found, ["future", "future", "total"]);
+    Ok(())
+}
+
+/// A foreign table of mallory's, whose server is this one: read with the mapping that mallory made for all, a superuser's
+/// connection would be the server's own account.
+#[test]
+fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
+    let (server, mut client) = server("1")?;
+    client.batch_execute(
+        "create extension postgres_fdw; create role mallory login; grant usage on foreign data wrapper postgres_fdw to mallory;
+         create schema hostile authorization mallory; grant usage on schema hostile to public",
+    )?;
+    let mut mallory = server.connect_as("mallory", "")?;
+    mallory.batch_execute(&format!(
+        "create table hostile.loot (who name default current_user);
+         create function hostile.grab() returns bigint language sql as
+             'insert into hostile.loot default values returning 1::bigint';
+         create view hostile.trap as select hostile.grab() as id;
+         create server self foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
+         create user mapping for public server self options (user 'postgres');
+         create foreign table hostile.t (id bigint) server self options (schema_name 'hostile', table_name 'trap')",
+        server.socket_folder().display(),
+        server.port()
+    ))?;
+    let refused = sql::error(&mut client, "select * from snowflake_ids.audit('hostile.t', 'id')")?;
+    ensure!(refused.message().contains("password"), "{refused:?}");
+    assert_eq!(sql::one::<i64>(&mut client, "select count(*) from hostile.loot")?, 0);
+    Ok(())
+}
+
+/// What the caller could not become is read with the caller's rights, not with the owner's.
+#[test]
+fn the_owners_rights_are_not_lent() -> Result<()> {
+    let (first, mut client) = server("1")?;
+    let (second, mut other) = server("2")?;
+    other.batch_execute("create table orders (id bigint); insert into orders values (7)")?;
+    client.batch_execute(&format!(
+        "create extension postgres_fdw; create role reader login;
+         create server second foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
+         create user mapping for postgres server second options (user 'postgres');
+         create foreign table orders (id bigint) server second;
+         grant select on orders to reader",
+        second.socket_folder().display(),
+        second.port()
+    ))?;
+    assert_eq!(faults(&mut client, "'orders', 'id'")?, []);
+    let mut reader = first.connect_as("reader", "")?;
+    let refused = sql::error(&mut reader, "select * from snowflake_ids.audit('orders', 'id')")?;
+    ensure!(refused.message().contains("user mapping not found"), "{refused:?}");
+    Ok(())
+}
+
+/// A session that waits for a lock looks again when it has it.
+#[test]
+fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Result<()> {
+    let (server, mut client) = server("1")?;
+    for (change, expected) in [
+        ("alter table s.orders rename to aside; create view s.orders as select 1::bigint as id", None),
+        ("drop table s.orders", Some("42P01")),
+        ("alter table s.orders drop column id", Some("42703")),
+        ("alter table s.orders alter column id type text", Some("42804")),
+        ("revoke select on s.orders from reader", Some("42501")),
+    ] {
+        client.batch_execute(
+            "create role reader login;
+             create schema s; grant usage on schema s to reader;
+             create table s.orders (id bigint); grant select on s.orders to reader",
+        )?;
+        let mut other = server.connect("postgres")?;
+        other.batch_execute(&format!("begin; lock table s.orders; {change}"))?;
+        let mut reader = server.connect_as("reader", "")?;
+        let pid: i32 = sql::one(&mut reader, "select pg_backend_pid()")?;
+        let error = thread::scope(|scope| -> Result<Option<String>> {
+            let auditing = scope.spawn(move || {
+                let audited =
+                    reader.batch_execute("select * from snowflake_ids.audit('s.orders'::regclass, 'id')");
+                audited.err().and_then(|error| error.code().map(|code| code.code().to_owned()))
+            });
+            let waiting = format!(
+                "select coalesce((select wait_event_type = 'Lock' from pg_stat_activity where pid = {pid}), false)"
+            );
+            sql::becomes_true(&mut client, &waiting)?;
+            other.batch_execute("commit")?;
+            Ok(auditing.join().ok().flatten())
+        })?;
+        assert_eq!(error.as_deref(), expected, "{change}");
+        client.batch_execute("drop schema s cascade; drop role reader")?;
+    }
+    Ok(())
+}

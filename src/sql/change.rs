@@ -1,0 +1,111 @@
+//! From one layout to another: what it comes to, and doing it. What is decided is the core's (`layout::change`).
+
+use pgrx::prelude::*;
+
+/// The schema of administration.
+#[pg_schema]
+mod snowflake_ids {
+    use crate::pg::text::Text;
+    use crate::pg::time;
+    use crate::sql::change::of;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::UnixMicros;
+
+    /// From when on ids of a new layout are above all that there are: of the server's own, or of a named generator.
+    #[pg_extern(volatile, parallel_safe)]
+    fn layout_check(
+        new: Text<'_>,
+        generator: default!(Option<Text<'_>>, "NULL"),
+    ) -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(old_layout, String),
+                name!(new_layout, String),
+                name!(ready, bool),
+                name!(above_from, Option<TimestampWithTimeZone>),
+                name!(old_until, Option<TimestampWithTimeZone>),
+                name!(years, f64),
+                name!(ends, TimestampWithTimeZone),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let (old, new, change) = of(&new, generator.as_ref())?;
+        let old_until = |until| match until {
+            UnixMicros(i64::MAX) => Ok(TimestampWithTimeZone::positive_infinity()),
+            until => time::to_sql(until),
+        };
+        Ok(TableIterator::once((
+            old.to_string(),
+            new.to_string(),
+            change.ready,
+            change.above_from.map(time::to_sql).transpose()?,
+            change.old_until.map(old_until).transpose()?,
+            (change.years * 10.0).floor() / 10.0,
+            time::to_sql(change.last)?,
+        )))
+    }
+}
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::report::report;
+    use crate::pg::text::Text;
+    use crate::sql::change::of;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+
+    /// Fails where the layout of a generator can't be changed now.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
+        let (old, new, change) = of(&new, generator.as_ref())?;
+        change.allow(&old, &new).map_err(|error| report(&error))
+    }
+}
+
+use crate::issuer::{believed_now, issuer};
+use crate::named;
+use crate::pg::report::report;
+use crate::pg::server;
+use crate::pg::text::Text;
+use crate::settings;
+use crate::shared::generator;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::Layout;
+use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::layout::change::{Change, Past, check};
+use snowflake_ids_core::named::MAX_NAME_BYTES;
+use std::time::Duration;
+
+/// How long a statement that is under way may go on with the old layout.
+const UNDER_WAY: Duration = Duration::from_hours(1);
+
+/// The present layout, the new one, and what the change comes to.
+fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, Change), ErrorReport> {
+    const FUNCTION: &str = "snowflake_ids.layout_check";
+    let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(FUNCTION)))?;
+    if server::in_recovery() {
+        return Err(report(&NotReadyError::InRecovery(FUNCTION)));
+    }
+    let old = match generator {
+        None => shared.layout,
+        Some(name) => {
+            let name = name.bytes(MAX_NAME_BYTES, "generator")?;
+            named::look_up(name).map_err(|error| report(&error))?.named().layout
+        }
+    };
+    let new: Layout = new.read("new")?.parse().map_err(|error| report(&error))?;
+    let mark = issuer(shared).highest_in(&old).map_err(|error| report(&error))?;
+    let drift = Duration::from_micros(settings::rules().max_drift);
+    let ahead = drift.saturating_add(settings::max_clock_skew()).saturating_add(UNDER_WAY);
+    Ok((old, new, check(&old, &new, Past { mark, ahead }, believed_now(shared))))
+}
+
+extension_sql_file!(
+    "change.sql",
+    name = "layout_change",
+    requires = ["generators", snowflake_ids::layout_check, snowflake_ids_internal::layout_change_check]
+);

@@ -46,5 +46,8 @@ FROM posts;
 \x on
 SELECT * FROM snowflake_ids.status;
 
+\echo 'Those of the generator'
+SELECT * FROM snowflake_ids.generator_status;
+
 \echo 'And those of tags'
 SELECT * FROM snowflake_ids.segment_status;

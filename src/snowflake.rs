@@ -93,14 +93,14 @@ fn look_up_again(known: &Known) -> Result<(), NamedError> {
 fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
     let (seat, named) = (known.seat()?, known.named());
     let source = shared.seated(seat, &named.layout);
-    if let Some(only) = only_of(&named).ok()? {
+    if let Some(only) = only_of(named).ok()? {
         return next_fitting(shared, known, &source, &only);
     }
     if let Some(id) = known.session.pop_of(&source) {
         return Some(id);
     }
     let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(&named));
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
     known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
 }
 
@@ -110,7 +110,7 @@ fn next_fitting(shared: &Shared, known: &Known, source: &Seated<'_>, only: &Shar
     if let Some(id) = session.pop_fitting(source, only) {
         return Some(id);
     }
-    let (rules, cache) = (named.rules(settings::rules()), cache_of(&named));
+    let (rules, cache) = (named.rules(settings::rules()), cache_of(named));
     session.refill_fitting(source, &SystemClock, &rules, cache, only, |ids| shared.count(ids)).ok()
 }
 
@@ -158,7 +158,7 @@ fn wait_and_refill_of(
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| take_as(only, source, rules, clock, cache_of(&named)),
+            |source, rules, clock| take_as(only, source, rules, clock, cache_of(named)),
         )
     })?;
     known.set_seat(seat);
@@ -275,7 +275,7 @@ pub fn next_of_sequence(
         Err(error) => return Ok(Err(error.into())),
     };
     let layout = of.map_or(shared.layout, |known| known.named().layout);
-    match of.map(|known| only_of(&known.named())).transpose() {
+    match of.map(|known| only_of(known.named())).transpose() {
         Ok(None | Some(None)) => {}
         Ok(Some(Some(only))) => return Ok(Err(NoIdError::InRow(only))),
         Err(error) => return Ok(Err(error.into())),
@@ -362,7 +362,7 @@ pub struct Several {
     /// The shard whose they are, if they are one's.
     only: Option<Shard>,
     current: Taken,
-    /// The layout in which that was taken.
+    /// The layout in which that was taken, which may not be the generator's any more.
     layout: Layout,
     wanted: u32,
 }

@@ -278,7 +278,8 @@ impl Session {
 ///
 /// # Errors
 /// [`GeneratorError`]; [`GeneratorError::Unreserved`] where the layout has to be given a place again.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "of the server's own layout it is but the generator's own take")]
 pub fn take(
     source: &impl Source,
     rules: &Rules,
@@ -292,7 +293,8 @@ pub fn take(
 ///
 /// # Errors
 /// Those of `take`, and as for [`take`].
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as above")]
 pub fn take_by<S: Source>(
     source: &S,
     take: impl FnOnce(&Generator) -> Result<Taken, GeneratorError>,

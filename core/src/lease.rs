@@ -267,6 +267,25 @@ impl Preferred {
     /// side by side begin at different places, as their homes tell them apart.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
         let shares = if capacity < Self::FEW { 1 } else { Self::SHARES };
+        Self::one_of(shares, system_identifier, timeline, home, capacity)
+    }
+
+    /// The same where only the first `limit` of them have room in all layouts that the server issues in: as many shares, as
+    /// long as each has one.
+    pub fn alone_within(
+        limit: u32,
+        system_identifier: u64,
+        timeline: u32,
+        home: &str,
+        capacity: u32,
+    ) -> Self {
+        if limit >= capacity || capacity < Self::FEW || limit < Self::SHARES {
+            return Self::alone(system_identifier, timeline, home, limit.min(capacity));
+        }
+        Self::one_of(Self::SHARES, system_identifier, timeline, home, limit)
+    }
+
+    fn one_of(shares: u32, system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
         let share = (capacity / shares).max(1);
         let scattered = scatter(system_identifier);
         let which = scattered.wrapping_add(timeline.into()) % u64::from(shares);

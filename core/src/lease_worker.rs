@@ -19,7 +19,7 @@ pub use worker::LeaseWorker;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::issuer::{IssuerError, IssuerState};
-use crate::lease::{Holder, Lease, Origin, capacity};
+use crate::lease::{Holder, Lease, Origin};
 use crate::position::Position;
 use crate::state::{Here, Identity, State};
 use crate::wire::{Entry, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut};
@@ -144,7 +144,15 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             let generator = &issuer.shared().generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
             let limit = state.worker_limit(&here.layout, now);
-            let capacity = capacity(&here.layout).min(limit.saturating_add(1));
+            let plan = |state: &State, lease: Option<Lease>, usable_at, entry| Plan {
+                except: state.blocked_workers(&here.layout, datacenter, usable_at),
+                choice: acquire::Range::within(limit, state, here, settings.policy, shared),
+                may_widen: lease.is_none() || behind,
+                lease,
+                layout: here.layout,
+                max_drift: here.max_drift,
+                entry,
+            };
             match state.lease.clone() {
                 Some(lease) if is_of(&lease, other.as_ref()) && !behind => {
                     let uptime = host.uptime();
@@ -161,32 +169,14 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     if !is_good || fits {
                         return Job::Renew(lease, entry);
                     }
-                    let usable_at = now.plus(here.max_drift);
-                    Job::Acquire(Plan {
-                        lease: Some(lease),
-                        except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                        preferred: (!shared)
-                            .then(|| acquire::preferred(state, here, settings.policy, capacity)),
-                        capacity,
-                        layout: here.layout,
-                        max_drift: here.max_drift,
-                        entry,
-                    })
+                    Job::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
                 }
                 Some(_) if behind && state.blocks_all_workers(&here.layout, now) => Job::Impossible,
                 lease => {
                     // By then the clock must have passed the ids of a worker for it to be of use: now, where that is why.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };
-                    Job::Acquire(Plan {
-                        lease,
-                        except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                        preferred: (!shared)
-                            .then(|| acquire::preferred(state, here, settings.policy, capacity)),
-                        capacity,
-                        layout: here.layout,
-                        max_drift: here.max_drift,
-                        entry: entry(state, here, datacenter, now, next, duration, host),
-                    })
+                    let entry = entry(state, here, datacenter, now, next, duration, host);
+                    Job::Acquire(plan(state, lease, usable_at, entry))
                 }
             }
         })

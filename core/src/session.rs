@@ -367,7 +367,8 @@ impl Session {
 ///
 /// # Errors
 /// [`GeneratorError`]; [`GeneratorError::Unreserved`] where the layout has to be given a place again.
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "of the server's own layout it is but the generator's own take")]
 pub fn take(
     source: &impl Source,
     rules: &Rules,
@@ -395,7 +396,8 @@ pub fn take_fitting(
 ///
 /// # Errors
 /// Those of `take`, and as for [`take`].
-#[inline]
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as above")]
 pub fn take_by<S: Source>(
     source: &S,
     take: impl FnOnce(&Generator) -> Result<Taken, GeneratorError>,

@@ -56,6 +56,25 @@ fn wanted(search: &Search<'_>, rows: &[Row]) -> Option<Choice> {
     }
 }
 
+/// Where a layout with room for few comes into use: still in eight shares, so that a promoted server and the old primary keep
+/// apart.
+#[test]
+fn timelines_have_shares_of_few_worker_ids_as_well() {
+    for system_identifier in 0..1_000 {
+        let within = |timeline| Preferred::alone_within(8, system_identifier, timeline, "a", 32);
+        let chosen: Vec<u32> = (1..=8).map(|timeline| within(timeline).worker).collect();
+        assert!(chosen.iter().all(|worker| *worker < 8) && within(1).only && within(1).share == 1);
+        let mut all = chosen.clone();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 8, "{chosen:?}");
+        assert_eq!(
+            Preferred::alone_within(32, system_identifier, 1, "a", 32),
+            Preferred::alone(system_identifier, 1, "a", 32)
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn the_search_finds_what_is_wanted(

@@ -14,21 +14,48 @@ use crate::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, RequestBo
 use std::time::Duration;
 
 /// What there is to go by.
+#[derive(Clone)]
 pub struct Plan {
     /// The lease that there is: the clock is behind its ids, or it is of another registry.
     pub lease: Option<Lease>,
     /// Worker ids that cannot be used here now.
     pub except: Vec<u32>,
-    /// Where to begin to look for one; None: where the registry has it.
-    pub preferred: Option<Preferred>,
-    /// How many worker ids there are that all layouts in use have room for, from 0 on.
-    pub capacity: u32,
+    /// Those among which one is looked for.
+    pub choice: Range,
+    /// Whether one that has no room in some layout is better than none.
+    pub may_widen: bool,
     /// The server's own layout.
     pub layout: Layout,
     /// How far ids may run ahead of the clock.
     pub max_drift: Duration,
     /// What to write.
     pub entry: Entry,
+}
+
+/// Worker ids among which one is looked for.
+#[derive(Clone, Copy)]
+pub struct Range {
+    /// How many there are, from 0 on.
+    capacity: u32,
+    /// Where to begin; None: where the registry has it.
+    preferred: Option<Preferred>,
+    /// The same for all worker ids that the server's own layout has, where these are not all.
+    all: Option<(u32, Option<Preferred>)>,
+}
+
+impl Range {
+    /// Those up to `limit`: which have room in all layouts that are in use.
+    pub fn within(limit: u32, state: &State, here: &Here, policy: Policy, shared: bool) -> Self {
+        let most = capacity(&here.layout);
+        let within = most.min(limit.saturating_add(1));
+        let preferred = |within| (!shared).then(|| preferred(state, here, policy, within));
+        let all = (within < most).then(|| (most, preferred(most)));
+        Self { capacity: within, preferred: preferred(within), all }
+    }
+
+    fn widened(self) -> Option<Self> {
+        self.all.map(|(capacity, preferred)| Self { capacity, preferred, all: None })
+    }
 }
 
 impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
@@ -45,8 +72,12 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
             Leased::Missed => return Ok(Step::Again),
             // Better one that has no room in some layout than none at all.
-            Leased::None(_) if plan.may_widen() => return self.acquire(&plan.widened()),
-            Leased::None(none) => return Err(LeaseStepError::None(self.named(none))),
+            Leased::None(none) => {
+                return match plan.widened() {
+                    Some(widened) => self.acquire(&widened),
+                    None => Err(LeaseStepError::None(self.named(none))),
+                };
+            }
         };
         self.check_lease(&lease, plan)?;
         let former = plan.lease.as_ref().filter(|former| former.worker != lease.worker);
@@ -97,8 +128,9 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
     /// What another server says is not believed blindly.
     fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError<L>> {
         let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
-        let sane =
-            lease.worker < plan.capacity && !plan.except.contains(&lease.worker) && lease.start <= latest;
+        let sane = lease.worker < plan.choice.capacity
+            && !plan.except.contains(&lease.worker)
+            && lease.start <= latest;
         if sane {
             self.check_expiry(lease.worker, lease.expiry)
         } else {
@@ -133,15 +165,10 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
 }
 
 impl Plan {
-    /// Whether there are worker ids that are not looked at, and none that the server has.
-    fn may_widen(&self) -> bool {
-        self.lease.is_none() && self.capacity < capacity(&self.layout)
-    }
-
-    fn widened(&self) -> Self {
-        let (lease, except, entry) = (self.lease.clone(), self.except.clone(), self.entry.clone());
-        let (preferred, layout, max_drift) = (self.preferred, self.layout, self.max_drift);
-        Self { lease, except, preferred, capacity: capacity(&self.layout), layout, max_drift, entry }
+    /// The same for all worker ids: better one that has no room in some layout than none at all.
+    fn widened(&self) -> Option<Self> {
+        let choice = self.choice.widened().filter(|_| self.may_widen)?;
+        Some(Self { choice, ..self.clone() })
     }
 
     fn wish(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {
@@ -150,8 +177,8 @@ impl Plan {
             policy,
             token: self.lease.as_ref().map(|lease| lease.token),
             except: self.except.iter().copied().take(MAX_EXCEPT).collect(),
-            capacity: self.capacity,
-            preferred: self.preferred,
+            capacity: self.choice.capacity,
+            preferred: self.choice.preferred,
             max_clock_skew,
             taken: Vec::new(),
         }
@@ -176,12 +203,12 @@ impl Plan {
 }
 
 /// Where a server with a registry of its own begins to look for one of so many worker ids.
-pub fn preferred(state: &State, here: &Here, policy: Policy, capacity: u32) -> Preferred {
+fn preferred(state: &State, here: &Here, policy: Policy, within: u32) -> Preferred {
     if state.copy_of.is_some() {
-        return Preferred::of_copy(&state.home.told_apart(), capacity);
+        return Preferred::of_copy(&state.home.told_apart(), within);
     }
-    let home = &here.home.identity;
-    let preferred = Preferred::alone(here.system_identifier, here.timeline, home, capacity);
+    let (home, most) = (&here.home.identity, capacity(&here.layout));
+    let preferred = Preferred::alone_within(within, here.system_identifier, here.timeline, home, most);
     // Numbers that are used up have to last.
     let only = preferred.only && policy != Policy::Disposable && holds(Guard::Shares);
     Preferred { only, ..preferred }

@@ -19,7 +19,9 @@ mod issuing;
 mod obstacle;
 mod place;
 mod repair;
+mod seat;
 mod shared;
+mod term;
 
 pub use counts::Counts;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
@@ -30,16 +32,14 @@ pub use repair::{Compared, Renewed};
 pub use shared::Shared;
 
 use crate::clock::UnixMicros;
-use crate::guard::{Guard, holds};
-use crate::id::Node;
 use crate::layout::Layout;
-use crate::position::NodeBits;
 use crate::position::Position;
 use crate::state::{Here, State};
 use counter::Counter;
 use issuing::By;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use term::{Step, end, first};
 
 /// How many microseconds more than `reserve` the mark is raised, and how long before it is met: the time in which the
 /// launcher wakes up and the disk takes it.
@@ -324,48 +324,5 @@ impl<H: Host> Issuer<'_, H> {
     /// The position below which sessions may take of the server's own layout; 0 while no node issues.
     fn limit(&self) -> Position {
         self.shared.generator.limit()
-    }
-}
-
-/// What is to be done where ids of one layout come from, once its mark is durable.
-struct Step<'a> {
-    counter: Counter<'a>,
-    node: Node,
-    node_bits: NodeBits,
-    first: Position,
-    limit: Position,
-    begins: bool,
-}
-
-impl Step<'_> {
-    fn take(&self) {
-        let generator = self.counter.generator;
-        if self.begins {
-            generator.begin(self.node_bits, self.first, self.limit);
-        } else {
-            generator.raise(self.limit);
-        }
-    }
-}
-
-/// The position that a term begins with: where the last one of this node may have come to.
-fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
-    if holds(Guard::StartAtMark) { state.mark_in(layout, node) } else { layout.position_at(at) }
-}
-
-/// Ends the term that a generator is in, and notes how far it came.
-fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_>) {
-    let Counter { layout, generator, place } = counter;
-    let ended = issuing.node_at_mut(*place).take();
-    let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
-    let present = || state.node_in(layout);
-    if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
-        // A term may begin where its lease does, without a mark, and issue nothing: the clock is behind that.
-        debug_assert!(
-            generator.snapshot().last.is_none_or(|last| last < state.mark_in(layout, node))
-                || !holds(Guard::MarksKept),
-            "issued above the mark"
-        );
-        state.settle(layout, node, next);
     }
 }

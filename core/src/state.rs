@@ -9,6 +9,7 @@ use crate::anchor::{Reading, Verdict};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
+use crate::layout::change::first_above;
 use crate::layout::{Field, Layout};
 use crate::lease::{Lease, Origin};
 use crate::position::Position;
@@ -24,10 +25,13 @@ mod others;
 pub use data_directory::{Birth, DataDirectory};
 pub use error::StateError;
 pub use file::FILE;
-pub use marks::{Mark, Marks, OtherLayout};
+pub use marks::{Mark, Marks};
+pub use others::{OtherLayout, Others};
 
-/// The mark of a node that another server issues as: that of a copied directory.
-const OF_ANOTHER: Position = Position::MAX;
+use marks::OF_ANOTHER;
+
+/// How long after the last id of a layout worker ids are leased that fit it.
+const IN_USE: Duration = Duration::from_hours(7 * 24);
 
 /// The state of one server. Serialises as the content of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,9 +59,8 @@ pub struct State {
     #[serde(flatten)]
     pub own: Marks,
     /// How far they may have in others.
-    pub others: Vec<OtherLayout>,
-    /// An instant at or above which every node begins in a layout that is not among these.
-    pub others_floor: UnixMicros,
+    #[serde(flatten)]
+    pub others: Others,
     /// The worker id that was leased.
     pub lease: Option<Lease>,
     /// The token that is about to be written to the registry, and may be there already.
@@ -151,8 +154,7 @@ impl State {
             seen: here.clock.wall,
             node: None,
             own: Marks::default(),
-            others: Vec::new(),
-            others_floor: UnixMicros(0),
+            others: Others::default(),
             lease: None,
             claim: None,
             registry: None,
@@ -238,8 +240,8 @@ impl State {
     fn rise_above(&mut self, last: UnixMicros, here: &Here) {
         let last = last.plus(here.max_drift);
         self.own.rise(here.layout.position_after(last));
-        for other in self.others.iter_mut().filter(|_| holds(Guard::OthersRise)) {
-            other.of.rise(other.layout.position_after(last));
+        if holds(Guard::OthersRise) {
+            self.others.rise(last);
         }
         if matches!(here.identity, Identity::Fixed { .. }) {
             self.raise_floors(last, here);
@@ -249,13 +251,9 @@ impl State {
     /// Has every node that has no mark begin above an instant.
     fn raise_floors(&mut self, last: UnixMicros, here: &Here) {
         self.own.raise_floor(here.layout.position_after(last));
-        if !holds(Guard::OthersRise) {
-            return;
+        if holds(Guard::OthersRise) {
+            self.others.raise_floors(last.plus_micros(1));
         }
-        for other in &mut self.others {
-            other.of.raise_floor(other.layout.position_after(last));
-        }
-        self.others_floor = self.others_floor.max(last.plus_micros(1));
     }
 
     /// Has every node begin above what any may have issued here up to now, those included that the state which was put back
@@ -324,7 +322,7 @@ impl State {
     /// marks, or they are another server's. `layout` is the server's own.
     pub fn blocked_workers(&self, layout: &Layout, datacenter: u32, at: UnixMicros) -> Vec<u32> {
         let now = layout.position_after(at);
-        let others = self.others.iter().map(|other| (&other.of, other.layout.position_after(at)));
+        let others = self.others.layouts.iter().map(|other| (&other.of, other.layout.position_after(at)));
         let all = std::iter::once((&self.own, now)).chain(others);
         let marked = all.flat_map(|(of, now)| {
             let blocked = move |mark: &&Mark| mark.node.datacenter == datacenter && mark.position > now;
@@ -362,7 +360,7 @@ impl State {
     /// `layout` is the server's own.
     pub fn blocks_all_workers(&self, layout: &Layout, at: UnixMicros) -> bool {
         let blocks = |other: &OtherLayout| other.of.floor > other.layout.position_after(at);
-        self.own.floor > layout.position_after(at) || self.others.iter().any(blocks)
+        self.own.floor > layout.position_after(at) || self.others.layouts.iter().any(blocks)
     }
 
     /// A copied state, when the one it was copied from is gone for good.
@@ -476,14 +474,14 @@ impl State {
             let end = marks.map(|mark| mark.position).fold(start.max(of.floor), Position::max);
             layout.instant_of(end).plus_micros(layout.unit())
         };
-        let others = self.others.iter().filter(|_| holds(Guard::OthersEnd));
+        let others = self.others.layouts.iter().filter(|_| holds(Guard::OthersEnd));
         let others = others.map(|other| end_in(&other.of, Position::ZERO, &other.layout));
-        others.fold(end_in(&self.own, lease.start, layout), UnixMicros::max).max(self.others_floor)
+        others.fold(end_in(&self.own, lease.start, layout), UnixMicros::max).max(self.others.floor)
     }
 
     /// Notes the exact position after the last one that a node issued in a layout, when it does not any more.
     pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
-        let used = self.other(layout).map_or(UnixMicros(0), |other| other.used);
+        let used = self.others.get(layout).map_or(UnixMicros(0), |other| other.used);
         self.set_mark(layout, node, next, used);
     }
 
@@ -547,5 +545,126 @@ impl State {
             self.give_up();
             self.registry = None;
         }
+    }
+
+    /// Whether it is the server's own layout.
+    fn is_own(&self, layout: &Layout) -> bool {
+        self.layout.parse().is_ok_and(|own: Layout| own == *layout)
+    }
+
+    fn all_marks(&self) -> impl Iterator<Item = &Mark> {
+        self.own.marks.iter().chain(self.others.marks())
+    }
+
+    fn all_marks_mut(&mut self) -> impl Iterator<Item = &mut Mark> {
+        self.own.marks.iter_mut().chain(self.others.marks_mut())
+    }
+
+    /// The node that issues in a layout: the server's, with a rollback value of the layout's.
+    pub fn node_in(&self, layout: &Layout) -> Option<Node> {
+        let node = self.node?;
+        if self.is_own(layout) {
+            return Some(node);
+        }
+        let rollback = self.others.get(layout).map_or(0, |other| other.rollback);
+        Some(Node { rollback, ..node })
+    }
+
+    /// How far a node may have issued in a layout: a server that issues as that node begins here.
+    pub fn mark_in(&self, layout: &Layout, node: Node) -> Position {
+        let Ok(own) = self.layout.parse::<Layout>() else { return Position::MAX };
+        if own == *layout {
+            return self.mark(node);
+        }
+        let lease = self.lease.as_ref().filter(|lease| lease.is_of(node) && holds(Guard::OthersStart));
+        let lease = lease.map_or(Position::ZERO, |lease| lease.start_in(layout, &own));
+        self.others.mark(layout, node).max(lease)
+    }
+
+    /// `at`: when ids of the layout were asked for last.
+    fn set_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
+        if self.is_own(layout) {
+            return self.own.set(node, position);
+        }
+        let other = self.others.get_mut(layout, at);
+        other.used = at;
+        other.of.set(node, position);
+    }
+
+    fn set_rollback(&mut self, layout: &Layout, rollback: u32, at: UnixMicros) {
+        if self.is_own(layout) {
+            self.node = self.node.map(|node| Node { rollback, ..node });
+        } else {
+            self.others.get_mut(layout, at).rollback = rollback;
+        }
+    }
+
+    /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
+    pub fn want(&mut self, layout: &Layout, at: UnixMicros) {
+        if !self.is_own(layout) {
+            self.others.get_mut(layout, at).used = at;
+        }
+    }
+
+    /// The largest worker id that all layouts in use have room for. `layout` is the server's own.
+    pub fn worker_limit(&self, layout: &Layout, at: UnixMicros) -> u32 {
+        let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
+        let in_use = self.others.layouts.iter().filter(|other| other.used.plus(IN_USE) > at);
+        in_use.map(|other| most(&other.layout)).fold(most(layout), u32::min)
+    }
+
+    /// Whether ids of some layout come to an instant. `own` is the server's own layout.
+    pub fn comes_to(&self, at: UnixMicros, own: &Layout) -> bool {
+        let comes = |layout: &Layout| {
+            self.node_in(layout).is_some_and(|node| self.mark_in(layout, node) >= layout.position_at(at))
+        };
+        comes(own) || self.others.layouts.iter().any(|other| comes(&other.layout))
+    }
+
+    /// Makes the layout of here and now the server's own, if that is what an operator has said it is to be: the marks of
+    /// the former are kept, and ids of the new one begin above all of them.
+    fn change_layout(&mut self, here: &Here) {
+        let said = self.next_layout.as_ref().and_then(|next| next.parse::<Layout>().ok());
+        let Ok(former) = self.layout.parse::<Layout>() else { return };
+        if !self.is_of_cluster(here) || former == here.layout || said != Some(here.layout) {
+            return;
+        }
+        let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
+        let mut next = self.others.take(&here.layout);
+        if holds(Guard::LayoutRises) {
+            next.of.rise(first);
+            next.of.raise_floor(first);
+        }
+        if let Some(lease) = &mut self.lease {
+            lease.start = lease.start_in(&here.layout, &former);
+        }
+        let rollback = self.node.map_or(0, |node| node.rollback);
+        let of = std::mem::replace(&mut self.own, next.of);
+        self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
+        self.layout = here.layout.to_string();
+        self.next_layout = None;
+        self.others.put(OtherLayout { layout: former, rollback, used: UnixMicros(0), of });
+    }
+
+    /// All layouts whose marks count here but for the server's own of now.
+    pub fn layouts_beside(&self, here: &Here) -> Vec<Layout> {
+        let own = self.layout.parse().ok();
+        let all = self.others.layouts.iter().map(|other| other.layout).chain(own);
+        all.filter(|layout| *layout != here.layout && self.is_of_cluster(here)).collect()
+    }
+
+    /// Has every node begin at or above a position of a layout that has no mark in it.
+    pub fn begin_above(&mut self, layout: &Layout, above: Position) {
+        if self.is_own(layout) {
+            self.own.raise_floor(above);
+        } else if above > Position::ZERO {
+            let used = self.others.get(layout).map_or(UnixMicros(0), |other| other.used);
+            self.others.get_mut(layout, used).of.raise_floor(above);
+        }
+    }
+
+    /// The marks of a layout.
+    pub fn marks_of(&self, layout: &Layout) -> Option<&Marks> {
+        if self.is_own(layout) { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 }

@@ -173,7 +173,7 @@ fn layouts_that_are_dropped_raise_the_floor_of_all_others() {
         state.reserve(&layout, at(number.into()), Position(0), 3 * SECOND);
         marks.push((layout, state.mark_in(&layout, node(3))));
     }
-    assert_eq!(state.others.len(), 64, "it is bounded");
+    assert_eq!(state.others.layouts.len(), 64, "it is bounded");
     for (layout, mark) in marks {
         assert!(state.mark_in(&layout, node(3)) >= mark, "{layout}");
     }

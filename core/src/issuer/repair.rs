@@ -71,15 +71,15 @@ impl<H: Host> Issuer<'_, H> {
         };
         self.host.keep_rejected().map_err(IssuerError::Unwritable)?;
         let mut state = State::anew(&here, begin(layout), former);
-        state.raise_all(last.plus_micros(1));
+        state.others.raise_floors(last.plus_micros(1));
         if let Some(former) = former.filter(|former| above.is_none() && former.is_of_cluster(&here)) {
-            state.raise_all(former.others_floor);
+            state.others.raise_floors(former.others.floor);
         }
         for other in former.map_or_else(Vec::new, |former| former.layouts_beside(&here)) {
             state.begin_above(&other, begin(&other));
         }
         // Sessions may hold ids of terms since the server's start, whatever an operator knows of them.
-        state.raise_all(issuing.gone);
+        state.others.raise_floors(issuing.gone);
         for Counter { layout, generator, .. } in self.counters(&issuing) {
             state.begin_above(&layout, generator.furthest());
         }
@@ -88,7 +88,7 @@ impl<H: Host> Issuer<'_, H> {
         issuing.opened = true;
         self.publish(&state);
         let mut layouts = vec![*layout];
-        layouts.extend(state.others.iter().map(|other| other.layout));
+        layouts.extend(state.others.layouts.iter().map(|other| other.layout));
         let floor = |layout: &Layout| state.marks_of(layout).map_or(Position::ZERO, |marks| marks.floor);
         let above_floor =
             |layout: &Layout| (known(layout) > floor(layout)).then(|| layout.instant_of(known(layout)));

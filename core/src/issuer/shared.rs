@@ -1,10 +1,11 @@
 //! What all processes of a server share of its issuer: plain data that the server places into shared memory.
 
 use super::counts::Counts;
-use super::place::{DEFAULT_PLACES, MAX_PLACES, Place};
+use super::place::{DEFAULT_PLACES, MAX_PLACES, Place, Seat, Seated, Source};
 use crate::anchor::{self, Reading};
 use crate::clock::UnixMicros;
 use crate::layout::Layout;
+use crate::position::Position;
 use crate::snowflake::Generator;
 use crate::state::Identity;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
@@ -84,5 +85,57 @@ impl Shared {
     /// The anchor as a reading of clocks that were started when these were.
     pub(super) fn anchor(&self, now: &Reading) -> Reading {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
+    }
+}
+
+impl Shared {
+    /// A layout at its seat, which was found for this very layout.
+    #[inline]
+    pub fn seated<'a>(&'a self, seat: Seat, layout: &'a Layout) -> Seated<'a> {
+        match seat {
+            Seat::Place { index, incarnation } if index < MAX_PLACES => {
+                Seated::at(&self.places[index], incarnation, layout)
+            }
+            _ => Seated::own(&self.generator, layout),
+        }
+    }
+
+    /// Whether a seat still is the layout's for which it was found.
+    pub fn is_held(&self, seat: Seat) -> bool {
+        self.seated(seat, &self.layout).is_held()
+    }
+
+    /// A number that changes with each step back of the clock and each change of a term, in whatever layout.
+    pub fn era(&self) -> u64 {
+        let eras = self.places.iter().map(|place| place.generator.era());
+        eras.fold(self.generator.era(), u64::wrapping_add)
+    }
+
+    /// Whether a term has begun, in whatever layout.
+    pub fn is_issuing(&self) -> bool {
+        self.generators().any(|generator| generator.limit() > Position::ZERO)
+    }
+
+    /// All generators.
+    pub fn generators(&self) -> impl Iterator<Item = &Generator> {
+        std::iter::once(&self.generator).chain(self.places.iter().map(|place| &place.generator))
+    }
+}
+
+/// The server's own layout, which never changes while it runs.
+impl Source for Shared {
+    #[inline]
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    fn generator(&self) -> &Generator {
+        &self.generator
+    }
+
+    #[inline]
+    fn is_held(&self) -> bool {
+        true
     }
 }

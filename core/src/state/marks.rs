@@ -1,12 +1,12 @@
 //! How far nodes may have issued in one layout.
 
-use super::OF_ANOTHER;
-use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
-use crate::layout::Layout;
 use crate::position::Position;
 use serde::{Deserialize, Serialize};
+
+/// The mark of a node that another server issues as: that of a copied directory.
+pub const OF_ANOTHER: Position = Position::MAX;
 
 /// The most marks of a layout that are kept one by one. What has to go of them raises the floor.
 const MAX_MARKS: usize = 256;
@@ -83,32 +83,5 @@ impl Marks {
             self.raise_floor(lowest.position);
             self.marks.swap_remove(index);
         }
-    }
-}
-
-/// A layout beside the server's own, in which named generators issue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OtherLayout {
-    /// The layout.
-    pub layout: Layout,
-    /// The rollback value that issues in it.
-    pub rollback: u32,
-    /// When ids of it were asked for last.
-    pub used: UnixMicros,
-    /// How far nodes may have issued in it.
-    #[serde(flatten)]
-    pub of: Marks,
-}
-
-impl OtherLayout {
-    /// One in which nothing is known to be issued, where every node begins at or above an instant.
-    pub(super) fn new(layout: Layout, floor: UnixMicros, at: UnixMicros) -> Self {
-        let of = Marks { marks: Vec::new(), floor: layout.position_from(floor) };
-        Self { layout, rollback: 0, used: at, of }
-    }
-
-    /// An instant at or above all that may have been issued in it.
-    pub(super) fn end(&self) -> UnixMicros {
-        self.layout.instant_above(self.of.highest())
     }
 }

@@ -24,7 +24,7 @@ impl File {
         self.state().map_or_else(
             |_| Vec::new(),
             |state| {
-                let others = state.others.iter().flat_map(|other| &other.of.marks);
+                let others = state.others.layouts.iter().flat_map(|other| &other.of.marks);
                 let marked = state.own.marks.iter().chain(others).map(|mark| mark.node.worker);
                 marked.chain(state.lease.iter().map(|lease| lease.worker)).collect()
             },

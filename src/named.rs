@@ -21,7 +21,7 @@ use std::cell::{Cell, RefCell};
 /// What the session knows of one generator, and holds of its ids. It is kept as long as the process lives.
 pub struct Known {
     name: Box<[u8]>,
-    named: Cell<Named>,
+    named: Cell<&'static Named>,
     /// As of which change of the table.
     as_of: Cell<u64>,
     /// Where the layout has its ids from, as far as that is known.
@@ -33,6 +33,8 @@ pub struct Known {
 type Map = FxHashMap<&'static [u8], &'static Known>;
 
 static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+/// All that names stood for.
+static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
 /// How often the table was changed.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 static WATCH: Watch = Watch::new(forget);
@@ -46,7 +48,7 @@ impl Known {
 
     /// What the name stands for.
     #[inline]
-    pub fn named(&self) -> Named {
+    pub fn named(&self) -> &'static Named {
         self.named.get()
     }
 
@@ -68,8 +70,8 @@ impl Known {
     }
 
     /// Takes over what was looked up. What the session holds by other terms is given up.
-    fn learn(&self, named: Named, as_of: u64) {
-        if self.named.replace(named) != named {
+    fn learn(&self, named: &'static Named, as_of: u64) {
+        if !std::ptr::eq(self.named.replace(named), named) {
             self.session.drop_held();
             self.seat.set(None);
         }
@@ -105,6 +107,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
     }
     let row = table.and_then(|table| store::read(table, &tag));
     let named = row.ok_or_else(|| unknown(&tag))??;
+    let named = kept_named(named);
     let known = kept(name).unwrap_or_else(|| keep(&tag, named));
     known.learn(named, as_of);
     Ok(known)
@@ -126,7 +129,7 @@ pub fn unknown(name: &Tag) -> NamedError {
 }
 
 /// Only what was found is kept: else each name that a user tries would stay in memory.
-fn keep(name: &Tag, named: Named) -> &'static Known {
+fn keep(name: &Tag, named: &'static Named) -> &'static Known {
     // Never freed, so that call sites can remember it: a database has a limited number of generators.
     let known: &'static Known = Box::leak(Box::new(Known {
         name: name.as_bytes().into(),
@@ -137,6 +140,19 @@ fn keep(name: &Tag, named: Named) -> &'static Known {
     }));
     KNOWN.borrow_mut().get_or_insert_default().insert(known.name(), known);
     known
+}
+
+/// What a name stands for, where the process keeps it for good: the same each time, so that it takes no more memory however often a
+/// row is changed back and forth.
+fn kept_named(named: Named) -> &'static Named {
+    let mut all = NAMED.borrow_mut();
+    let all = all.get_or_insert_default();
+    if let Some(kept) = all.iter().find(|kept| ***kept == named) {
+        return kept;
+    }
+    let kept: &'static Named = Box::leak(Box::new(named));
+    all.push(kept);
+    kept
 }
 
 /// Has all of them looked up again.

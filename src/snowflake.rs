@@ -65,7 +65,7 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
     let shared = ready(function)?;
     let id = match next_from(shared, known) {
         Some(id) => id,
-        None => wait_and_refill_of(shared, known, only_of(&known.named())?.as_ref())?,
+        None => wait_and_refill_of(shared, known, only_of(known.named())?.as_ref())?,
     };
     SESSION.note_last(id);
     Ok(id)
@@ -76,14 +76,14 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
 fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
     let (seat, named) = (known.seat()?, known.named());
     let source = shared.seated(seat, &named.layout);
-    if let Some(only) = only_of(&named).ok()? {
+    if let Some(only) = only_of(named).ok()? {
         return next_fitting(shared, known, &source, &only);
     }
     if let Some(id) = known.session.pop_of(&source) {
         return Some(id);
     }
     let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(&named));
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
     known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
 }
 
@@ -93,7 +93,7 @@ fn next_fitting(shared: &Shared, known: &Known, source: &Seated<'_>, only: &Shar
     if let Some(id) = session.pop_fitting(source, only) {
         return Some(id);
     }
-    let (rules, cache) = (named.rules(settings::rules()), cache_of(&named));
+    let (rules, cache) = (named.rules(settings::rules()), cache_of(named));
     session.refill_fitting(source, &SystemClock, &rules, cache, only, |ids| shared.count(ids)).ok()
 }
 
@@ -141,7 +141,7 @@ fn wait_and_refill_of(
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| take_as(only, source, rules, clock, cache_of(&named)),
+            |source, rules, clock| take_as(only, source, rules, clock, cache_of(named)),
         )
     })?;
     known.set_seat(seat);
@@ -178,13 +178,15 @@ fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
 
 /// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
-    Ok(Several { shared: ready(function)?, of: None, only: None, current: NONE, wanted: count })
+    let shared = ready(function)?;
+    Ok(Several { shared, of: None, only: None, layout: shared.layout, current: NONE, wanted: count })
 }
 
 /// The same of a named generator.
 pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
-    let (shared, only) = (ready(function)?, only_of(&known.named())?);
-    Ok(Several { shared, of: Some(known), only, current: NONE, wanted: count })
+    let (shared, named) = (ready(function)?, known.named());
+    let (only, layout) = (only_of(named)?, named.layout);
+    Ok(Several { shared, of: Some(known), only, layout, current: NONE, wanted: count })
 }
 
 const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
@@ -211,7 +213,7 @@ pub fn next_of_sequence(
         Err(error) => return Ok(Err(error.into())),
     };
     let layout = of.map_or(shared.layout, |known| known.named().layout);
-    match of.map(|known| only_of(&known.named())).transpose() {
+    match of.map(|known| only_of(known.named())).transpose() {
         Ok(None | Some(None)) => {}
         Ok(Some(Some(only))) => return Ok(Err(NoIdError::InRow(only))),
         Err(error) => return Ok(Err(error.into())),
@@ -297,6 +299,8 @@ pub struct Several {
     of: Option<&'static Known>,
     /// The shard whose they are, if they are one's.
     only: Option<Shard>,
+    /// What was taken is of this layout, which may not be the generator's any more.
+    layout: Layout,
     current: Taken,
     wanted: u32,
 }
@@ -307,6 +311,7 @@ impl Several {
         loop {
             if self.current.positions.count() == 0 {
                 let Some(want) = NonZeroU32::new(self.wanted.min(self.most())) else { return Ok(None) };
+                self.layout = self.of.map_or(self.shared.layout, |known| known.named().layout);
                 self.current = match self.held(want.get().into()) {
                     Some(held) => held,
                     None => take_several(self.shared, self.of, self.only.as_ref(), want)?,
@@ -330,11 +335,9 @@ impl Several {
     /// The next of the positions that were taken; of a shard none where what is left of them does not fit. How many fit is
     /// seen only here.
     fn take_first(&mut self) -> Option<Position> {
-        let (Some(only), Some(known)) = (&self.only, self.of) else {
-            return Some(self.current.positions.take_first());
-        };
+        let Some(only) = &self.only else { return Some(self.current.positions.take_first()) };
         let node_bits = self.current.node_bits;
-        let position = self.current.positions.take_first_fitting(&known.named().layout, node_bits, only)?;
+        let position = self.current.positions.take_first_fitting(&self.layout, node_bits, only)?;
         self.wanted -= 1;
         if self.wanted == 0 {
             self.current.positions = PositionRange::EMPTY;
@@ -347,7 +350,7 @@ impl Several {
         match self.of {
             None => SESSION.hand_out(self.shared, position, node_bits),
             Some(known) => {
-                let id = known.session.hand_out_of(&known.named().layout, position, node_bits);
+                let id = known.session.hand_out_of(&self.layout, position, node_bits);
                 SESSION.note_last(id);
                 id
             }

@@ -239,6 +239,11 @@ impl Generator {
                     },
                 };
                 seen = Some((node_bits, from..=first));
+                // Up to the mark none fits: used up, so that the mark is raised from there, however far the first is.
+                let limit = self.limit.load(Ordering::Relaxed);
+                if from < limit && limit <= first {
+                    return (limit, limit);
+                }
                 (first, first.saturating_add(span))
             };
             let taken = self.take_chosen(layout, rules, clock, choose)?;

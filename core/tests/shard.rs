@@ -155,6 +155,8 @@ fn what_does_not_fit_below_the_drift_and_the_mark_is_not_taken() {
         }
     };
     assert_eq!(error, GeneratorError::Unreserved);
+    // The mark is raised from the next position on, and by less than it may take to the next that fits.
+    assert_eq!(generator.next(), limit);
     generator.close();
     let error = generator.take_fitting(&layout, &rules(1_000_000), &at, ONE, &shard).unwrap_err();
     assert_eq!(error, GeneratorError::Unreserved);

@@ -12,6 +12,7 @@ pub mod subject;
 
 use crate::pg::clock::SystemClock;
 use crate::pg::column::{Column, table_name};
+use crate::pg::encoding::legible;
 use crate::pg::report::bad_argument;
 use crate::settings;
 use local::Local;
@@ -58,7 +59,7 @@ pub fn run(column: &Column, kind: &Kind, connections: &[Option<Vec<u8>>], most: 
         }
         Kind::Numbers(tag) => Subject::Numbers(subject::numbers(tag)),
     };
-    let progress = |rows: u64| pgrx::notice!("audited {rows} rows of {}", column.shown());
+    let progress = |rows: u64| pgrx::notice!("audited {rows} rows of {}", legible(&column.shown()));
     let found = audit::audit(rows, &subject, most, progress).map_err(|failed| match failed {
         AuditError::Source(report) => report,
         AuditError::Unsorted(unsorted) => Box::new(out_of_order(column, unsorted)),
@@ -108,7 +109,7 @@ fn named(table: u32, column: &Column) -> String {
 fn out_of_order(column: &Column, unsorted: Unsorted) -> ErrorReport {
     let shown = |id: Option<i64>| id.map_or_else(|| "null".to_owned(), |id| id.to_string());
     let place = match unsorted.source {
-        0 => format!("table {}", column.shown()),
+        0 => format!("table {}", legible(&column.shown())),
         number => format!("connection {number}"),
     };
     ErrorReport::new(

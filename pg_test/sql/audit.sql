@@ -14,14 +14,14 @@ $$;
 CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), note text) PARTITION BY LIST (note);
 CREATE TABLE orders_a PARTITION OF orders FOR VALUES IN ('a');
 CREATE TABLE orders_b PARTITION OF orders FOR VALUES IN ('b');
-INSERT INTO orders SELECT snowflake_compose('2026-01-01'::timestamptz + i * interval '6 hours', 0, i % 3, i), 'a' FROM generate_series(1, 9) i;
+INSERT INTO orders SELECT snowflake_compose('2021-01-01'::timestamptz + i * interval '6 hours', 0, i % 3, i), 'a' FROM generate_series(1, 9) i;
 SELECT * FROM snowflake_ids.audit('orders', 'id');
 INSERT INTO orders (note) SELECT 'b' FROM generate_series(1, 1000);
 SELECT * FROM faults('orders');
 SELECT count FROM snowflake_ids.audit('orders', 'id') WHERE finding = 'total';
 
 -- What is wrong is found, and nothing else.
-INSERT INTO orders VALUES (snowflake_compose('2026-01-01 06:00', 0, 1, 1), 'b'),
+INSERT INTO orders VALUES (snowflake_compose('2021-01-01 06:00', 0, 1, 1), 'b'),
     (-5, 'a'), (NULL, 'b'), (snowflake_compose('2080-01-01', 1, 2, 3), 'a'), (snowflake_compose('2080-01-01', 1, 2, 3), 'b');
 SELECT * FROM faults('orders');
 SELECT finding, count, detail FROM snowflake_ids.audit('orders', 'id') WHERE finding IN ('null', 'total');
@@ -45,7 +45,7 @@ SELECT * FROM snowflake_ids.audit('small', 'id', '16/0/4');
 -- Or a generator's: named, or by the column's default.
 SELECT snowflake_ids.generator_create('audited', '31/0/4/18 unit=1s epoch=2020-01-01');
 CREATE TABLE web (id bigint DEFAULT snowflake_nextval('audited'));
-INSERT INTO web SELECT snowflake_compose('2026-01-01', 0, 1, i, 'audited') FROM generate_series(1, 10) i;
+INSERT INTO web SELECT snowflake_compose('2021-01-01', 0, 1, i, 'audited') FROM generate_series(1, 10) i;
 INSERT INTO web VALUES (1::bigint << 53);
 SELECT * FROM faults('web');
 SELECT id, detail FROM snowflake_ids.audit('web', 'id', 'audited') WHERE is_fault;

@@ -7,7 +7,7 @@ use crate::pg::catalog::is_superuser;
 use crate::pg::cluster;
 use crate::pg::column::Column;
 use crate::pg::encoding::{legible, to_utf8};
-use crate::pg::libpq::{Connection, options_of, options_of_string};
+use crate::pg::libpq::{Connection, options_of, options_of_string, owner_of};
 use crate::pg::report::bad_argument;
 use crate::pg::role;
 use crate::pg::server;
@@ -116,7 +116,10 @@ fn options(number: usize, connection: Option<&[u8]>) -> Checked<Vec<(String, Str
     if is_uri || text.contains('=') {
         return options_of_string(&text).map_err(|why| wrong(&format!("libpq says: {}.", legible(&why))));
     }
-    // A superuser may use each; what is missing is the server's error.
+    // A superuser may use each; what is missing is the server's error. But its owner says where it leads, and as which role.
+    if !is_superuser(owner_of(&text)) {
+        return Err(Box::new(not_trusted(&text)));
+    }
     Ok(options_of(&text, role::current()))
 }
 
@@ -196,6 +199,13 @@ fn cannot_read(number: usize, error: &ConnectionError) -> ErrorReport {
     );
     let report = if said.detail().is_empty() { report } else { report.set_detail(legible(said.detail())) };
     report.set_hint("See that the server runs, and that the role of the connection may read the table.")
+}
+
+fn not_trusted(server: &str) -> ErrorReport {
+    let message = format!("foreign server \"{server}\" must belong to a superuser");
+    ErrorReport::new(Code::ERRCODE_INSUFFICIENT_PRIVILEGE, legible(&message), function_name!())
+        .set_detail("Its owner decides where this server connects, with the server's own account.")
+        .set_hint("Change its owner with ALTER SERVER ... OWNER TO, or give a connection string.")
 }
 
 fn not_allowed() -> ErrorReport {

@@ -40,7 +40,7 @@ fn faults(client: &mut Client, arguments: &str) -> Result<Vec<Fault>> {
 
 /// Ids of the layout as the server makes them, in the past, so that all of them are different and none is of the future.
 const PAST: &str =
-    "snowflake_compose('2026-01-01'::timestamptz + i / 100 * interval '1 second', 0, WORKER, (i % 100)::int)";
+    "snowflake_compose('2021-01-01'::timestamptz + i / 100 * interval '1 second', 0, WORKER, (i % 100)::int)";
 
 fn past(worker: u32) -> String {
     PAST.replace("WORKER", &worker.to_string())
@@ -281,6 +281,16 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
         second.port()
     ))?;
     assert_eq!(sql::one::<i64>(&mut client, &total("second"))?, 4);
+    // But one of mallory's leads to where mallory likes, as whom mallory likes.
+    client
+        .batch_execute("create role mallory; grant usage on foreign data wrapper postgres_fdw to mallory")?;
+    client.batch_execute("alter server second owner to mallory")?;
+    let refused = sql::error(&mut client, &total("second"))?;
+    sql::explains(
+        &refused,
+        &SqlState::INSUFFICIENT_PRIVILEGE,
+        "foreign server \"second\" must belong to a superuser",
+    )?;
     let uri = format!("postgresql://postgres@127.0.0.1:{}/postgres", second.port());
     assert_eq!(sql::one::<i64>(&mut client, &total(&uri))?, 4);
 

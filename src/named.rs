@@ -21,7 +21,8 @@ use std::cell::{Cell, RefCell};
 /// What the session knows of one generator, and holds of its ids. It is kept as long as the process lives.
 pub struct Known {
     name: Box<[u8]>,
-    named: Cell<Named>,
+    /// Behind a reference, so that no call copies it.
+    named: Cell<&'static Named>,
     /// As of which change of the table.
     as_of: Cell<u64>,
     /// Where the layout has its ids from, as far as that is known.
@@ -46,7 +47,7 @@ impl Known {
 
     /// What the name stands for.
     #[inline]
-    pub fn named(&self) -> Named {
+    pub fn named(&self) -> &'static Named {
         self.named.get()
     }
 
@@ -69,7 +70,9 @@ impl Known {
 
     /// Takes over what was looked up. What the session holds by other terms is given up.
     fn learn(&self, named: Named, as_of: u64) {
-        if self.named.replace(named) != named {
+        if *self.named.get() != named {
+            // The former stays in memory: a call may be reading it. It takes an administrator of generators to change one.
+            self.named.set(Box::leak(Box::new(named)));
             self.session.drop_held();
             self.seat.set(None);
         }
@@ -130,7 +133,7 @@ fn keep(name: &Tag, named: Named) -> &'static Known {
     // Never freed, so that call sites can remember it: a database has a limited number of generators.
     let known: &'static Known = Box::leak(Box::new(Known {
         name: name.as_bytes().into(),
-        named: Cell::new(named),
+        named: Cell::new(Box::leak(Box::new(named))),
         as_of: Cell::new(u64::MAX),
         seat: Cell::new(None),
         session: Session::new(),

@@ -65,7 +65,7 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
     let shared = ready(function)?;
     let id = match next_from(shared, known) {
         Some(id) => id,
-        None => wait_and_refill_of(shared, known, only_of(&known.named())?.as_ref())?,
+        None => wait_and_refill_of(shared, known, only_of(known.named())?.as_ref())?,
     };
     SESSION.note_last(id);
     Ok(id)
@@ -76,14 +76,14 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
 fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
     let (seat, named) = (known.seat()?, known.named());
     let source = shared.seated(seat, &named.layout);
-    if let Some(only) = only_of(&named).ok()? {
+    if let Some(only) = only_of(named).ok()? {
         return next_fitting(shared, known, &source, &only);
     }
     if let Some(id) = known.session.pop_of(&source) {
         return Some(id);
     }
     let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(&named));
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
     known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
 }
 
@@ -93,7 +93,7 @@ fn next_fitting(shared: &Shared, known: &Known, source: &Seated<'_>, only: &Shar
     if let Some(id) = session.pop_fitting(source, only) {
         return Some(id);
     }
-    let (rules, cache) = (named.rules(settings::rules()), cache_of(&named));
+    let (rules, cache) = (named.rules(settings::rules()), cache_of(named));
     session.refill_fitting(source, &SystemClock, &rules, cache, only, |ids| shared.count(ids)).ok()
 }
 
@@ -141,7 +141,7 @@ fn wait_and_refill_of(
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| take_as(only, source, rules, clock, cache_of(&named)),
+            |source, rules, clock| take_as(only, source, rules, clock, cache_of(named)),
         )
     })?;
     known.set_seat(seat);
@@ -197,7 +197,7 @@ fn issued_from(shared: &Shared, known: &Known) -> Option<Issued> {
         return Some(issued);
     }
     let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(&named));
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
     known.session.refill_issued(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
 }
 
@@ -209,7 +209,7 @@ fn wait_and_issue_of(shared: &'static Shared, known: &Known) -> Result<Issued, S
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| session::take(source, rules, clock, cache_of(&named)),
+            |source, rules, clock| session::take(source, rules, clock, cache_of(named)),
         )
     })?;
     known.set_seat(seat);
@@ -229,7 +229,7 @@ pub fn several(function: &'static str, count: u32) -> Result<Several, SessionErr
 
 /// The same of a named generator.
 pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
-    let (shared, only) = (ready(function)?, only_of(&known.named())?);
+    let (shared, only) = (ready(function)?, only_of(known.named())?);
     Ok(Several { shared, of: Some(known), only, current: NONE, wanted: count })
 }
 
@@ -257,7 +257,7 @@ pub fn next_of_sequence(
         Err(error) => return Ok(Err(error.into())),
     };
     let layout = of.map_or(shared.layout, |known| known.named().layout);
-    match of.map(|known| only_of(&known.named())).transpose() {
+    match of.map(|known| only_of(known.named())).transpose() {
         Ok(None | Some(None)) => {}
         Ok(Some(Some(only))) => return Ok(Err(NoIdError::InRow(only))),
         Err(error) => return Ok(Err(error.into())),

@@ -104,6 +104,7 @@ pub struct Seated<'a> {
 
 impl<'a> Seated<'a> {
     /// A layout at a place.
+    #[inline]
     pub fn at(place: &'a Place, incarnation: u64, layout: &'a Layout) -> Self {
         Self { layout, generator: &place.generator, place: Some((&place.incarnation, incarnation)) }
     }

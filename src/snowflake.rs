@@ -71,7 +71,7 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
     loop {
         let id = match next_from(shared, known) {
             Some(id) => id,
-            None => wait_and_refill_of(shared, known, only_of(&known.named())?.as_ref())?,
+            None => wait_and_refill_of(shared, known, only_of(known.named())?.as_ref())?,
         };
         if known.is_current() {
             SESSION.note_last(id);
@@ -214,7 +214,7 @@ fn issued_from(shared: &Shared, known: &Known) -> Option<Issued> {
         return Some(issued);
     }
     let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(&named));
+    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
     known.session.refill_issued(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
 }
 
@@ -226,7 +226,7 @@ fn wait_and_issue_of(shared: &'static Shared, known: &Known) -> Result<Issued, S
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| session::take(source, rules, clock, cache_of(&named)),
+            |source, rules, clock| session::take(source, rules, clock, cache_of(named)),
         )
     })?;
     known.set_seat(seat);
@@ -247,7 +247,7 @@ pub fn several(function: &'static str, count: u32) -> Result<Several, SessionErr
 
 /// The same of a named generator.
 pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
-    let (shared, only) = (ready(function)?, only_of(&known.named())?);
+    let (shared, only) = (ready(function)?, only_of(known.named())?);
     Ok(Several { shared, of: Some(known), only, current: NONE, layout: shared.layout, wanted: count })
 }
 
@@ -467,7 +467,7 @@ fn take_named(
 ) -> Result<(Taken, Layout), NoIdError> {
     loop {
         let named = known.named();
-        let taken = take_of(shared, known, &named, only, want)?;
+        let taken = take_of(shared, known, named, only, want)?;
         // Those by terms that were changed meanwhile are thrown away.
         if known.is_current() {
             return Ok((taken, named.layout));

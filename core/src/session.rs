@@ -525,21 +525,27 @@ fn provide<H: Caller>(issuer: &Issuer<'_, H>, layout: &Layout) -> Result<Seat, S
     Ok(seat)
 }
 
+/// How often one call has a worker id leased for a place. The first lease may have been under way before this layout was known to
+/// need one that fits, and the next may be another session's.
+const MAX_LEASES: u32 = 3;
+
 /// Does something again where there was no worker id, or none that fits, and one was leased.
 fn with_lease<H: Caller>(
     issuer: &Issuer<'_, H>,
     work: impl Fn() -> Result<Seat, IssuerError>,
 ) -> Result<Seat, SessionError> {
-    let done = work();
-    let may_lease = match &done {
-        Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => true,
-        Err(IssuerError::NoRoom(no_room)) => NoRoom::may_lease(no_room),
-        _ => false,
-    };
-    if !may_lease {
-        return Ok(done?);
+    for _ in 0..MAX_LEASES {
+        let done = work();
+        let may_lease = match &done {
+            Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => true,
+            Err(IssuerError::NoRoom(no_room)) => NoRoom::may_lease(no_room),
+            _ => false,
+        };
+        if !may_lease {
+            return Ok(done?);
+        }
+        issuer.host.lease(false)?;
     }
-    issuer.host.lease(false)?;
     Ok(work()?)
 }
 

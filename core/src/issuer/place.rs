@@ -80,6 +80,7 @@ impl<'a> Seated<'a> {
     }
 
     /// A layout at a place.
+    #[inline]
     pub fn at(place: &'a Place, incarnation: u64, layout: &'a Layout) -> Self {
         Self { layout, generator: &place.generator, place: Some((&place.incarnation, incarnation)) }
     }

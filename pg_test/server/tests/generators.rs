@@ -5,6 +5,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next};
 use snowflake_ids_server_tests::{Builder, Server, full, ids, programs, sql, wait};
 use std::collections::BTreeMap;
@@ -266,6 +267,19 @@ fn a_worker_id_without_room_is_refused_by_name_and_the_others_go_on() -> Result<
     let id: i64 = sql::one(&mut client, "select snowflake_nextval('api')")?;
     assert_eq!(sql::one::<i32>(&mut client, &format!("select snowflake_worker_id({id}, 'api')"))?, 9);
     next(&mut client).map(drop)
+}
+
+/// The lease that the first session has made, or the launcher, may be for a worker id that this layout has no room for.
+#[test]
+fn sessions_that_come_first_at_once_get_a_worker_id_that_fits() -> Result<()> {
+    const SESSIONS: usize = 8;
+    let server = auto().start()?;
+    create(&mut server.session()?, "web", "javascript")?;
+    let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {
+        sql::one::<i64>(&mut client, "select snowflake_nextval('web')")
+    })?;
+    assert_eq!(taken.len(), SESSIONS);
+    ids::unique(taken)
 }
 
 #[test]

@@ -8,6 +8,7 @@
 pub mod error;
 
 use crate::pg::catalog::{self, Watch};
+use crate::pg::clock::uptime;
 use crate::pg::process::PerProcess;
 use crate::pg::report::raise;
 use crate::pg::tag::{self, TagText};
@@ -17,12 +18,14 @@ use crate::store::generator as store;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
 use rustc_hash::FxHashMap;
+use snowflake_ids_core::clock::human;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::issuer::Seat;
 use snowflake_ids_core::named::{self, MAX_NAME_BYTES, Named, NamedError};
 use snowflake_ids_core::session::Session;
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
+use std::time::Duration;
 
 /// How often the table was changed, as far as this session was told, and how often any database's was. The server tells a session at
 /// the next lock that it takes: a statement may go on for long without. What is shared counts at once.
@@ -162,14 +165,18 @@ fn as_of() -> AsOf {
 
 static HOOKS: Hooks = Hooks {
     watched: Once::new(),
-    before_commit: || (),
+    before_commit: refuse_late,
     before_prepare: refuse_to_prepare,
     committed: || {
+        LAYOUT_CHANGED.set(None);
         if let (true, Some(shared)) = (CHANGED.replace(false), generator::shared()) {
             shared.note_named_change();
         }
     },
-    ended: || CHANGED.set(false),
+    ended: || {
+        CHANGED.set(false);
+        LAYOUT_CHANGED.set(None);
+    },
     subtransaction_aborted: |_| (),
     subtransaction_committed: |_, _| (),
 };
@@ -179,6 +186,37 @@ static HOOKS: Hooks = Hooks {
 pub fn changed() {
     transaction::watch(&HOOKS);
     CHANGED.set(true);
+}
+
+/// For how long others may go on with the old layout after it was shown that ids of the new one are above its.
+pub const UNDER_WAY: Duration = Duration::from_hours(1);
+
+/// When this transaction changed a layout first, after that was shown.
+static LAYOUT_CHANGED: PerProcess<Cell<Option<Duration>>> = PerProcess::new(Cell::new(None));
+
+/// This transaction changes the layout of a generator: it was shown just now that ids of the new one are above those of the old one.
+pub fn layout_changed() {
+    LAYOUT_CHANGED.set(LAYOUT_CHANGED.get().or_else(|| Some(uptime())));
+}
+
+/// Others go on with the old layout until the transaction commits.
+fn refuse_late() {
+    let shown = LAYOUT_CHANGED.replace(None);
+    if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
+        let report = ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "cannot commit a change of a layout after so long a time",
+            function_name!(),
+        );
+        raise(
+            report
+                .set_detail(format!(
+                    "It was shown more than {} ago that its ids are above the former ones.",
+                    human(UNDER_WAY)
+                ))
+                .set_hint("Change it in a transaction of its own."),
+        );
+    }
 }
 
 /// Another session may commit it, and would not know what there is to do then.

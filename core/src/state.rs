@@ -265,6 +265,8 @@ impl State {
         if stored.lease.as_ref().is_none_or(|lease| lease.origin.is_none()) {
             self.raise_floors(now.plus(here.max_drift), here);
         }
+        // A layout that it does not know of may have been used since, as the same node.
+        self.others.floor = self.others.floor.max(now.plus(here.max_drift).plus_micros(1));
     }
 
     /// Whether this is an earlier state of this very directory that an operator put back.
@@ -630,10 +632,16 @@ impl State {
             return;
         }
         let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
+        // Nor do UUIDs go back, which follow the instants of positions.
+        let first = first.max(here.layout.position_from(former.instant_above(self.own.highest())));
         let mut next = self.others.take(&here.layout);
         if holds(Guard::LayoutRises) {
             next.of.rise(first);
             next.of.raise_floor(first);
+        }
+        let max_worker = here.layout.max(Field::Worker);
+        if self.lease.as_ref().is_some_and(|lease| u64::from(lease.worker) > max_worker) {
+            self.forget_lease();
         }
         if let Some(lease) = &mut self.lease {
             lease.start = lease.start_in(&here.layout, &former);

@@ -2,7 +2,7 @@
 
 use super::guc;
 use pgrx::{pg_guard, pg_sys};
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::sync::Once;
 
 /// What is called at the end of transactions.
@@ -65,6 +65,13 @@ pub fn is_parallel() -> bool {
 pub fn is_block() -> bool {
     // SAFETY: looks at variables of this process.
     unsafe { pg_sys::IsTransactionBlock() }
+}
+
+/// Refuses where the user has begun the transaction: what `function` does could not be rolled back.
+pub fn refuse_block(function: &'static str) {
+    let name = CString::new(function).unwrap_or_default();
+    // SAFETY: within a transaction; the name is used for the message alone.
+    unsafe { pg_sys::PreventInTransactionBlock(true, name.as_ptr()) };
 }
 
 /// Has what the transaction has changed until now seen from here on.

@@ -53,12 +53,14 @@ mod snowflake_ids {
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::issuer;
+    use crate::named;
     use crate::pg::report::report;
     use crate::pg::server;
     use crate::pg::text::Text;
+    use crate::pg::transaction;
     use crate::settings;
     use crate::shared::generator;
-    use crate::sql::change::of;
+    use crate::sql::change::{check_room, of};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
@@ -74,9 +76,12 @@ mod snowflake_ids_internal {
                 function_name!(),
             ));
         }
+        // Neither the state nor the setting would be rolled back.
+        transaction::refuse_block("snowflake_ids.layout_change");
         let (old, new, change) = of(&new, None)?;
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
+        check_room(shared, &new)?;
         // First, so that a server that is started with the setting finds it.
         issuer::change(shared, |state, _| state.next_layout = Some(new.to_string()))
             .map_err(|error| report(&error))?;
@@ -96,7 +101,11 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
         let (old, new, change) = of(&new, generator.as_ref())?;
-        change.allow(&old, &new).map_err(|error| report(&error))
+        change.allow(&old, &new).map_err(|error| report(&error))?;
+        let Some(shared) = generator::shared() else { return Ok(()) };
+        check_room(shared, &new)?;
+        named::layout_changed();
+        Ok(())
     }
 }
 
@@ -106,16 +115,33 @@ use crate::pg::report::report;
 use crate::pg::server;
 use crate::pg::text::Text;
 use crate::settings;
-use crate::shared::generator;
+use crate::shared::generator::{self, Shared};
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::Layout;
 use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::issuer::{IssuerError, NoRoom};
 use snowflake_ids_core::layout::change::{Change, Past, check};
 use snowflake_ids_core::named::MAX_NAME_BYTES;
+use snowflake_ids_core::state::Identity;
+use snowflake_ids_core::{Field, Layout};
 use std::time::Duration;
 
-/// How long a statement that is under way may go on with the old layout.
-const UNDER_WAY: Duration = Duration::from_hours(1);
+/// Fails where ids of a layout could not name this server.
+fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
+    let (datacenter, worker) = match shared.identity {
+        Identity::Fixed { datacenter, worker } => (datacenter, Some(worker)),
+        // Another worker id is leased, where that of now does not fit.
+        Identity::Leased { datacenter } => (datacenter, None),
+    };
+    let numbers = [(Field::Datacenter, Some(datacenter)), (Field::Worker, worker)];
+    let given = numbers.into_iter().filter_map(|(field, value)| Some((field, value?)));
+    match given.into_iter().find(|(field, value)| u64::from(*value) > new.max(*field)) {
+        None => Ok(()),
+        Some((field, value)) => {
+            let no_room = NoRoom { layout: *new, field, value, leased: false };
+            Err(report(&IssuerError::NoRoom(no_room)))
+        }
+    }
+}
 
 /// The present layout, the new one, and what the change comes to.
 fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, Change), ErrorReport> {
@@ -134,7 +160,7 @@ fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, C
     let new: Layout = new.read("new")?.parse().map_err(|error| report(&error))?;
     let mark = issuer(shared).highest_in(&old).map_err(|error| report(&error))?;
     let drift = Duration::from_micros(settings::rules().max_drift);
-    let ahead = drift.saturating_add(settings::max_clock_skew()).saturating_add(UNDER_WAY);
+    let ahead = drift.saturating_add(settings::max_clock_skew()).saturating_add(named::UNDER_WAY);
     Ok((old, new, check(&old, &new, Past { mark, ahead }, believed_now(shared))))
 }
 

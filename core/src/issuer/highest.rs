@@ -14,7 +14,7 @@ impl<H: Host> Issuer<'_, H> {
     /// [`IssuerError`]: the state cannot be read.
     pub fn highest_in(&self, layout: &Layout) -> Result<Position, IssuerError> {
         let state = self.open(&mut self.host.lock())?;
-        let unknown = || layout.position_from(state.others_floor);
+        let unknown = || layout.position_from(state.others.floor);
         Ok(state.marks_of(layout).map_or_else(unknown, Marks::highest))
     }
 }

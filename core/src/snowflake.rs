@@ -225,10 +225,6 @@ impl Generator {
         let mut seen: Option<(NodeBits, RangeInclusive<u64>)> = None;
         loop {
             let choose = |node_bits, from: u64| {
-                // Closed, or used up: there are no ids to look at.
-                if from >= layout.end_position().0 {
-                    return (from, from.saturating_add(1));
-                }
                 let known =
                     seen.as_ref().filter(|(whose, range)| *whose == node_bits && range.contains(&from));
                 let first = match known {

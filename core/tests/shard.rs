@@ -145,18 +145,20 @@ fn what_does_not_fit_below_the_drift_and_the_mark_is_not_taken() {
     generator.take_fitting(&layout, &rules(10_000), &at, ONE, &shard).unwrap_err();
     assert_eq!(generator.next(), next);
 
-    let generator = Generator::new();
-    let limit = Position(layout.first_of(Tick(100)).0 + 20);
-    generator.begin(NodeBits(0), Position(0), limit);
-    let error = loop {
-        match generator.take_fitting(&layout, &rules(1_000_000), &at, NonZeroU32::new(9).unwrap(), &shard) {
-            Ok(taken) => assert!(taken.positions.to <= limit),
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error, GeneratorError::Unreserved);
-    // The mark is raised from the next position on, and by less than it may take to the next that fits.
-    assert_eq!(generator.next(), limit);
+    for reserved in 20..60 {
+        let limit = Position(layout.first_of(Tick(100)).0 + reserved);
+        let generator = Generator::new();
+        generator.begin(NodeBits(0), Position(0), limit);
+        let error = loop {
+            match generator.take_fitting(&layout, &rules(1_000_000), &at, ONE, &shard) {
+                Ok(taken) => assert!(taken.positions.to <= limit),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, GeneratorError::Unreserved);
+        // The mark is raised from the next position on, and by less than it may take to the next that fits.
+        assert_eq!(generator.next(), limit);
+    }
     generator.close();
     let error = generator.take_fitting(&layout, &rules(1_000_000), &at, ONE, &shard).unwrap_err();
     assert_eq!(error, GeneratorError::Unreserved);

@@ -61,7 +61,7 @@ clean: ## remove what was built
 
 ## Try
 
-demo: setup ## a throwaway server with a sharded table of a million rows, and invoices
+demo: setup ## a throwaway server with a sharded table of a million rows, invoices, and a table for the browser
 	@$(MAKE) --no-print-directory install
 	@devtools/demo.sh start
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# demo.sh start: a throwaway server with the installed extension, tables with both kinds of ids, and a look at them.
+# demo.sh start: a throwaway server with the installed extension, tables with both kinds of ids and one for the browser, and a look
+# at them.
 # demo.sh stop: stops that server, and no other, and removes it.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
@@ -28,6 +29,15 @@ load() {
   echo "loaded in $((SECONDS - started)) seconds"
 }
 
+# What JavaScript makes of ids.
+browser() {
+  if ! command -v node >/dev/null; then
+    echo "node is not installed: what JavaScript makes of the ids is not shown."
+    return 0
+  fi
+  "${psql[@]}" --no-align --tuples-only --file=examples/demo/browser.sql | node examples/demo/browser.mjs
+}
+
 demo_start() {
   local folder port password psql
   demo_stop
@@ -44,11 +54,13 @@ demo_start() {
   server_create "$folder" "$port" "$folder/password" 'max_wal_size = 4GB'
   server_start "$folder"
   trap 'echo "The demo stopped half way; its server still runs. To stop it:  make demo-stop" >&2' ERR
-  say "creating the tables orders, 4 shards, each with a partition per month, and invoices"
+  say "creating the tables orders, 4 shards, each with a partition per month, invoices, and posts"
   "${psql[@]}" --file=examples/demo/schema.sql
-  say "loading 1 million orders and 100,000 invoices from 4 sessions"
+  say "loading 1 million orders, 100,000 invoices and 10,000 posts from 4 sessions"
   load
   "${psql[@]}" --file=examples/demo/show.sql
+  say "reading ids as a browser does: as JavaScript numbers"
+  browser
   printf '%s\n' "To look around:  psql postgresql://$PGUSER:$PGPASSWORD@$PGHOST:$PGPORT/$PGDATABASE" \
     "To stop it:      make demo-stop"
 }

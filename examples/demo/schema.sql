@@ -38,3 +38,12 @@ CREATE TABLE invoices (
     id          bigint PRIMARY KEY DEFAULT segment_nextval('invoices'),
     customer_id bigint NOT NULL
 );
+
+-- Posts for the browser, with ids of 53 bits: all that a JavaScript number holds exactly.
+
+SELECT snowflake_ids.generator_create('web', 'javascript') \g /dev/null
+
+CREATE TABLE posts (
+    id    bigint PRIMARY KEY DEFAULT snowflake_nextval('web'),
+    title text NOT NULL
+);

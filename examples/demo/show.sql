@@ -37,9 +37,17 @@ EXPLAIN (COSTS OFF) EXECUTE orders_between(:'from', :'to');
 \echo 'The invoices of the four sessions: dense, 1 to their number'
 SELECT count(*) AS invoices, min(id), max(id), max(id) - min(id) + 1 - count(*) AS gaps FROM invoices;
 
+\echo 'The posts, by the generator that counts for browsers'
+SELECT count(*) AS posts, count(DISTINCT id) AS ids, max(id) AS last, snowflake_timestamp(max(id), 'web') AS at,
+       max(id) < 2::bigint ^ 53 AS "exact in JavaScript"
+FROM posts;
+
 \echo 'How the server issues ids'
 \x on
 SELECT * FROM snowflake_ids.status;
+
+\echo 'Those of the generator'
+SELECT * FROM snowflake_ids.generator_status;
 
 \echo 'And those of tags'
 SELECT * FROM snowflake_ids.segment_status;

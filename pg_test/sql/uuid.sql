@@ -20,9 +20,9 @@ SELECT count(DISTINCT right(id::text, 12)) FROM events;
 
 -- One counter: no position is an id's and a UUID's, and all grow in their order. A position is the milliseconds and the sequence.
 CREATE TABLE positions (at serial, millis bigint, sequence integer);
-CREATE VIEW of_id AS SELECT trunc(extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint AS millis, snowflake_sequence(id) AS sequence
+CREATE VIEW of_id AS SELECT round(extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint AS millis, snowflake_sequence(id) AS sequence
     FROM (SELECT snowflake_nextval() AS id OFFSET 0) s;
-CREATE VIEW of_uuid AS SELECT trunc(extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint AS millis,
+CREATE VIEW of_uuid AS SELECT round(extract(epoch FROM snowflake_timestamp(id)) * 1000)::bigint AS millis,
     ('x' || substr(id::text, 16, 3))::bit(12)::integer AS sequence FROM (SELECT snowflake_uuid() AS id OFFSET 0) s;
 CREATE FUNCTION take_in_turns() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -87,6 +87,46 @@ SELECT snowflake_worker_id('019aa495-2bc0-7000-8023-456789abcdef'::uuid, layout)
 FROM unnest(ARRAY['twitter', 'javascript', 'cosid', 'instagram', '41/5/5/2r/10']) AS layout;
 CREATE INDEX ON events (snowflake_timestamp(id));
 CREATE INDEX ON events (snowflake_worker_id(id, '41/5/5/12'));
+
+-- Of a named generator: by the counter of its layout, with the node where that layout has it.
+SELECT snowflake_ids.generator_create('browser', 'javascript');
+SELECT snowflake_ids.generator_create('same', cache => 20);
+CREATE TABLE of_generators (at serial, id uuid DEFAULT snowflake_uuid('browser'), as_text text DEFAULT snowflake_uuid_text('browser'),
+    same uuid DEFAULT snowflake_uuid('same'), own uuid DEFAULT snowflake_uuid(), number bigint DEFAULT snowflake_nextval('browser'));
+INSERT INTO of_generators SELECT FROM generate_series(1, 1000);
+SELECT count(DISTINCT id) AS ids, count(DISTINCT as_text) AS texts, count(DISTINCT same) AS same, count(DISTINCT own) AS own,
+       array_agg(DISTINCT snowflake_worker_id(id, 'browser')) AS workers, array_agg(DISTINCT snowflake_worker_id(same, 'same')) AS workers_of_same,
+       bool_and(snowflake_timestamp(id) BETWEEN now() - interval '1 minute' AND clock_timestamp() + interval '1 minute') AS timely
+FROM of_generators;
+SELECT bool_and(grows) AS grows FROM (SELECT id > lag(id) OVER (ORDER BY at) AND same > lag(same) OVER (ORDER BY at) AS grows FROM of_generators) s;
+-- No position of a layout twice, whichever function took it: 9 bits of sequence in one, 12 in the other.
+SELECT count(*) AS positions, count(DISTINCT (millis, sequence)) AS different
+FROM (SELECT round(extract(epoch FROM snowflake_timestamp(id)) * 1000), ('x' || substr(id::text, 16, 3))::bit(12)::integer >> 3
+    FROM (SELECT id FROM of_generators UNION ALL SELECT as_text::uuid FROM of_generators) u
+    UNION ALL SELECT round(extract(epoch FROM snowflake_timestamp(number, 'browser')) * 1000), snowflake_sequence(number, 'browser')
+    FROM of_generators) s (millis, sequence);
+SELECT count(DISTINCT left(u::text, 18)) FROM (SELECT same AS u FROM of_generators UNION ALL SELECT own FROM of_generators) s;
+ALTER TABLE of_generators ADD CONSTRAINT tells CHECK (tell_rows('of_generators')) NOT VALID;
+COPY of_generators (at) FROM stdin;
+-1
+-2
+\.
+SELECT count(DISTINCT id), count(DISTINCT as_text) FROM of_generators WHERE at < 0;
+SELECT snowflake_uuid(NULL) IS NULL AS strict, snowflake_uuid_text(NULL) IS NULL AS strict_text;
+SELECT snowflake_nextval('browser') AS last \gset
+SELECT count(snowflake_uuid('browser')) FROM generate_series(1, 10);
+SELECT snowflake_lastval() = :last AS untouched;
+SELECT snowflake_ids.generator_drop('browser');
+\echo :LAST_ERROR_SQLSTATE
+DROP TABLE of_generators;
+SELECT snowflake_ids.generator_drop('browser');
+SELECT snowflake_ids.generator_drop('same');
+SELECT snowflake_uuid('browser');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_uuid_text('browser');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_uuid('');
+\echo :LAST_ERROR_SQLSTATE
 
 -- Errors.
 \set VERBOSITY default

@@ -41,18 +41,14 @@ unsafe extern "C-unwind" fn twin_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datu
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
     // SAFETY: as above, within a transaction. The new call has a list of its own, with the arguments of the other.
     unsafe {
+        let key_alone: &[pg_sys::Oid] = &[pg_sys::INTERNALOID];
+        let types = if (*call).args.is_null() { key_alone } else { &[pg_sys::TEXTOID, pg_sys::INTERNALOID] };
         let is_of_tag = || catalog::function_name((*call).funcid).is_none_or(|name| !is_snowflakes(&name));
-        let (name, types): (&CStr, &[pg_sys::Oid]) = if (*call).args.is_null() {
-            let name = match (*call).funcresulttype {
-                pg_sys::UUIDOID => c"snowflake_uuid_in_copy",
-                pg_sys::TEXTOID => c"snowflake_uuid_text_in_copy",
-                _ => c"snowflake_nextval_in_copy",
-            };
-            (name, &[pg_sys::INTERNALOID])
-        } else if is_of_tag() {
-            (c"segment_nextval_in_copy", &[pg_sys::TEXTOID, pg_sys::INTERNALOID])
-        } else {
-            (c"snowflake_nextval_in_copy", &[pg_sys::TEXTOID, pg_sys::INTERNALOID])
+        let name = match (*call).funcresulttype {
+            pg_sys::UUIDOID => c"snowflake_uuid_in_copy",
+            pg_sys::TEXTOID => c"snowflake_uuid_text_in_copy",
+            _ if !(*call).args.is_null() && is_of_tag() => c"segment_nextval_in_copy",
+            _ => c"snowflake_nextval_in_copy",
         };
         // The twin is for everyone: it is the caller's right to call the original that counts.
         let Some(twin) = catalog::function_beside((*call).funcid, name, types) else { return NONE };

@@ -38,16 +38,17 @@ extern "C" fn pg_finfo_snowflake_nextval_of_generator_wrapper() -> &'static pg_s
 #[unsafe(no_mangle)]
 extern "C-unwind" fn snowflake_nextval_of_generator_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: called by the server, with what it passes.
-    let id = catch_unwind(AssertUnwindSafe(|| unsafe { at_once(call) })).ok().flatten();
+    let id =
+        catch_unwind(AssertUnwindSafe(|| snowflake::next_of_at_once(unsafe { known(call)? }))).ok().flatten();
     id.map_or_else(|| guarded_of_generator(call), Into::into)
 }
 
-/// The next id, where the session knows the generator.
+/// The generator that a call names, where the session knows it.
 ///
 /// # Safety
 /// Called with what the server passes to a strict function with a text argument.
 #[inline]
-unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
+pub(super) unsafe fn known(call: pg_sys::FunctionCallInfo) -> Option<&'static Known> {
     // SAFETY: as above. `fn_extra` belongs to the function, and holds null or what was put there below, which is
     // never freed.
     unsafe {
@@ -58,27 +59,36 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         let name = bytes_of(argument.value);
         let seen = &raw mut (*(*call).flinfo).fn_extra;
         // The generator of the last row is mostly this row's, too.
-        let known = match (*seen).cast::<Known>().as_ref() {
-            Some(known) if known.name() == name => known,
+        match (*seen).cast::<Known>().as_ref() {
+            Some(known) if known.name() == name => Some(known),
             // Longer ones are no names, and take long to look for.
-            _ if name.len() > MAX_NAME_BYTES => return None,
+            _ if name.len() > MAX_NAME_BYTES => None,
             _ => {
                 let known = named::find(name)?;
                 *seen = std::ptr::from_ref(known).cast_mut().cast();
-                known
+                Some(known)
             }
-        };
-        snowflake::next_of_at_once(known)
+        }
     }
 }
 
 #[cold]
 #[pg_guard]
 extern "C-unwind" fn guarded_of_generator(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: as above.
+    snowflake::next_of("snowflake_nextval", unsafe { looked_up(call) })
+        .unwrap_or_else(|error| raise(error))
+        .into()
+}
+
+/// The generator that a call names; an error where there is none.
+///
+/// # Safety
+/// Called with what the server passes to a strict function with a text argument.
+pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static Known {
     // SAFETY: as above; the argument is a text.
     let name = unsafe { name_of((*call).args.as_ptr().read().value) };
-    let known = name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)));
-    snowflake::next_of("snowflake_nextval", known).unwrap_or_else(|error| raise(error)).into()
+    name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)))
 }
 
 /// The bytes of a text that is to be a name. They live as long as the call.

@@ -37,7 +37,7 @@ CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE duplicate_object USING
-        MESSAGE = format('generator "%s" already exists', name),
+        MESSAGE = format('generator "%s" already exists', left(name, 128)),
         HINT = 'Change it with snowflake_ids.generator_alter, or choose another name.';
 END
 $$;
@@ -99,11 +99,11 @@ BEGIN
     FROM (
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                AND d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (
-                    'pg_catalog.snowflake_nextval(text)'::regprocedure, 'pg_catalog.snowflake_id(text)'::regprocedure))
-            AND (strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_nextval' || argument) > 0
-                OR strpos(pg_get_expr(f.adbin, f.adrelid), 'snowflake_id' || argument) > 0)
+        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), called || argument) > 0
+                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_proc'::regclass
+                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
         UNION ALL
         SELECT format('sequence %s is bound to it', b.sequence)
         FROM snowflake_ids.sequence_binding AS b
@@ -120,7 +120,7 @@ DECLARE
 BEGIN
     IF users IS NOT NULL THEN
         RAISE dependent_objects_still_exist USING
-            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', change, name),
+            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
             DETAIL = left(users, 4000),
             HINT = 'Attach the columns to another generator first, or detach them.';
     END IF;

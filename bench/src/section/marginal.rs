@@ -96,8 +96,10 @@ impl Call {
 
 /// A loop takes ids faster than the ticks of the layout hold them; each slice starts without such a lead.
 fn let_the_clock_catch_up(session: &mut Session) -> Result<()> {
-    let ahead: f64 =
-        session.value("select coalesce(extract(epoch from drift), 0)::float8 from snowflake_ids.status")?;
+    let ahead: f64 = session.value(
+        "select coalesce(extract(epoch from greatest(drift, (select max(drift) from snowflake_ids.generator_status))), 0)::float8
+         from snowflake_ids.status",
+    )?;
     thread::sleep(Duration::from_secs_f64(ahead.max(0.0)));
     Ok(())
 }

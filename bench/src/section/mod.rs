@@ -2,6 +2,7 @@
 
 mod call;
 mod fill;
+mod generators;
 mod index;
 mod insert;
 mod marginal;
@@ -10,6 +11,7 @@ mod prelude;
 mod reserve;
 mod segment;
 mod select;
+mod shard;
 mod stream;
 mod uuid;
 
@@ -25,6 +27,8 @@ pub enum Section {
     Call,
     /// The cost of a UUID, beside those that Postgres makes
     Uuid,
+    /// The cost of a call of a named generator
+    Generators,
     /// Ids a second out of one session
     Stream,
     /// `select f()` with durable commits
@@ -33,6 +37,8 @@ pub enum Section {
     Reserve,
     /// One tag used by 32 sessions: once adapted, and in its first two seconds
     Segment,
+    /// Ids of one shard, out of one session
+    Shard,
     /// Single-row inserts of 1, 8 and 32 sessions
     Insert,
     /// INSERT ... SELECT of a million rows
@@ -51,10 +57,12 @@ impl Section {
         match self {
             Self::Call => "Cost of a call",
             Self::Uuid => "Cost of a UUID",
+            Self::Generators => "Cost of a named generator",
             Self::Stream => "Ids out of one session",
             Self::Select => "Calls with durable commits",
             Self::Reserve => "Reserving time ahead",
             Self::Segment => "One tag, 32 sessions",
+            Self::Shard => "Ids of one shard",
             Self::Insert => "Single-row inserts",
             Self::Bulk => "Bulk insert",
             Self::Copy => "COPY",
@@ -68,10 +76,12 @@ impl Section {
         let outcome = match self {
             Self::Call => call::measure(effort),
             Self::Uuid => uuid::measure(effort),
+            Self::Generators => generators::measure(effort),
             Self::Stream => stream::measure(effort),
             Self::Select => select::measure(effort),
             Self::Reserve => reserve::measure(effort),
             Self::Segment => segment::measure(effort),
+            Self::Shard => shard::measure(effort),
             Self::Insert => insert::measure(effort),
             Self::Bulk => fill::insert(effort),
             Self::Copy => fill::copy(effort),

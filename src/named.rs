@@ -158,6 +158,19 @@ fn keep(name: &Tag, named: &'static Named) -> &'static Known {
     known
 }
 
+/// What a name stands for, where the process keeps it for good: the same each time, so that it takes no more memory however often a
+/// row is changed back and forth.
+fn kept_named(named: Named) -> &'static Named {
+    let mut all = NAMED.borrow_mut();
+    let all = all.get_or_insert_default();
+    if let Some(kept) = all.iter().find(|kept| ***kept == named) {
+        return kept;
+    }
+    let kept: &'static Named = Box::leak(Box::new(named));
+    all.push(kept);
+    kept
+}
+
 #[inline]
 fn as_of() -> AsOf {
     (CHANGES.get(), generator::shared().map_or(0, Shared::named_changes))
@@ -229,19 +242,6 @@ fn refuse_to_prepare() {
         );
         raise(report.set_hint("COMMIT it."));
     }
-}
-
-/// What a name stands for, where the process keeps it for good: the same each time, so that it takes no more memory however often a
-/// row is changed back and forth.
-fn kept_named(named: Named) -> &'static Named {
-    let mut all = NAMED.borrow_mut();
-    let all = all.get_or_insert_default();
-    if let Some(kept) = all.iter().find(|kept| ***kept == named) {
-        return kept;
-    }
-    let kept: &'static Named = Box::leak(Box::new(named));
-    all.push(kept);
-    kept
 }
 
 /// Has all of them looked up again.

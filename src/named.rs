@@ -7,24 +7,33 @@
 
 pub mod error;
 
-use crate::pg::catalog::Watch;
+use crate::pg::catalog::{self, Watch};
 use crate::pg::process::PerProcess;
+use crate::pg::report::raise;
 use crate::pg::tag::{self, TagText};
+use crate::pg::transaction::{self, Hooks};
+use crate::shared::generator::{self, Shared};
 use crate::store::generator as store;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, function_name};
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::issuer::Seat;
 use snowflake_ids_core::named::{self, MAX_NAME_BYTES, Named, NamedError};
 use snowflake_ids_core::session::Session;
 use std::cell::{Cell, RefCell};
+use std::sync::Once;
+
+/// How often the table was changed, as far as this session was told, and how often any database's was. The server tells a session at
+/// the next lock that it takes: a statement may go on for long without. What is shared counts at once.
+type AsOf = (u64, u64);
 
 /// What the session knows of one generator, and holds of its ids. It is kept as long as the process lives.
 pub struct Known {
     name: Box<[u8]>,
-    /// Behind a reference, so that no call copies it.
     named: Cell<&'static Named>,
     /// As of which change of the table.
-    as_of: Cell<u64>,
+    as_of: Cell<AsOf>,
     /// Where the layout has its ids from, as far as that is known.
     seat: Cell<Option<Seat>>,
     /// The ids that the session took and has not handed out.
@@ -34,8 +43,12 @@ pub struct Known {
 type Map = FxHashMap<&'static [u8], &'static Known>;
 
 static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+/// All that names stood for.
+static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
 /// How often the table was changed.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+/// Whether this transaction changes generators.
+static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static WATCH: Watch = Watch::new(forget);
 
 impl Known {
@@ -54,7 +67,7 @@ impl Known {
     /// Whether the table has not changed since it was looked up.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.as_of.get() == CHANGES.get()
+        self.as_of.get() == as_of()
     }
 
     /// Where the layout has its ids from; None where that has to be found.
@@ -69,10 +82,8 @@ impl Known {
     }
 
     /// Takes over what was looked up. What the session holds by other terms is given up.
-    fn learn(&self, named: Named, as_of: u64) {
-        if *self.named.get() != named {
-            // The former stays in memory: a call may be reading it. It takes an administrator of generators to change one.
-            self.named.set(Box::leak(Box::new(named)));
+    fn learn(&self, named: &'static Named, as_of: AsOf) {
+        if !std::ptr::eq(self.named.replace(named), named) {
             self.session.drop_held();
             self.seat.set(None);
         }
@@ -101,13 +112,15 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
     }
     let tag = checked(name)?;
     // Before the table is looked at: what changes meanwhile is looked at again.
-    let as_of = CHANGES.get();
+    let as_of = as_of();
+    catalog::take_in_changes();
     let table = store::table();
     if let Some(table) = table {
         WATCH.begin(table);
     }
     let row = table.and_then(|table| store::read(table, &tag));
     let named = row.ok_or_else(|| unknown(&tag))??;
+    let named = kept_named(named);
     let known = kept(name).unwrap_or_else(|| keep(&tag, named));
     known.learn(named, as_of);
     Ok(known)
@@ -129,17 +142,68 @@ pub fn unknown(name: &Tag) -> NamedError {
 }
 
 /// Only what was found is kept: else each name that a user tries would stay in memory.
-fn keep(name: &Tag, named: Named) -> &'static Known {
+fn keep(name: &Tag, named: &'static Named) -> &'static Known {
     // Never freed, so that call sites can remember it: a database has a limited number of generators.
     let known: &'static Known = Box::leak(Box::new(Known {
         name: name.as_bytes().into(),
-        named: Cell::new(Box::leak(Box::new(named))),
-        as_of: Cell::new(u64::MAX),
+        named: Cell::new(named),
+        as_of: Cell::new((u64::MAX, u64::MAX)),
         seat: Cell::new(None),
         session: Session::new(),
     }));
     KNOWN.borrow_mut().get_or_insert_default().insert(known.name(), known);
     known
+}
+
+/// What a name stands for, where the process keeps it for good: the same each time, so that it takes no more memory however often a
+/// row is changed back and forth.
+fn kept_named(named: Named) -> &'static Named {
+    let mut all = NAMED.borrow_mut();
+    let all = all.get_or_insert_default();
+    if let Some(kept) = all.iter().find(|kept| ***kept == named) {
+        return kept;
+    }
+    let kept: &'static Named = Box::leak(Box::new(named));
+    all.push(kept);
+    kept
+}
+
+#[inline]
+fn as_of() -> AsOf {
+    (CHANGES.get(), generator::shared().map_or(0, Shared::named_changes))
+}
+
+static HOOKS: Hooks = Hooks {
+    watched: Once::new(),
+    before_commit: || (),
+    before_prepare: refuse_to_prepare,
+    committed: || {
+        if let (true, Some(shared)) = (CHANGED.replace(false), generator::shared()) {
+            shared.note_named_change();
+        }
+    },
+    ended: || CHANGED.set(false),
+    subtransaction_aborted: |_| (),
+    subtransaction_committed: |_, _| (),
+};
+
+/// This transaction changes generators. When it commits, no session gives an id by what they were, not even in a statement that
+/// began before.
+pub fn changed() {
+    transaction::watch(&HOOKS);
+    CHANGED.set(true);
+}
+
+/// Another session may commit it, and would not know what there is to do then.
+fn refuse_to_prepare() {
+    if CHANGED.get() {
+        let report = ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "cannot PREPARE a transaction that has changed named generators",
+            function_name!(),
+        );
+        raise(report.set_hint("COMMIT it."));
+    }
 }
 
 /// Has all of them looked up again.

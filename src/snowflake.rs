@@ -3,18 +3,19 @@
 //! A process of the server serves one session at a time and has one thread, so a plain static holds it.
 
 use crate::issuer::issuer;
-use crate::named::Known;
 use crate::named::error::NoIdError;
+use crate::named::{self, Known};
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::{random, server};
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use crate::worker::first_lease;
+use pgrx::check_for_interrupts;
 use snowflake_ids_core::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::issuer::{self as core_issuer, Seated};
-use snowflake_ids_core::named::Named;
+use snowflake_ids_core::named::{Named, NamedError};
 use snowflake_ids_core::session::{self, Session, SessionError};
 use snowflake_ids_core::{
     Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
@@ -56,6 +57,10 @@ pub fn next(function: &'static str) -> Result<i64, SessionError> {
 pub fn next_of_at_once(known: &Known) -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
     let id = next_from(shared, known)?;
+    // An id by terms that were changed meanwhile is thrown away.
+    if !known.is_current() {
+        return None;
+    }
     SESSION.note_last(id);
     Some(id)
 }
@@ -63,12 +68,24 @@ pub fn next_of_at_once(known: &Known) -> Option<i64> {
 /// The next id of a named generator.
 pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> {
     let shared = ready(function)?;
-    let id = match next_from(shared, known) {
-        Some(id) => id,
-        None => wait_and_refill_of(shared, known, only_of(known.named())?.as_ref())?,
-    };
-    SESSION.note_last(id);
-    Ok(id)
+    loop {
+        let id = match next_from(shared, known) {
+            Some(id) => id,
+            None => wait_and_refill_of(shared, known, only_of(known.named())?.as_ref())?,
+        };
+        if known.is_current() {
+            SESSION.note_last(id);
+            return Ok(id);
+        }
+        look_up_again(known)?;
+    }
+}
+
+/// Takes over what a generator is by now.
+#[cold]
+fn look_up_again(known: &Known) -> Result<(), NamedError> {
+    check_for_interrupts!();
+    named::look_up(known.name()).map(drop)
 }
 
 /// The next id of a named generator, out of the session's block or taken where the layout has its ids from.
@@ -181,11 +198,18 @@ pub fn uuid_of_at_once(known: &Known) -> Option<Uuid> {
 /// The next UUID of a named generator.
 pub fn uuid_of(function: &'static str, known: &Known) -> Result<Uuid, NoIdError> {
     let shared = ready(function)?;
-    let issued = match issued_from(shared, known) {
-        Some(issued) => issued,
-        None => wait_and_issue_of(shared, known)?,
-    };
-    Ok(made(&known.named().layout, issued).map_err(SessionError::from)?)
+    loop {
+        // That it was taken in: a call that waits may find the generator changed.
+        let layout = known.named().layout;
+        let issued = match issued_from(shared, known) {
+            Some(issued) => issued,
+            None => wait_and_issue_of(shared, known)?,
+        };
+        if known.is_current() {
+            return Ok(made(&layout, issued).map_err(SessionError::from)?);
+        }
+        look_up_again(known)?;
+    }
 }
 
 /// The next position of a named generator, out of the session's block or taken where the layout has its ids from.
@@ -224,13 +248,14 @@ fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
 
 /// Several ids in growing order, taken a range at a time while they are asked for.
 pub fn several(function: &'static str, count: u32) -> Result<Several, SessionError> {
-    Ok(Several { shared: ready(function)?, of: None, only: None, current: NONE, wanted: count })
+    let shared = ready(function)?;
+    Ok(Several { shared, of: None, only: None, current: NONE, layout: shared.layout, wanted: count })
 }
 
 /// The same of a named generator.
 pub fn several_of(function: &'static str, known: &'static Known, count: u32) -> Result<Several, NoIdError> {
     let (shared, only) = (ready(function)?, only_of(known.named())?);
-    Ok(Several { shared, of: Some(known), only, current: NONE, wanted: count })
+    Ok(Several { shared, of: Some(known), only, current: NONE, layout: shared.layout, wanted: count })
 }
 
 const NONE: Taken = Taken { positions: PositionRange::EMPTY, node_bits: NodeBits(0) };
@@ -264,9 +289,9 @@ pub fn next_of_sequence(
     }
     increment.check_layout(&layout)?;
     for _ in 0..MAX_TRIES {
-        let taken = match take_several(shared, of, None, increment.ids()) {
+        let (taken, layout) = match take_several(shared, of, None, increment.ids()) {
             Ok(taken) => taken,
-            Err(error) => return Ok(Err(error.into())),
+            Err(error) => return Ok(Err(error)),
         };
         if let Some(number) = increment.number_of(&layout, &taken) {
             return Ok(Ok(number));
@@ -344,16 +369,18 @@ pub struct Several {
     /// The shard whose they are, if they are one's.
     only: Option<Shard>,
     current: Taken,
+    /// The layout in which that was taken.
+    layout: Layout,
     wanted: u32,
 }
 
 impl Several {
     /// The next id, None after the last one wanted.
-    pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
+    pub fn next(&mut self) -> Result<Option<i64>, NoIdError> {
         loop {
             if self.current.positions.count() == 0 {
                 let Some(want) = NonZeroU32::new(self.wanted.min(self.most())) else { return Ok(None) };
-                self.current = match self.held(want.get().into()) {
+                (self.current, self.layout) = match self.held(want.get().into()) {
                     Some(held) => held,
                     None => take_several(self.shared, self.of, self.only.as_ref(), want)?,
                 };
@@ -376,11 +403,11 @@ impl Several {
     /// The next of the positions that were taken; of a shard none where what is left of them does not fit. How many fit is
     /// seen only here.
     fn take_first(&mut self) -> Option<Position> {
-        let (Some(only), Some(known)) = (&self.only, self.of) else {
+        let Some(only) = &self.only else {
             return Some(self.current.positions.take_first());
         };
         let node_bits = self.current.node_bits;
-        let position = self.current.positions.take_first_fitting(&known.named().layout, node_bits, only)?;
+        let position = self.current.positions.take_first_fitting(&self.layout, node_bits, only)?;
         self.wanted -= 1;
         if self.wanted == 0 {
             self.current.positions = PositionRange::EMPTY;
@@ -393,7 +420,7 @@ impl Several {
         match self.of {
             None => SESSION.hand_out(self.shared, position, node_bits),
             Some(known) => {
-                let id = known.session.hand_out_of(&known.named().layout, position, node_bits);
+                let id = known.session.hand_out_of(&self.layout, position, node_bits);
                 SESSION.note_last(id);
                 id
             }
@@ -401,24 +428,27 @@ impl Several {
     }
 
     /// What the session holds already.
-    fn held(&self, want: u64) -> Option<Taken> {
+    fn held(&self, want: u64) -> Option<(Taken, Layout)> {
         let (shared, rules) = (self.shared, settings::rules());
-        let Some(known) = self.of else { return SESSION.held(shared, &SystemClock, &rules, want) };
+        let Some(known) = self.of else {
+            return Some((SESSION.held(shared, &SystemClock, &rules, want)?, shared.layout));
+        };
         let (seat, named) = (known.seat()?, known.named());
         let source = shared.seated(seat, &named.layout);
-        known.session.held_of(&source, &SystemClock, &named.rules(rules), want)
+        let held = known.session.held_of(&source, &SystemClock, &named.rules(rules), want)?;
+        known.is_current().then_some((held, named.layout))
     }
 }
 
-/// Takes up to so many positions past the block.
+/// Takes up to so many positions past the block. Gives their layout, too.
 fn take_several(
     shared: &'static Shared,
     of: Option<&'static Known>,
     only: Option<&Shard>,
     want: NonZeroU32,
-) -> Result<Taken, SessionError> {
+) -> Result<(Taken, Layout), NoIdError> {
     let (taken, session) = match of {
-        None => (take_own(shared, want)?, &SESSION),
+        None => ((take_own(shared, want)?, shared.layout), &SESSION),
         Some(known) => (take_named(shared, known, only, want)?, &known.session),
     };
     // Whatever the session still holds was refused, and is older than this.
@@ -441,8 +471,25 @@ fn take_named(
     known: &Known,
     only: Option<&Shard>,
     want: NonZeroU32,
+) -> Result<(Taken, Layout), NoIdError> {
+    loop {
+        let named = known.named();
+        let taken = take_of(shared, known, named, only, want)?;
+        // Those by terms that were changed meanwhile are thrown away.
+        if known.is_current() {
+            return Ok((taken, named.layout));
+        }
+        look_up_again(known)?;
+    }
+}
+
+fn take_of(
+    shared: &'static Shared,
+    known: &Known,
+    named: &Named,
+    only: Option<&Shard>,
+    want: NonZeroU32,
 ) -> Result<Taken, SessionError> {
-    let named = known.named();
     let rules = named.rules(settings::rules());
     let at_once = known
         .seat()

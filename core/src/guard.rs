@@ -68,6 +68,8 @@ pub enum Guard {
     OthersEnd,
     /// and one that was another's begins in all layouts where that one ended.
     OthersStart,
+    /// Ids of a new layout of the server's own begin above those of the former.
+    LayoutRises,
     /// What a session takes is of its layout only if the place was that layout's before and after.
     PlaceHeld,
     /// A clock that jumped ahead is not followed.

@@ -272,9 +272,7 @@ impl<H: Host> Issuer<'_, H> {
         let Counter { layout, generator, place } = counter;
         let settings = self.host.settings();
         let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
-        if place.is_some() {
-            self.check_room(state, &layout)?;
-        }
+        self.check_room(state, &layout)?;
         let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
         let begun = issuing.node_at(place) == Some(node);
         let end = layout.end_position();

@@ -42,6 +42,9 @@ pub struct State {
     pub copy_of: Option<DataDirectory>,
     /// The server's own layout, as text.
     pub layout: String,
+    /// What it is to be from the next restart on, if an operator has said so and nothing stands in the way.
+    #[serde(default)]
+    pub next_layout: Option<String>,
     /// The clocks when it was written, as far as they were believed: the anchor.
     pub clock: Reading,
     /// What the wall clock showed then.
@@ -66,7 +69,7 @@ pub struct State {
     pub moving_to: Option<u32>,
     /// The registry, by its identity, from which this server and others have worker ids: a shared one, or its own where that
     /// has leased some.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
 
@@ -143,6 +146,7 @@ impl State {
             home: here.home.clone(),
             copy_of: None,
             layout: here.layout.to_string(),
+            next_layout: None,
             clock: here.clock.clone(),
             seen: here.clock.wall,
             node: None,
@@ -169,6 +173,7 @@ impl State {
     /// # Errors
     /// [`StateError`], where going on could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
+        self.change_layout(here);
         self.check_origin(here)?;
         let stored = self.is_put_back(here).then(|| self.clone());
         if self.timeline != here.timeline {
@@ -365,6 +370,7 @@ impl State {
     /// # Errors
     /// [`StateError`], for other reasons than that it is a copy.
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
+        self.change_layout(here);
         self.home = here.home.clone();
         self.copy_of = None;
         for mark in self.all_marks_mut().filter(|mark| mark.is_of_another()) {

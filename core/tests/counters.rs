@@ -204,6 +204,60 @@ fn worker_ids_are_limited_to_what_all_layouts_in_use_have() {
     assert_eq!(state.worker_limit(&own(), at(8 * 86_400)), 31, "one that is not used any more");
 }
 
+#[test]
+fn the_own_layout_changes_where_an_operator_has_said_so() {
+    needs(Guard::LayoutRises, || {
+        // Ids of the new layout are above those of the old one now, but not above all that were issued.
+        let (former, next): (Layout, Layout) = (
+            "34/0/5/2r/6 unit=1s epoch=2024-01-01".parse().unwrap(),
+            "34/0/5/9 unit=1s epoch=2020-01-01".parse().unwrap(),
+        );
+        let mut state = State::fresh(&Here { layout: former, ..here(FIXED) });
+        state.reserve(&former, NOW, Position(0), 3 * SECOND);
+        state.reserve(&next, NOW, Position(0), 3 * SECOND);
+        let (old, new) = (state.mark(node(3)), state.mark_in(&next, node(3)));
+        // The ids of a node that ran ahead.
+        state.settle(&former, node(4), Position(former.position_at(NOW).0 << 3));
+        let last = Position(state.own.highest().0 - 1);
+        let changed = Here { layout: next, ..here(FIXED) };
+        assert!(matches!(state.clone().open(&changed), Err(StateError::Layout { .. })), "nobody has said so");
+        state.next_layout = Some(next.to_string());
+        let waits = state.clone().open(&Here { layout: former, ..here(FIXED) }).unwrap();
+        assert_eq!(waits.next_layout, state.next_layout, "it has not been restarted with it");
+        let third = Here { layout: third(), ..here(FIXED) };
+        assert!(matches!(state.clone().open(&third), Err(StateError::Layout { .. })), "it is another one");
+        let state = state.open(&changed).unwrap();
+        assert_eq!((state.layout.as_str(), &state.next_layout), (next.to_string().as_str(), &None));
+        assert_eq!(state.mark_in(&former, node(3)), old, "the marks of the former are kept");
+        assert!(state.mark(node(3)) >= new, "and those that there were of the new one");
+        assert_eq!(state.clone().open(&changed), Ok(state.clone()));
+        let largest = former.id(last, former.place(Node { rollback: 3, ..node(31) }).unwrap());
+        [3, 9].iter().all(|worker| next.id(state.mark(node(*worker)), NodeBits(0)) > largest)
+    });
+}
+
+#[test]
+fn a_lease_holds_in_a_new_layout() {
+    let since = UnixMicros(at(30).0 + 700_000);
+    let mut state = State::fresh(&here(LEASED));
+    state.take_up(lease(5, Some(since)));
+    state.next_layout = Some(web().to_string());
+    let state = state.open(&Here { layout: web(), ..here(LEASED) }).unwrap();
+    assert!(state.mark(node(5)) >= web().position_at(since));
+}
+
+#[test]
+fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
+    let machine = Machine::new(NOW);
+    let server = Server::start(&machine, own(), LEASED, 2);
+    server.issuer().change(|state, _| state.take_up(lease(9, None))).unwrap();
+    server.issuer().change(|state, _| state.next_layout = Some(web().to_string())).unwrap();
+    let restarted = Server::start(&machine, web(), LEASED, 2);
+    restarted.offer(lease(5, None));
+    ids(&restarted, &web(), &Session::new()).unwrap();
+    assert_eq!(restarted.state().node.unwrap().worker, 5);
+}
+
 // With an issuer.
 
 fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, SessionError> {

@@ -522,3 +522,72 @@ fn a_worker_id_is_free_above_its_mark_even_if_that_was_dropped() {
     assert!(!state.own.marks.iter().any(|mark| mark.node == node(3, 0)), "it is kept");
     assert!(layout().position_at(state.end_of(&lease(3), &layout())) > after(30));
 }
+
+/// The layout of the server that is to have another one.
+fn later() -> Layout {
+    "41/5/5/2r/10 epoch=2015-01-01".parse().unwrap()
+}
+
+/// The smallest id of a position, and the largest.
+fn ids(layout: &Layout, position: Position) -> (u64, u64) {
+    let last = Node { datacenter: 31, worker: 31, rollback: 3 };
+    (layout.id(position, layout.place(node(0, 0)).unwrap()), layout.id(position, layout.place(last).unwrap()))
+}
+
+#[test]
+fn a_server_goes_on_in_the_layout_that_was_noted() {
+    for (identity, state) in [(FIXED, fixed()), (LEASED, leased())] {
+        let with_later = Here { layout: later(), ..here(identity) };
+        let refused = state.clone().open(&with_later);
+        assert!(matches!(refused, Err(StateError::Layout { .. })), "{refused:?}");
+        let mut noted = state.clone();
+        noted.next_layout = Some(later().to_string());
+        // Not at this start: the setting is as it was.
+        assert_eq!(noted.clone().open(&here(identity)), Ok(noted.clone()));
+        let noted = State::from_text(noted.to_text().unwrap().as_bytes()).unwrap();
+        let opened = noted.clone().open(&with_later).unwrap();
+        assert_eq!((opened.layout.as_str(), opened.next_layout.as_deref()), (&*later().to_string(), None));
+        assert_eq!(opened.node, state.node);
+        assert_eq!(opened.marks_of(&layout()), Some(&state.own), "the old marks are kept");
+        assert_eq!(opened.clone().open(&with_later), Ok(opened.clone()));
+        // Nor is it another one's than was noted.
+        let other = Here { layout: "twitter".parse().unwrap(), ..here(identity) };
+        assert!(matches!(noted.open(&other), Err(StateError::Layout { .. })));
+        // And back, above the ids of both.
+        let mut back = opened;
+        back.reserve(&later(), NOW, Position(0), 3 * SECOND);
+        let given = ids(&later(), Position(back.own.highest().0 - 1)).1;
+        back.next_layout = Some(layout().to_string());
+        let back = back.open(&here(identity)).unwrap();
+        let mark = back.mark(back.node.unwrap());
+        assert!(ids(&layout(), mark).0 > given && mark >= state.mark(state.node.unwrap()));
+    }
+}
+
+#[test]
+fn a_lease_goes_on_where_its_worker_id_fits() {
+    let mut state = leased();
+    state.next_layout = Some(later().to_string());
+    let opened = state.clone().open(&Here { layout: later(), ..here(LEASED) }).unwrap();
+    assert_eq!(opened.lease.map(|lease| lease.worker), Some(3));
+    let narrow: Layout = "41/5/1/2r/14 epoch=2015-01-01".parse().unwrap();
+    state.next_layout = Some(narrow.to_string());
+    let opened = state.open(&Here { layout: narrow, ..here(LEASED) }).unwrap();
+    assert_eq!((opened.lease, opened.node), (None, None));
+}
+
+/// Whether ids go on above all of the layout before: however far this server had come, its clock having been ahead.
+fn goes_on_above() -> bool {
+    let mut state = State::fresh(&here(FIXED));
+    let ahead = NOW.plus(Duration::from_hours(10 * 365 * 24));
+    state.reserve(&layout(), ahead, Position(0), 3 * SECOND);
+    let given = ids(&layout(), Position(state.own.highest().0 - 1)).1;
+    state.next_layout = Some(later().to_string());
+    let opened = state.open(&Here { layout: later(), ..here(FIXED) }).unwrap();
+    [3, 4].iter().all(|worker| ids(&later(), opened.mark(node(*worker, 0))).0 > given)
+}
+
+#[test]
+fn ids_begin_above_all_of_the_layout_before() {
+    assert!(goes_on_above());
+}

@@ -5,6 +5,7 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod tests {
     use crate::backend_tests::{one, sqlstate};
+    use crate::named::error::NoIdError;
     use crate::pg::clock::SystemClock;
     use crate::shared::generator;
     use crate::{settings, snowflake};
@@ -141,7 +142,10 @@ mod tests {
         assert!(
             matches!(
                 failure,
-                Some(SessionError::Refused(GeneratorError::Drift(Drift { cause: Cause::Demand, .. }), _))
+                Some(NoIdError::Session(SessionError::Refused(
+                    GeneratorError::Drift(Drift { cause: Cause::Demand, .. }),
+                    _
+                )))
             ),
             "{failure:?}"
         );

@@ -45,7 +45,7 @@ SELECT * FROM snowflake_ids.audit('small', 'id', '16/0/4');
 -- Or a generator's: named, or by the column's default.
 SELECT snowflake_ids.generator_create('audited', '31/0/4/18 unit=1s epoch=2020-01-01');
 CREATE TABLE web (id bigint DEFAULT snowflake_nextval('audited'));
-INSERT INTO web SELECT FROM generate_series(1, 10);
+INSERT INTO web SELECT snowflake_compose('2026-01-01', 0, 1, i, 'audited') FROM generate_series(1, 10) i;
 INSERT INTO web VALUES (1::bigint << 53);
 SELECT * FROM faults('web');
 SELECT id, detail FROM snowflake_ids.audit('web', 'id', 'audited') WHERE is_fault;

@@ -26,7 +26,7 @@ SELECT count(*), count(DISTINCT id), bool_and(grows) AS grows, max(id) < 2 ^ 53 
        bool_and(snowflake_timestamp(id, 'web') BETWEEN now() - interval '1 minute' AND clock_timestamp() + interval '1 minute') AS timely
 FROM (SELECT id, id > lag(id, 1, 0::bigint) OVER (ORDER BY at) AS grows FROM web) s;
 SELECT snowflake_nextval('web') = snowflake_lastval() AS last;
-SELECT name, layout, modulus, remainder, shard, sequence_start, cache, place, last_id IS NOT NULL AS issued, last_timestamp = snowflake_timestamp(last_id, name) AS at,
+SELECT name, layout, modulus, remainder, shard, sequence_start, cache, place IS NOT NULL AS placed, last_id IS NOT NULL AS issued, last_timestamp = snowflake_timestamp(last_id, name) AS at,
        high_water_mark > last_timestamp AS marked, drift < '1 minute' AS drift, years_left > 40 AS years, fits, state
 FROM snowflake_ids.generator_status ORDER BY name;
 DROP TABLE web;
@@ -35,6 +35,20 @@ DROP TABLE web;
 SELECT snowflake_nextval('plain') = snowflake_lastval() AS last;
 SELECT max(id) = snowflake_lastval() AS last FROM snowflake_nextvals(3, 'tuned') id;
 SELECT snowflake_nextval() = snowflake_lastval() AS last;
+
+-- What was taken is of the layout that the generator had then.
+CREATE FUNCTION widened() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE snowflake_ids.generator SET layout = 'twitter' WHERE name = 'web';
+    RETURN snowflake_nextval('web');
+END
+$$;
+BEGIN;
+SELECT bool_and(id < 2 ^ 53) AS narrow, bool_and(wide > 2 ^ 53) AS wide
+FROM (SELECT snowflake_nextvals(3, 'web') AS id, widened() AS wide OFFSET 0) s;
+ROLLBACK;
+SELECT snowflake_nextval('web') < 2 ^ 53 AS narrow;
+DROP FUNCTION widened;
 
 -- As a default, in COPY too.
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval('plain'), note text);

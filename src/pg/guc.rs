@@ -185,6 +185,19 @@ pub fn shown(name: &CStr) -> Option<String> {
     }
 }
 
+/// Writes a setting as ALTER SYSTEM does, which checks the caller's right to. The value has no quotes in it.
+pub fn alter_system(name: &CStr, value: &str) {
+    let statement = format!("ALTER SYSTEM SET {} = '{}'", name.to_string_lossy(), value.replace('\'', "''"));
+    let Ok(statement) = CString::new(statement) else { return };
+    // SAFETY: the server's parser makes one statement of the text, of this kind, and allocates it in the memory context of
+    // the call.
+    unsafe {
+        let parsed = pg_sys::pg_parse_query(statement.as_ptr());
+        let raw = pg_sys::list_nth(parsed, 0).cast::<pg_sys::RawStmt>();
+        pg_sys::AlterSystemSetConfigFile((*raw).stmt.cast());
+    }
+}
+
 /// Refuses settings of this prefix that are not defined: misspelt ones.
 pub fn reserve_prefix(prefix: &CStr) {
     // SAFETY: the prefix outlives the call.

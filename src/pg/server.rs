@@ -86,3 +86,9 @@ pub fn database() -> u32 {
     // SAFETY: a plain variable of this process, set when it connected.
     unsafe { pg_sys::MyDatabaseId }.to_u32()
 }
+
+/// Whether the present role is a superuser. Only within a transaction.
+pub fn is_superuser() -> bool {
+    // SAFETY: looks the present role up.
+    unsafe { pg_sys::superuser() }
+}

@@ -141,6 +141,11 @@ fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport
     })
 }
 
+/// Has the server be started with another layout from now on.
+pub fn set_layout_at_next_start(layout: &Layout) {
+    guc::alter_system(LAYOUT_NAME, &layout.to_string());
+}
+
 /// The layout setting of a server that did not preload the library, as `postgresql.conf` gives it.
 pub fn layout_text_without_preload() -> String {
     guc::shown(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Shared {
     issuing: issuer::Shared,
     tallies: &'static [Tally],
+    /// How often a transaction has changed named generators, in whatever database.
+    named: AtomicU64,
     /// The state lock, and what it guards.
     pub state_lock: RwLock<LwLock, Issuing>,
 }
@@ -47,6 +49,7 @@ fn make(rest: &mut Rest) -> Option<Shared> {
     Some(Shared {
         issuing: issuing.with_places(config.max_generators),
         tallies: rest.array(server::max_processes(), Tally::default),
+        named: AtomicU64::new(0),
         state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::default()),
     })
 }
@@ -64,6 +67,17 @@ impl Shared {
         if let Some(Tally(tally)) = self.tallies.get(server::process_number()) {
             tally.store(tally.load(Ordering::Relaxed) + ids, Ordering::Relaxed);
         }
+    }
+
+    /// How often a transaction has changed named generators, in whatever database.
+    #[inline]
+    pub fn named_changes(&self) -> u64 {
+        self.named.load(Ordering::Acquire)
+    }
+
+    /// One has.
+    pub fn note_named_change(&self) {
+        self.named.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The ids that all processes took since server start.

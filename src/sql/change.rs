@@ -52,11 +52,45 @@ mod snowflake_ids {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
+    use crate::issuer;
     use crate::pg::report::report;
+    use crate::pg::server;
     use crate::pg::text::Text;
+    use crate::settings;
+    use crate::shared::generator;
     use crate::sql::change::of;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
+    use pgrx::{PgSqlErrorCode as Code, function_name};
+
+    /// Has the server go on in another layout at its next start. That takes the rights of ALTER SYSTEM.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
+        if !server::is_superuser() {
+            let code = Code::ERRCODE_INSUFFICIENT_PRIVILEGE;
+            return Err(ErrorReport::new(
+                code,
+                "must be superuser to change the server's layout",
+                function_name!(),
+            ));
+        }
+        let (old, new, change) = of(&new, None)?;
+        change.allow(&old, &new).map_err(|error| report(&error))?;
+        let Some(shared) = generator::shared() else { return Ok(()) };
+        // First, so that a server that is started with the setting finds it.
+        issuer::change(shared, |state, _| state.next_layout = Some(new.to_string()))
+            .map_err(|error| report(&error))?;
+        settings::set_layout_at_next_start(&new);
+        ErrorReport::new(
+            Code::ERRCODE_SUCCESSFUL_COMPLETION,
+            format!("ids are of layout \"{new}\" when the server has been restarted"),
+            function_name!(),
+        )
+        .set_detail("snowflake_ids.layout was set in postgresql.auto.conf. Ids of other servers may stay in the old layout up to \
+                     old_until of snowflake_ids.layout_check.")
+        .report(PgLogLevel::NOTICE);
+        Ok(())
+    }
 
     /// Fails where the layout of a generator can't be changed now.
     #[pg_extern(volatile, parallel_unsafe)]
@@ -107,5 +141,10 @@ fn of(new: &Text<'_>, generator: Option<&Text<'_>>) -> Result<(Layout, Layout, C
 extension_sql_file!(
     "change.sql",
     name = "layout_change",
-    requires = ["generators", snowflake_ids::layout_check, snowflake_ids_internal::layout_change_check]
+    requires = [
+        "generators",
+        snowflake_ids::layout_check,
+        snowflake_ids_internal::layout_change_check,
+        snowflake_ids_internal::layout_change_own
+    ]
 );

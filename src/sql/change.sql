@@ -1,8 +1,13 @@
-/* Gives a named generator another layout: at once, where all ids of the new one are above those of the old one. */
+/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
+   from its next start on. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    IF generator IS NULL THEN
+        PERFORM snowflake_ids_internal.layout_change_own(new);
+        RETURN;
+    END IF;
     -- Nobody else changes the row between the look at it and the change.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -13,4 +18,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.layout_change IS
-    'gives a named generator another layout, if all ids of the new one are above those of the old one';
+    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';

@@ -145,6 +145,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';")]
         if let Some(table) = store::table() {
             table.announce();
         }
+        named::changed();
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
     }
 }

@@ -37,7 +37,7 @@ CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE duplicate_object USING
-        MESSAGE = format('generator "%s" already exists', name),
+        MESSAGE = format('generator "%s" already exists', left(name, 128)),
         HINT = 'Change it with snowflake_ids.generator_alter, or choose another name.';
 END
 $$;
@@ -120,7 +120,7 @@ DECLARE
 BEGIN
     IF users IS NOT NULL THEN
         RAISE dependent_objects_still_exist USING
-            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', change, name),
+            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
             DETAIL = left(users, 4000),
             HINT = 'Attach the columns to another generator first, or detach them.';
     END IF;

@@ -63,7 +63,7 @@ BEGIN
             'snowflake_ids.layout_change', 'EXECUTE'),
         ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
             'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
-            'snowflake_ids_internal.layout_change_check', 'EXECUTE'),
+            'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),

@@ -59,7 +59,8 @@ mod snowflake_ids_internal {
 
     /// Fails where a sequence that counts so cannot give snowflake ids.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn sequence_check_layout(increment: i64, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
+    fn sequence_check_layout(increment: Option<i64>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
+        let Some(increment) = increment else { return Ok(()) };
         let function = "snowflake_ids.bind_sequence";
         let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
         let layout = match generator {

@@ -11,6 +11,7 @@ mod prelude;
 mod reserve;
 mod segment;
 mod select;
+mod shard;
 mod stream;
 mod uuid;
 
@@ -36,6 +37,8 @@ pub enum Section {
     Reserve,
     /// One tag used by 32 sessions: once adapted, and in its first two seconds
     Segment,
+    /// Ids of one shard, out of one session
+    Shard,
     /// Single-row inserts of 1, 8 and 32 sessions
     Insert,
     /// INSERT ... SELECT of a million rows
@@ -59,6 +62,7 @@ impl Section {
             Self::Select => "Calls with durable commits",
             Self::Reserve => "Reserving time ahead",
             Self::Segment => "One tag, 32 sessions",
+            Self::Shard => "Ids of one shard",
             Self::Insert => "Single-row inserts",
             Self::Bulk => "Bulk insert",
             Self::Copy => "COPY",
@@ -77,6 +81,7 @@ impl Section {
             Self::Select => select::measure(effort),
             Self::Reserve => reserve::measure(effort),
             Self::Segment => segment::measure(effort),
+            Self::Shard => shard::measure(effort),
             Self::Insert => insert::measure(effort),
             Self::Bulk => fill::insert(effort),
             Self::Copy => fill::copy(effort),

@@ -243,7 +243,7 @@ impl<H: Host> Issuer<'_, H> {
         if layout.check(Field::Worker, worker.into()).is_ok() {
             return Ok(());
         }
-        if leased {
+        if leased && *layout != self.shared.layout {
             let at = self.believed_now();
             state.want(layout, at);
             self.write(state)?;

@@ -105,8 +105,9 @@ impl Explain for StateError {
             Self::Missing | Self::Damaged { .. } | Self::Foreign { .. } => RESET.into(),
             Self::Newer(newer) => newer.hint(),
             Self::Layout { stored, .. } => format!(
-                "Set snowflake_ids.layout back to '{}' and restart the server. If no id of that layout was \
-                 kept, SELECT snowflake_ids.state_reset() begins anew.",
+                "Set snowflake_ids.layout back to '{}' and restart the server; SELECT snowflake_ids.layout_change() then \
+                 changes it where ids of the new layout are above those of the old one. If no id of that layout was kept, \
+                 SELECT snowflake_ids.state_reset() begins anew.",
                 excerpt(stored)
             ),
             Self::Copy { homes, .. } if homes[0].is_in(&homes[1]) => {

@@ -5,6 +5,7 @@ use super::{Here, OF_ANOTHER, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::id::Node;
+use crate::layout::change::first_above;
 use crate::layout::{Field, Layout};
 use crate::position::Position;
 use std::time::Duration;
@@ -119,6 +120,36 @@ impl State {
             self.node_in(layout).is_some_and(|node| self.mark_in(layout, node) >= layout.position_at(at))
         };
         comes(own) || self.others.iter().any(|other| comes(&other.layout))
+    }
+
+    /// Makes the layout of here and now the server's own, if that is what an operator has said it is to be: the marks of
+    /// the former are kept, and ids of the new one begin above all of them.
+    pub(super) fn change_layout(&mut self, here: &Here) {
+        let said = self.next_layout.as_ref().and_then(|next| next.parse::<Layout>().ok());
+        let Ok(former) = self.layout.parse::<Layout>() else { return };
+        if !self.is_of_cluster(here) || former == here.layout || said != Some(here.layout) {
+            return;
+        }
+        let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
+        let known = self.others.iter().position(|other| other.layout == here.layout);
+        let mut next = match known {
+            Some(known) => self.others.swap_remove(known),
+            None => OtherLayout::new(here.layout, self.others_floor, UnixMicros(0)),
+        };
+        if holds(Guard::LayoutRises) {
+            next.of.rise(first);
+            next.of.raise_floor(first);
+        }
+        if let Some(lease) = &mut self.lease {
+            lease.start = lease.start_in(&here.layout, &former);
+        }
+        let rollback = self.node.map_or(0, |node| node.rollback);
+        let of = std::mem::replace(&mut self.own, next.of);
+        self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
+        self.layout = here.layout.to_string();
+        self.next_layout = None;
+        self.drop_layouts(MAX_OTHERS - 1);
+        self.others.push(OtherLayout { layout: former, rollback, used: UnixMicros(0), of });
     }
 
     /// All layouts whose marks count here but for the server's own of now.

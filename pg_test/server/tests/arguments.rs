@@ -61,6 +61,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         (_, "timestamp with time zone") => "now()",
         (_, "regclass" | "oid") => "'arguments.t'::regclass",
         (_, "name[]" | "text[]") => "array['t']",
+        (_, "uuid") => "'019ab1c8-7000-7000-8000-000000000000'",
         // The server alone has others.
         (_, "internal") => "null",
         (_, "\"char\"[]") => "array['r']",
@@ -122,6 +123,12 @@ fn extremes(of: &str) -> Result<&'static [&'static str]> {
         ],
         "name[]" | "text[]" => &["'{}'", "'{null}'", "'{\"\"}'", "'{t,t}'", "'{{t},{u}}'"],
         "\"char\"[]" => &["'{}'", "'{null}'", "'{\"\"}'"],
+        "uuid" => &[
+            "'00000000-0000-0000-0000-000000000000'",
+            "'ffffffff-ffff-ffff-ffff-ffffffffffff'",
+            "'ffffffff-ffff-7fff-bfff-ffffffffffff'",
+            "'017f22e2-79b0-4cc3-98c4-dc0c0c07398f'",
+        ],
         "internal" => &[],
         _ => bail!("there are no values of type {of} here"),
     })

@@ -198,11 +198,18 @@ pub fn uuid_of_at_once(known: &Known) -> Option<Uuid> {
 /// The next UUID of a named generator.
 pub fn uuid_of(function: &'static str, known: &Known) -> Result<Uuid, NoIdError> {
     let shared = ready(function)?;
-    let issued = match issued_from(shared, known) {
-        Some(issued) => issued,
-        None => wait_and_issue_of(shared, known)?,
-    };
-    Ok(made(&known.named().layout, issued).map_err(SessionError::from)?)
+    loop {
+        // That it was taken in: a call that waits may find the generator changed.
+        let layout = known.named().layout;
+        let issued = match issued_from(shared, known) {
+            Some(issued) => issued,
+            None => wait_and_issue_of(shared, known)?,
+        };
+        if known.is_current() {
+            return Ok(made(&layout, issued).map_err(SessionError::from)?);
+        }
+        look_up_again(known)?;
+    }
 }
 
 /// The next position of a named generator, out of the session's block or taken where the layout has its ids from.

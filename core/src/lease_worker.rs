@@ -165,8 +165,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     Job::Acquire(Plan {
                         lease: Some(lease),
                         except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                        preferred: (!shared)
-                            .then(|| acquire::preferred(state, here, settings.policy, capacity)),
+                        preferred: (!shared).then(|| acquire::preferred(state, here, settings.policy)),
                         capacity,
                         layout: here.layout,
                         max_drift: here.max_drift,
@@ -180,8 +179,7 @@ impl<S: IssuerState, L: RegistryLink, H: LeaseHost> LeaseWorker<'_, S, L, H> {
                     Job::Acquire(Plan {
                         lease,
                         except: state.blocked_workers(&here.layout, datacenter, usable_at),
-                        preferred: (!shared)
-                            .then(|| acquire::preferred(state, here, settings.policy, capacity)),
+                        preferred: (!shared).then(|| acquire::preferred(state, here, settings.policy)),
                         capacity,
                         layout: here.layout,
                         max_drift: here.max_drift,

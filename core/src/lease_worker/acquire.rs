@@ -175,8 +175,10 @@ impl Plan {
     }
 }
 
-/// Where a server with a registry of its own begins to look for one of so many worker ids.
-pub fn preferred(state: &State, here: &Here, policy: Policy, capacity: u32) -> Preferred {
+/// Where a server with a registry of its own begins to look for a worker id. Its share of them rests on its own layout alone:
+/// what other layouts have room for may be something else on a server that went another way.
+pub fn preferred(state: &State, here: &Here, policy: Policy) -> Preferred {
+    let capacity = capacity(&here.layout);
     if state.copy_of.is_some() {
         return Preferred::of_copy(&state.home.told_apart(), capacity);
     }

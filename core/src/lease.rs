@@ -190,58 +190,80 @@ impl Search<'_> {
             return Some(Choice::Own(*own));
         }
         let is_free = |row: &&Row| row.is_free(self.now) && is_usable(row.worker);
-        let mut ranges = self.upwards().map(|range| {
-            let from = rows.partition_point(|row| row.worker < range.start);
-            let to = rows.partition_point(|row| row.worker < range.end);
-            (range, rows.get(from..to.max(from)).unwrap_or_default())
+        let mut runs = self.runs().map(|run| {
+            let from = rows.partition_point(|row| row.worker < run.from);
+            let to = rows.partition_point(|row| row.worker < run.end);
+            (run, rows.get(from..to.max(from)).unwrap_or_default())
         });
-        let new = |(range, rows): (std::ops::Range<u32>, &[Row])| {
+        let new = |(run, rows): (Run, &[Row])| {
             let taken = rows.iter().map(|row| row.worker);
-            first_gap(range, taken, &except).map(|worker| Choice::New { worker })
+            run.first_gap(taken, &except).map(|worker| Choice::New { worker })
         };
         match self.policy {
-            Policy::Reuse => ranges.find_map(|(range, rows)| {
-                let free = rows.iter().find(is_free).copied();
+            Policy::Reuse => runs.find_map(|(run, rows)| {
+                let free = rows.iter().filter(|row| run.has(row.worker)).find(is_free).copied();
                 // Only those before the one that is free are of interest.
-                let end = free.map_or(range.end, |row| row.worker);
-                new((range.start..end, rows)).or(free.map(Choice::Free))
+                let end = free.map_or(run.end, |row| row.worker);
+                new((Run { end, ..run }, rows)).or(free.map(Choice::Free))
             }),
-            Policy::Disposable => ranges.find_map(new),
-            Policy::Queue => ranges.clone().find_map(new).or_else(|| {
-                let free = ranges.flat_map(|(_, rows)| rows.iter().filter(is_free));
-                free.min_by_key(|row| row.expiry).copied().map(Choice::Free)
+            Policy::Disposable => runs.find_map(new),
+            Policy::Queue => runs.clone().find_map(new).or_else(|| {
+                let free = runs.flat_map(|(run, rows)| rows.iter().filter(move |row| run.has(row.worker)));
+                free.filter(is_free).min_by_key(|row| row.expiry).copied().map(Choice::Free)
             }),
         }
     }
 
-    /// All worker ids: those of the share from the preferred one on and around, then the others.
-    fn upwards(&self) -> impl Iterator<Item = std::ops::Range<u32>> + Clone {
-        let Preferred { worker, share, only } = self.preferred;
-        let capacity = self.capacity.max(1);
-        let (worker, share) = (worker % capacity, share.clamp(1, capacity));
-        let first = worker - worker % share;
-        let end = first.saturating_add(share).min(capacity);
-        let others = if only { [0..0, 0..0] } else { [end..self.capacity, 0..first] };
-        [worker..end, first..worker].into_iter().chain(others)
+    /// All worker ids: those of the share from the preferred one on and around, then all from there on and around.
+    fn runs(&self) -> impl Iterator<Item = Run> + Clone {
+        let (capacity, shares) = (self.capacity, self.preferred.shares.max(1));
+        let share = self.preferred.share();
+        // The share stays what it is however few of its worker ids there are; where to begin is among these.
+        let count = capacity.saturating_sub(share).div_ceil(shares);
+        let turn = (self.preferred.worker / shares).checked_rem(count).unwrap_or(0);
+        let begin = share + turn * shares;
+        let of_share =
+            [Run { from: begin, end: capacity, step: shares }, Run { from: share, end: begin, step: shares }];
+        let others = !self.preferred.only && shares > 1;
+        let begin = begin.min(capacity);
+        let all = [Run { from: begin, end: capacity, step: 1 }, Run { from: 0, end: begin, step: 1 }];
+        of_share.into_iter().chain(all.into_iter().filter(move |_| others))
     }
 }
 
-/// The lowest number of a range that is in neither of two lists, both in their order.
-fn first_gap(range: std::ops::Range<u32>, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
-    let from = except.partition_point(|worker| *worker < range.start);
-    let (mut taken, mut except) = (taken.peekable(), except.iter().copied().skip(from).peekable());
-    let mut next = range.start;
-    while next < range.end {
-        let mut is_used = false;
-        while taken.next_if_eq(&next).is_some() || except.next_if_eq(&next).is_some() {
-            is_used = true;
-        }
-        if !is_used {
-            return Some(next);
-        }
-        next += 1;
+/// Worker ids one after the other, each so far above the one before.
+#[derive(Clone, Copy)]
+struct Run {
+    from: u32,
+    end: u32,
+    step: u32,
+}
+
+impl Run {
+    fn has(&self, worker: u32) -> bool {
+        (self.from..self.end).contains(&worker) && (worker - self.from).is_multiple_of(self.step)
     }
-    None
+
+    /// The lowest that is in neither of two lists, both in their order.
+    fn first_gap(&self, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
+        let from = except.partition_point(|worker| *worker < self.from);
+        let (mut taken, mut except) = (taken.peekable(), except.iter().copied().skip(from).peekable());
+        let mut next = self.from;
+        while next < self.end {
+            let mut is_used = false;
+            while let Some(worker) = taken.next_if(|worker| *worker <= next) {
+                is_used |= worker == next;
+            }
+            while let Some(worker) = except.next_if(|worker| *worker <= next) {
+                is_used |= worker == next;
+            }
+            if !is_used {
+                return Some(next);
+            }
+            next = next.saturating_add(self.step);
+        }
+        None
+    }
 }
 
 /// The worker ids that a server looks at first.
@@ -249,8 +271,9 @@ fn first_gap(range: std::ops::Range<u32>, taken: impl Iterator<Item = u32>, exce
 pub struct Preferred {
     /// The one to begin with.
     pub worker: u32,
-    /// How many come before all others: those from `worker` rounded down to a multiple of this. 1 or more.
-    pub share: u32,
+    /// Into how many shares worker ids are divided, 1 or more: those that leave the remainder of `worker` when divided by
+    /// this come before all others. So a share is the same however many worker ids there are.
+    pub shares: u32,
     /// Whether others are not for this server.
     pub only: bool,
 }
@@ -261,52 +284,51 @@ impl Preferred {
     /// unless there are so few that a share would hold less than four.
     const FEW: u32 = 32;
 
-    /// Where the registry is this server's alone. Servers that were never introduced to each other must not all be
-    /// number 0. After a promotion the registries of both servers go different ways: each of eight timelines has a share of
-    /// the worker ids to itself, so that what one takes later is none of the other's. Within it, servers that were promoted
-    /// side by side begin at different places, as their homes tell them apart.
+    /// Where the registry is this server's alone, whose own layout has so many worker ids. Servers that were never introduced
+    /// to each other must not all be number 0. After a promotion the registries of both servers go different ways: each of
+    /// eight timelines has a share of the worker ids to itself, so that what one takes later is none of the other's, whatever
+    /// limit the layouts set that are in use there. Within it, servers that were promoted side by side begin at different
+    /// places, as their homes tell them apart.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
-        let shares = if capacity < Self::FEW { 1 } else { Self::SHARES };
-        Self::one_of(shares, system_identifier, timeline, home, capacity)
-    }
-
-    /// The same where only the first `limit` of them have room in all layouts that the server issues in: as many shares, as
-    /// long as each has one.
-    pub fn alone_within(
-        limit: u32,
-        system_identifier: u64,
-        timeline: u32,
-        home: &str,
-        capacity: u32,
-    ) -> Self {
-        if limit >= capacity || capacity < Self::FEW || limit < Self::SHARES {
-            return Self::alone(system_identifier, timeline, home, limit.min(capacity));
-        }
-        Self::one_of(Self::SHARES, system_identifier, timeline, home, limit)
-    }
-
-    fn one_of(shares: u32, system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
-        let share = (capacity / shares).max(1);
+        let shares = Self::shares(capacity);
+        let of_share = u64::from((capacity / shares).max(1));
         let scattered = scatter(system_identifier);
-        let which = scattered.wrapping_add(timeline.into()) % u64::from(shares);
-        let within =
-            (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % u64::from(share);
-        let worker = u32::try_from(which * u64::from(share) + within).unwrap_or(0);
-        Self { worker, share, only: shares > 1 }
+        let share = scattered.wrapping_add(timeline.into()) % u64::from(shares);
+        let within = (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % of_share;
+        let worker = u32::try_from(share + within * u64::from(shares)).unwrap_or(0);
+        Self { worker, shares, only: shares > 1 }
     }
 
     /// Where many servers share the registry: the lowest that is free. A promoted standby of the registry may not know what
-    /// its primary leased last, so on each of eight timelines in a row another share of the ids is leased first.
+    /// its primary leased last, so on each of eight timelines in a row it begins another eighth of the ids further up.
     pub fn shared(timeline: u32, capacity: u32) -> Self {
-        let shares = if capacity < Self::FEW { 1 } else { Self::SHARES };
-        let share = (capacity / shares).max(1);
-        Self { worker: timeline.saturating_sub(1) % shares * share, share, only: false }
+        let eighths = Self::shares(capacity);
+        Self::from(timeline.saturating_sub(1) % eighths * (capacity / eighths))
     }
 
     /// In a copied data directory, whose registry is a copy, too: any, as its home tells it apart from other copies.
     pub fn of_copy(home: &str, capacity: u32) -> Self {
-        let capacity = capacity.max(1);
-        Self { worker: crc32fast::hash(home.as_bytes()) % capacity, share: capacity, only: false }
+        Self::from(crc32fast::hash(home.as_bytes()) % capacity.max(1))
+    }
+
+    /// From one on, and around.
+    pub fn from(worker: u32) -> Self {
+        Self { worker, shares: 1, only: false }
+    }
+
+    fn shares(capacity: u32) -> u32 {
+        if capacity < Self::FEW { 1 } else { Self::SHARES }
+    }
+
+    /// What the worker ids that come first leave when divided by the number of shares.
+    pub fn share(&self) -> u32 {
+        self.worker % self.shares.max(1)
+    }
+
+    /// The worker ids of the share, of so many from 0 on.
+    pub fn of_share(&self, capacity: u32) -> impl Iterator<Item = u32> {
+        let step = usize::try_from(self.shares).unwrap_or(usize::MAX).max(1);
+        (self.share()..capacity).step_by(step)
     }
 }
 

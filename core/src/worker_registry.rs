@@ -146,7 +146,7 @@ pub fn lease<R: WorkerRows>(rows: &mut R, wish: &LeaseRequest, now: UnixMicros) 
         policy: *policy,
         own,
         except: &except,
-        preferred: above.map_or(preferred, |worker| Preferred { worker, share: 1, only: false }),
+        preferred: above.map_or(preferred, Preferred::from),
         capacity: *capacity,
         now,
     };
@@ -255,20 +255,27 @@ fn none_free<R: WorkerRows>(
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
     let mut hint = "Give ids of servers that are gone back with SELECT snowflake_ids.worker_release(worker_id), or \
                     choose a snowflake_ids.layout with more worker bits.";
+    let more = |count: usize| if count < LISTED { "" } else { ", ..." };
     if preferred.only {
-        let Preferred { worker, share, .. } = preferred;
-        let first = worker - worker % share;
-        detail = format!(
-            "{detail} This server, whose registry is its own, may use {first} to {}.",
-            first + share - 1
+        let (share, shares) = (preferred.share(), preferred.shares);
+        let usable: Vec<String> =
+            preferred.of_share(capacity).take(LISTED).map(|worker| worker.to_string()).collect();
+        let few = format!(
+            "This server, whose registry is its own, may use those that leave {share} when divided by {shares}"
         );
+        if usable.is_empty() {
+            detail = format!("{detail} {few}, and none of these does.");
+            hint = "Use layouts with more worker bits, or set snowflake_ids.worker_id to a number that no other server \
+                    has.";
+        } else {
+            detail = format!("{detail} {few}: {}{}.", usable.join(", "), more(usable.len()));
+        }
     }
     if wish.policy == Policy::Disposable {
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used that a server has had.");
         hint = "Set snowflake_ids.worker_id_policy to reuse or queue and reload, or choose a snowflake_ids.layout \
                 with more worker bits.";
     }
-    let more = |count: usize| if count < LISTED { "" } else { ", ..." };
     if let [first, ..] = wish.taken.as_slice() {
         detail = format!("{detail} The registry's own server issues ids as {first}.");
     }

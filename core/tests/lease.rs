@@ -25,21 +25,23 @@ prop_compose! {
 /// What may be taken, most wanted first: without a thought for how much work that is.
 fn wanted(search: &Search<'_>, rows: &[Row]) -> Option<Choice> {
     let ours = |row: &&Row| {
-        row.token.is_some() && search.own.contains(&row.token) && !search.except.contains(&row.worker)
+        row.token.is_some()
+            && search.own.contains(&row.token)
+            && !search.except.contains(&row.worker)
+            && row.worker < search.capacity
     };
     if let Some(row) = rows.iter().find(ours) {
         return Some(Choice::Own(*row));
     }
-    let Preferred { worker: from, share, only } = search.preferred;
+    let Preferred { worker, shares, only } = search.preferred;
+    let is_of_share = |other: &u32| other % shares == worker % shares;
+    let of_share: Vec<u32> = (0..search.capacity).filter(is_of_share).collect();
+    // Those of the share first, from the preferred one on and around; then all others, from there on and around.
+    let from = of_share.get(worker as usize / shares as usize % of_share.len().max(1));
+    let from = from.copied().unwrap_or(search.capacity);
     let mut order: Vec<u32> = (0..search.capacity).filter(|worker| !search.except.contains(worker)).collect();
-    // Those of the share first, from the preferred one on and around; then the others, from the end of it on and around.
-    let first = from / share * share;
-    let outside = |worker: u32| worker / share != from / share;
-    order.retain(|worker| !only || !outside(*worker));
-    order.sort_by_key(|worker| {
-        let begin = if outside(*worker) { first + share } else { from };
-        (outside(*worker), (worker + 2 * search.capacity - begin) % search.capacity)
-    });
+    order.retain(|worker| is_of_share(worker) || !only && shares > 1);
+    order.sort_by_key(|worker| (!is_of_share(worker), *worker < from, *worker));
     let choices = order.into_iter().filter_map(|worker| match rows.iter().find(|row| row.worker == worker) {
         None => Some(Choice::New { worker }),
         Some(row) => (row.expiry <= search.now).then_some(Choice::Free(*row)),
@@ -50,28 +52,12 @@ fn wanted(search: &Search<'_>, rows: &[Row]) -> Option<Choice> {
         Policy::Reuse => choices.first().copied(),
         Policy::Disposable => fresh,
         Policy::Queue => {
-            let free = rows.iter().filter(|row| choices.contains(&Choice::Free(**row)));
-            fresh.or_else(|| free.min_by_key(|row| (row.expiry, row.worker)).copied().map(Choice::Free))
+            let free = choices.iter().filter_map(|choice| match choice {
+                Choice::Free(row) => Some(*row),
+                _ => None,
+            });
+            fresh.or_else(|| free.min_by_key(|row| row.expiry).map(Choice::Free))
         }
-    }
-}
-
-/// Where a layout with room for few comes into use: still in eight shares, so that a promoted server and the old primary keep
-/// apart.
-#[test]
-fn timelines_have_shares_of_few_worker_ids_as_well() {
-    for system_identifier in 0..1_000 {
-        let within = |timeline| Preferred::alone_within(8, system_identifier, timeline, "a", 32);
-        let chosen: Vec<u32> = (1..=8).map(|timeline| within(timeline).worker).collect();
-        assert!(chosen.iter().all(|worker| *worker < 8) && within(1).only && within(1).share == 1);
-        let mut all = chosen.clone();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 8, "{chosen:?}");
-        assert_eq!(
-            Preferred::alone_within(32, system_identifier, 1, "a", 32),
-            Preferred::alone(system_identifier, 1, "a", 32)
-        );
     }
 }
 
@@ -82,19 +68,20 @@ proptest! {
         policy in prop::sample::select(&[Policy::Reuse, Policy::Disposable, Policy::Queue][..]),
         own in prop::array::uniform2(prop::option::of(0_i64..6)),
         except in prop::collection::vec(0..CAPACITY, 0..14),
-        worker in 0..CAPACITY,
-        share in prop::sample::select(&[1_u32, 2, 3, 4, 6, 12][..]),
+        worker in 0..2 * CAPACITY,
+        shares in 1..2 * CAPACITY,
         only: bool,
+        capacity in 1..=CAPACITY,
     ) {
-        let preferred = Preferred { worker, share, only };
-        let search = Search { policy, own, except: &except, preferred, capacity: CAPACITY, now: NOW };
+        let preferred = Preferred { worker, shares, only };
+        let search = Search { policy, own, except: &except, preferred, capacity, now: NOW };
         prop_assert_eq!(search.choose(&rows), wanted(&search, &rows));
     }
 
     /// Whatever is chosen: no other server may hold it.
     #[test]
     fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
-        let preferred = Preferred { worker, share: CAPACITY, only: false };
+        let preferred = Preferred::from(worker);
         let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW };
         match search.choose(&rows) {
             Some(Choice::Own(row)) => prop_assert!(row.token.is_some() && row.token == own),
@@ -104,26 +91,58 @@ proptest! {
         }
     }
 
-    /// A server and its next seven successors keep apart.
+    /// A server and its next seven successors keep apart, however few worker ids each of them has to choose from.
     #[test]
-    fn timelines_share_no_worker_id(system_identifier: u64, homes in prop::array::uniform8("[a-z]{1,8}"), bits in 5_u32..12) {
-        let capacity = 1 << bits;
-        let mut taken = vec![false; capacity as usize];
-        for (timeline, home) in (1..).zip(&homes) {
-            let Preferred { worker, share, only } = Preferred::alone(system_identifier, timeline, home, capacity);
-            prop_assert!(only);
-            let first = worker - worker % share;
-            for worker in first..first + share {
-                prop_assert!(!std::mem::replace(&mut taken[worker as usize], true), "{worker} of timeline {timeline}");
+    fn timelines_share_no_worker_id(
+        system_identifier: u64,
+        homes in prop::array::uniform8("[a-z]{1,8}"),
+        bits in prop::array::uniform8(0_u32..12),
+        own_bits in prop::array::uniform8(5_u32..12),
+        policy in prop::sample::select(&[Policy::Reuse, Policy::Queue][..]),
+    ) {
+        let mut taken = std::collections::BTreeMap::new();
+        for (timeline, home) in (0..8).zip(&homes) {
+            let own_capacity = 1 << own_bits[timeline];
+            let capacity = own_capacity.min(1 << bits[timeline]);
+            let number = u32::try_from(timeline).unwrap() + 1;
+            let preferred = Preferred::alone(system_identifier, number, home, own_capacity);
+            prop_assert!(preferred.only && preferred.worker < own_capacity);
+            // It takes all that it may.
+            let mut rows: Vec<Row> = Vec::new();
+            let search = |rows: &[Row]| {
+                Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW }.choose(rows)
+            };
+            while let Some(choice) = search(&rows) {
+                let worker = choice.worker();
+                prop_assert!(worker < capacity);
+                prop_assert_eq!(taken.insert(worker, number), None, "worker {} of timeline {}", worker, number);
+                let row = Row { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
+                rows.insert(rows.partition_point(|row| row.worker < worker), row);
             }
+            let share: Vec<u32> = preferred.of_share(capacity).collect();
+            prop_assert_eq!(rows.iter().map(|row| row.worker).collect::<Vec<_>>(), share);
         }
     }
 }
 
 #[test]
+fn a_server_without_a_worker_id_up_to_the_limit_takes_none() {
+    let preferred = Preferred { worker: 1_021, shares: 8, only: true };
+    let choose = |capacity, preferred| {
+        let search =
+            Search { policy: Policy::Reuse, own: [None; 2], except: &[], preferred, capacity, now: NOW };
+        search.choose(&[])
+    };
+    assert_eq!(choose(1_024, preferred), Some(Choice::New { worker: 1_021 }));
+    assert_eq!(choose(8, preferred), Some(Choice::New { worker: 5 }));
+    assert_eq!(choose(4, preferred), None, "it leaves its share");
+    assert_eq!(choose(4, Preferred { only: false, ..preferred }), Some(Choice::New { worker: 0 }));
+}
+
+#[test]
 fn a_row_that_was_given_back_is_no_servers_own() {
     let row = Row { worker: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
-    let preferred = Preferred { worker: 0, share: 1, only: false };
+    let preferred = Preferred::from(0);
     let search =
         Search { policy: Policy::Reuse, own: [None; 2], except: &[], preferred, capacity: 1, now: NOW };
     assert_eq!(search.choose(&[row]), None, "its expiry has not passed");
@@ -134,7 +153,7 @@ fn a_row_that_was_given_back_is_no_servers_own() {
 fn a_search_among_very_many_takes_no_longer_than_reading_them() {
     const MANY: u32 = 1_000_000;
     let except: Vec<u32> = (0..MANY).rev().chain(0..MANY).collect();
-    let preferred = Preferred { worker: 7, share: 100, only: false };
+    let preferred = Preferred { worker: 7, shares: 100, only: false };
     for policy in [Policy::Reuse, Policy::Disposable, Policy::Queue] {
         let search = Search {
             policy,
@@ -144,11 +163,14 @@ fn a_search_among_very_many_takes_no_longer_than_reading_them() {
             capacity: i32::MAX.cast_unsigned(),
             now: NOW,
         };
-        assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY }), "{policy:?}");
+        let above = Search { preferred: Preferred::from(7), ..search };
+        assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY + 7 }), "{policy:?}");
+        assert_eq!(above.choose(&[]), Some(Choice::New { worker: MANY }), "{policy:?}");
         let rows: Vec<Row> = (0..2 * MANY)
             .map(|worker| Row { worker, token: Some(5), expiry: UnixMicros(90), leased: UnixMicros(0) })
             .collect();
-        assert_eq!(search.choose(&rows), Some(Choice::New { worker: 2 * MANY }), "{policy:?}");
+        assert_eq!(search.choose(&rows), Some(Choice::New { worker: 2 * MANY + 7 }), "{policy:?}");
+        assert_eq!(above.choose(&rows), Some(Choice::New { worker: 2 * MANY }), "{policy:?}");
         let none = Search { capacity: MANY, ..search };
         assert_eq!(none.choose(&rows), None, "{policy:?}");
     }
@@ -169,22 +191,19 @@ fn a_clock_may_differ_up_to_the_limit() {
     assert_eq!(check(100, Some(i64::MIN)), Ok(()), "others may be behind");
 }
 
-/// The worker ids that come before all others, where many servers share a registry.
-fn shared(timeline: u32, capacity: u32) -> std::ops::Range<u32> {
-    let Preferred { worker, share, only } = Preferred::shared(timeline, capacity);
-    assert!(!only && share >= 1 && worker.is_multiple_of(share), "others may be had when these are taken");
-    worker..worker + share
+/// The worker id that comes before all others, where many servers share a registry.
+fn shared(timeline: u32, capacity: u32) -> u32 {
+    let preferred = Preferred::shared(timeline, capacity);
+    assert_eq!(preferred, Preferred::from(preferred.worker), "others may be had when these are taken");
+    preferred.worker
 }
 
 #[test]
 fn a_shared_registry_begins_with_the_lowest() {
-    assert_eq!(shared(1, 1_024), 0..128);
-    assert_eq!(shared(2, 1_024), 128..256);
-    assert_eq!(shared(8, 1_024), 896..1_024);
-    assert_eq!(shared(9, 1_024), 0..128);
-    assert_eq!(shared(0, 1_024), 0..128, "there is no timeline 0");
-    assert_eq!([shared(1, 31), shared(2, 31)], [0..31, 0..31], "too few for shares");
-    assert_eq!([shared(1, 0), shared(5, 1)], [0..1, 0..1]);
+    assert_eq!([1, 2, 8, 9].map(|timeline| shared(timeline, 1_024)), [0, 128, 896, 0]);
+    assert_eq!(shared(0, 1_024), 0, "there is no timeline 0");
+    assert_eq!([shared(1, 31), shared(2, 31)], [0, 0], "too few to begin apart");
+    assert_eq!([shared(1, 0), shared(5, 1)], [0, 0]);
 }
 
 /// A server that comes after a promotion gets a worker id that the standby need not have heard of.
@@ -206,16 +225,16 @@ proptest! {
     /// Eight timelines in a row begin with ids that no other of them begins with.
     #[test]
     fn timelines_of_a_shared_registry_begin_apart(timeline in 1_u32..u32::MAX - 8, capacity in 32_u32..1 << 22) {
-        let shares: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity)).collect();
-        for (one, share) in shares.iter().enumerate() {
-            prop_assert!(share.end <= capacity);
-            prop_assert!(shares[..one].iter().all(|other| share.end <= other.start || other.end <= share.start));
+        let begins: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity)).collect();
+        for (one, begin) in begins.iter().enumerate() {
+            prop_assert!(*begin + capacity / 8 <= capacity);
+            prop_assert!(begins[..one].iter().all(|other| begin.abs_diff(*other) >= capacity / 8));
         }
     }
 
     #[test]
     fn any_timeline_of_a_shared_registry_is_safe(timeline: u32, capacity: u32) {
-        prop_assert!(shared(timeline, capacity).end <= capacity.max(1));
+        prop_assert!(shared(timeline, capacity) < capacity.max(1));
     }
 }
 

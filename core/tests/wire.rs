@@ -449,8 +449,8 @@ fn policies() -> impl Strategy<Value = Policy> {
 }
 
 prop_compose! {
-    fn preferences()((worker, share, only) in any::<(u32, u32, bool)>()) -> Preferred {
-        Preferred { worker, share, only }
+    fn preferences()((worker, shares, only) in any::<(u32, u32, bool)>()) -> Preferred {
+        Preferred { worker, shares, only }
     }
 }
 

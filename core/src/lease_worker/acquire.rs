@@ -202,13 +202,14 @@ impl Plan {
     }
 }
 
-/// Where a server with a registry of its own begins to look for one of so many worker ids.
+/// Where a server with a registry of its own begins to look for one of so many worker ids. Its share of them rests on its own
+/// layout alone: what other layouts have room for may be something else on a server that went another way.
 fn preferred(state: &State, here: &Here, policy: Policy, within: u32) -> Preferred {
     if state.copy_of.is_some() {
         return Preferred::of_copy(&state.home.told_apart(), within);
     }
     let (home, most) = (&here.home.identity, capacity(&here.layout));
-    let preferred = Preferred::alone_within(within, here.system_identifier, here.timeline, home, most);
+    let preferred = Preferred::alone(here.system_identifier, here.timeline, home, most);
     // Numbers that are used up have to last.
     let only = preferred.only && policy != Policy::Disposable && holds(Guard::Shares);
     Preferred { only, ..preferred }

@@ -6,7 +6,7 @@
 //! few pages.
 
 use super::encoding::from_utf8;
-use crate::pg::report::{raise, report};
+use crate::pg::report::{bad_argument, raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::nullable::Nullable;
@@ -71,9 +71,13 @@ impl_sql_translatable!(Text<'_>, arg_only = "text");
 // SAFETY: the argument is declared as text, and nothing of it is read here.
 unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: as above. Functions are STRICT, so there is a text.
+        // SAFETY: as above.
         let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        Self { datum: datum.unwrap_or(pg_sys::Datum::null()), call: PhantomData }
+        // One that is not STRICT takes others that may be null.
+        let datum = datum.unwrap_or_else(|| {
+            raise(bad_argument("an argument must not be null", "The function needs a text there."))
+        });
+        Self { datum, call: PhantomData }
     }
 
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {

@@ -170,6 +170,10 @@ impl Caller for Server<'_> {
         crate::lease::ask(self.shared, other, LEASE_WAIT)
     }
 
+    fn trouble(&self) -> Option<LeaseError> {
+        crate::lease::trouble()
+    }
+
     fn call_launcher(&self) {
         segments::wake_launcher();
     }

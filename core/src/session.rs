@@ -6,7 +6,7 @@ use crate::clock::{Clock, UnixMicros, human};
 use crate::drift::{Cause, Drift, GeneratorError};
 use crate::error::{Explain, Kind, NotReadyError};
 use crate::guard::{Guard, holds};
-use crate::issuer::{Host, Issuer, IssuerError, NoRoom, Seat, Seated, Shared, Source};
+use crate::issuer::{Host, Issuer, IssuerError, Seat, Seated, Shared, Source};
 use crate::layout::Layout;
 use crate::position::{Issued, NodeBits, Position};
 use crate::rules::{ClockRollback, Rules, SequenceStart};
@@ -32,6 +32,8 @@ pub trait Caller: Host {
     fn count(&self, ids: u64);
     /// Has a worker id leased, or another one where the clock is behind the ids of the present one.
     fn lease(&self, other: bool) -> Result<(), LeaseError>;
+    /// Why there was no lease when one was looked after last; None where there was one, or that is not known.
+    fn trouble(&self) -> Option<LeaseError>;
     /// Has the launcher keep the mark ahead from now on.
     fn call_launcher(&self);
     /// What to do about a clock that was stepped back.
@@ -534,19 +536,35 @@ fn with_lease<H: Caller>(
     issuer: &Issuer<'_, H>,
     work: impl Fn() -> Result<Seat, IssuerError>,
 ) -> Result<Seat, SessionError> {
+    let (shared, host) = (issuer.shared, &issuer.host);
+    let mut done = work();
     for _ in 0..MAX_LEASES {
-        let done = work();
-        let may_lease = match &done {
+        let fits = match &done {
             Err(IssuerError::NoWorkerId | IssuerError::LeaseEnded { .. }) => true,
-            Err(IssuerError::NoRoom(no_room)) => NoRoom::may_lease(no_room),
-            _ => false,
+            Err(error) if is_unfit(error) => false,
+            _ => return Ok(done?),
         };
-        if !may_lease {
-            return Ok(done?);
+        // Any role may call again and again: what others have their ids from is not to be kept busy by that.
+        if !fits && shared.is_vain(host.reading().since_boot) {
+            return host.trouble().map_or_else(|| Ok(done?), |trouble| Err(trouble.into()));
         }
-        issuer.host.lease(false)?;
+        if let Err(error) = host.lease(false) {
+            if !fits {
+                shared.note_vain(host.reading().since_boot);
+            }
+            return Err(error.into());
+        }
+        done = work();
     }
-    Ok(work()?)
+    if done.as_ref().is_err_and(is_unfit) {
+        shared.note_vain(host.reading().since_boot);
+    }
+    Ok(done?)
+}
+
+/// Whether the worker id does not fit the layout, and another may.
+fn is_unfit(error: &IssuerError) -> bool {
+    matches!(error, IssuerError::NoRoom(no_room) if no_room.may_lease())
 }
 
 fn may_switch(host: &impl Caller, drift: &Drift) -> bool {

@@ -33,6 +33,9 @@ use marks::OF_ANOTHER;
 /// How long after the last id of a layout worker ids are leased that fit it.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
+/// How old a note that ids of a layout are asked for becomes before it is made anew: asking costs no write each time.
+const NOTED: Duration = Duration::from_mins(10);
+
 /// The state of one server. Serialises as the content of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
@@ -602,10 +605,14 @@ impl State {
     }
 
     /// Notes that ids of a layout are asked for, so that the next worker id that is leased fits it.
-    pub fn want(&mut self, layout: &Layout, at: UnixMicros) {
-        if !self.is_own(layout) {
-            self.others.get_mut(layout, at).used = at;
+    /// Whether that is news, which is to be written.
+    pub fn want(&mut self, layout: &Layout, at: UnixMicros) -> bool {
+        let is_noted = self.others.get(layout).is_some_and(|other| other.used.plus(NOTED) > at);
+        if is_noted || self.is_own(layout) {
+            return false;
         }
+        self.others.get_mut(layout, at).used = at;
+        true
     }
 
     /// The largest worker id that all layouts in use have room for. `layout` is the server's own.

@@ -12,6 +12,7 @@ use snowflake_ids_core::issuer::{IssuerError, Place, Seat, Seated, Source};
 use snowflake_ids_core::lease::Lease;
 use snowflake_ids_core::session::{Session, SessionError, take};
 use snowflake_ids_core::state::{DataDirectory, Here, Identity, State, StateError};
+use snowflake_ids_core::wire::LeaseError;
 use snowflake_ids_core::{
     Clock, Explain, GeneratorError, Kind, Layout, Node, NodeBits, Position, Rules, SequenceStart, UnixMicros,
 };
@@ -353,6 +354,41 @@ fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
     let refused = ids(&server, &web(), &Session::new()).unwrap_err();
     assert_eq!(refused.kind(), Kind::NotReady);
     ids(&server, &own(), &Session::new()).unwrap();
+}
+
+/// Whatever the registry says: that there is none, or nothing while the server keeps the worker id that does not fit.
+#[test]
+fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
+    for trouble in [None, Some(LeaseError::yet("All are leased.", "Wait."))] {
+        let machine = Machine::new(NOW);
+        let server = Server::start(&machine, own(), LEASED, 2);
+        let nine = || Lease { expiry: at(100_000), ..lease(9, None) };
+        server.issuer().change(|state, _| state.take_up(nine())).unwrap();
+        server.trouble.replace(trouble);
+        let refused = || {
+            let (asked, written) = (server.asked.get(), server.written.get());
+            let refused = ids(&server, &web(), &Session::new()).unwrap_err();
+            let said = (refused.to_string(), refused.kind(), refused.detail(), refused.hint());
+            (said, server.asked.get() - asked, server.written.get() - written)
+        };
+        let (said, asked, written) = refused();
+        assert_eq!((asked, written), (1, 1), "it is noted, and another worker id asked for");
+        for _ in 0..10 {
+            assert_eq!(refused(), (said.clone(), 0, 0), "at once, and the same");
+        }
+        machine.set(at(4));
+        assert_eq!(refused(), (said.clone(), 0, 0));
+        // The clock is set back, and time goes on.
+        machine.set(NOW);
+        machine.set(at(2));
+        assert_eq!(refused(), (said.clone(), 1, 0), "after some seconds it is asked again");
+        machine.set(at(601));
+        assert_eq!(refused(), (said.clone(), 1, 1), "and after some minutes noted again");
+        assert_eq!(refused(), (said, 0, 0));
+        // One that fits is used at once.
+        server.issuer().change(|state, _| state.take_up(Lease { worker: 5, ..nine() })).unwrap();
+        ids(&server, &web(), &Session::new()).unwrap();
+    }
 }
 
 #[test]

@@ -89,9 +89,8 @@ impl<H: Host> Issuer<'_, H> {
         if layout.check(Field::Worker, worker.into()).is_ok() {
             return Ok(());
         }
-        if leased && *layout != self.shared.layout {
-            let at = self.believed_now();
-            state.want(layout, at);
+        // Any role may call again and again.
+        if leased && *layout != self.shared.layout && state.want(layout, self.believed_now()) {
             self.write(state)?;
         }
         Err(no_room(Field::Worker, worker).into())

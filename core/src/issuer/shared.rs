@@ -8,8 +8,11 @@ use crate::layout::Layout;
 use crate::position::Position;
 use crate::snowflake::Generator;
 use crate::state::Identity;
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+/// For how long nobody asks again for a worker id that fits a layout after one was asked for in vain.
+const VAIN: Duration = Duration::from_secs(5);
 
 /// The generator, and what belongs to it.
 #[derive(Debug)]
@@ -32,6 +35,9 @@ pub struct Shared {
     pub places: [Place; MAX_PLACES],
     /// How many of them are used.
     pub max_places: usize,
+    /// When a worker id that fits all layouts in use was asked for in vain, in microseconds since the machine's start; 0:
+    /// never.
+    vain: AtomicU64,
 }
 
 impl Shared {
@@ -54,6 +60,7 @@ impl Shared {
             counts: Counts::default(),
             places: std::array::from_fn(|_| Place::default()),
             max_places: DEFAULT_PLACES,
+            vain: AtomicU64::new(0),
         };
         shared.set_anchor(latest, since_boot);
         shared
@@ -80,6 +87,18 @@ impl Shared {
     pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: Duration) -> UnixMicros {
         let expected = self.expected(since_boot);
         if anchor::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
+    }
+
+    /// Notes that a worker id that fits all layouts in use was asked for in vain, so many microseconds after the machine's
+    /// start.
+    pub fn note_vain(&self, since_boot: u64) {
+        self.vain.store(since_boot.max(1), Relaxed);
+    }
+
+    /// Whether one was a few seconds ago, and there is no use in asking again yet.
+    pub fn is_vain(&self, since_boot: u64) -> bool {
+        let at = self.vain.load(Relaxed);
+        at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
     }
 
     /// The anchor as a reading of clocks that were started when these were.

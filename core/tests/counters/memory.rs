@@ -41,6 +41,12 @@ pub struct Server<'a> {
     pub settings: Cell<Duration>,
     pub switches: Cell<bool>,
     offered: RefCell<Option<Lease>>,
+    /// Why none is.
+    pub trouble: RefCell<Option<LeaseError>>,
+    /// How often one was asked for,
+    pub asked: Cell<u32>,
+    /// and the state was written.
+    pub written: Cell<u32>,
 }
 
 impl<'a> Server<'a> {
@@ -53,6 +59,9 @@ impl<'a> Server<'a> {
             settings: Cell::new(Duration::from_secs(3)),
             switches: Cell::new(false),
             offered: RefCell::default(),
+            trouble: RefCell::default(),
+            asked: Cell::new(0),
+            written: Cell::new(0),
         }
     }
 
@@ -92,6 +101,7 @@ impl StateStore for &Server<'_> {
 
     fn fill(&self, _: &mut RefCell<String>, text: &str) -> io::Result<()> {
         self.machine.file.replace(Some(text.into()));
+        self.written.set(self.written.get() + 1);
         Ok(())
     }
 
@@ -159,9 +169,14 @@ impl Caller for &Server<'_> {
     fn count(&self, _: u64) {}
 
     fn lease(&self, _: bool) -> Result<(), LeaseError> {
-        let Some(lease) = self.offered.take() else { return Ok(()) };
+        self.asked.set(self.asked.get() + 1);
+        let Some(lease) = self.offered.take() else { return self.trouble().map_or(Ok(()), Err) };
         self.issuer().change(|state, _| state.take_up(lease)).unwrap();
         Ok(())
+    }
+
+    fn trouble(&self) -> Option<LeaseError> {
+        self.trouble.borrow().clone()
     }
 
     fn call_launcher(&self) {}

@@ -252,6 +252,10 @@ impl Caller for &Host<'_> {
         Err(LeaseError::yet("", ""))
     }
 
+    fn trouble(&self) -> Option<LeaseError> {
+        None
+    }
+
     fn call_launcher(&self) {}
 
     fn rollback(&self) -> ClockRollback {

@@ -92,14 +92,13 @@ fn set_up(seed: u64) -> World {
         (.., 0) => "34/0/5/6 unit=1s epoch=2020-01-01",
         _ => "34/0/5/1r/6 unit=1s epoch=2020-01-01",
     };
-    // Servers with registries of their own share worker ids by the number that there is of them: that is not limited there.
     let others = match (many, scope) {
         (true, _) => ["41/0/11/4 epoch=2020-01-01", "30/0/12/8 unit=10s epoch=2020-01-01"],
         (_, Scope::Numbers | Scope::Succession) => {
             ["41/0/10/1r/4 epoch=2020-01-01", "30/0/3/8 unit=10s epoch=2020-01-01"]
         }
         (_, Scope::Tight) => ["41/0/3/4 epoch=2020-01-01", "30/0/2/8 unit=10s epoch=2020-01-01"],
-        (_, Scope::Alone) => ["41/0/5/4 epoch=2020-01-01", "30/0/6/8 unit=10s epoch=2020-01-01"],
+        (_, Scope::Alone) => ["41/0/4/4 epoch=2020-01-01", "30/0/6/8 unit=10s epoch=2020-01-01"],
         (_, Scope::Shared) => ["41/0/4/4 epoch=2020-01-01", "30/0/5/1r/8 unit=10s epoch=2020-01-01"],
     };
     let layout: Layout = layout.parse().unwrap();

@@ -227,9 +227,9 @@ fn registries_that_went_different_ways_give_an_id_twice() {
         world.run_for(30);
         world.back_up(0);
         assert!(world.fail_over(0), "it was promoted");
-        world.run_for(60);
-        // It has used up its share.
-        for _ in 0..5 {
+        world.run_for(300);
+        // It has used up its share, and then all others.
+        for _ in 0..32 {
             world.servers[0].clocks.step(-15 * SECOND);
             world.run_for(8);
         }

@@ -36,7 +36,7 @@ fn changes_under_load_repeat_nothing() -> Result<()> {
             "segment_alter('t', increment => 2, remainder => 1)",
             "segment_raise('t', (select max_id from snowflake_ids.segment) + 7)",
             "segment_alter('t', increment => 1, remainder => 0)",
-            "segment_set('t', (select max_id from snowflake_ids.segment) + 100)",
+            "segment_set('t', (select max_id from snowflake_ids.segment) + 100000)",
             "segment_raise('t', 5)",
         ] {
             Load::all_go_on(&loads)?;

@@ -71,7 +71,7 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
 }
 
 /// What the present release writes at the head of the file.
-const FORM: &str = r#"{"version":2,"release":"0.1.0","checksum":"#;
+const FORM: &str = r#"{"version":3,"release":"0.1.0","checksum":"#;
 
 /// The content of a file, with another state in it, under this head.
 fn resealed(
@@ -90,18 +90,18 @@ fn resealed(
 
 /// The file as a newer release would write it, in a form that this one does not know.
 fn of_newer_release(text: Vec<u8>) -> Result<Vec<u8>> {
-    let head = FORM.replace(r#""version":2,"release":"0.1.0""#, r#""version":3,"release":"99.0""#);
+    let head = FORM.replace(r#""version":3,"release":"0.1.0""#, r#""version":4,"release":"99.0""#);
     resealed(
         text,
         &head,
-        |state| format!("3 99.0 {state}"),
+        |state| format!("4 99.0 {state}"),
         |state| state.replacen('{', r#"{"unknown_here":1,"#, 1),
     )
 }
 
 /// The file as it was written in form 1.
 fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
-    let head = FORM.replace(r#""version":2"#, r#""version":1"#);
+    let head = FORM.replace(r#""version":3"#, r#""version":1"#);
     resealed(text, &head, str::to_owned, |state| state.replace(r#""expiry":"#, r#""horizon":"#))
 }
 
@@ -140,7 +140,7 @@ fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
     for call in ["select snowflake_nextval()".to_owned()].into_iter().chain(administration) {
         let error = sql::error(&mut client, &call)?;
         sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NEWER).context(call)?;
-        assert!(error.detail().is_some_and(|detail| detail.contains("form 3")), "{error:?}");
+        assert!(error.detail().is_some_and(|detail| detail.contains("form 4")), "{error:?}");
         let hint = error.hint().unwrap_or_default();
         assert!(hint.contains("at least version 99.") && !hint.contains("reset"), "{error:?}");
     }

@@ -237,6 +237,26 @@ fn registries_that_went_different_ways_give_an_id_twice() {
     });
 }
 
+/// A generator of 16 worker ids leaves a server those of its share, and not all 16.
+#[test]
+fn registries_that_went_different_ways_keep_apart_in_a_narrow_layout() {
+    for seed in 0..TIMES {
+        let mut world = world(seed, Scope::Alone, EIGHT_SHARES, 1);
+        world.others.replace(vec!["41/0/4/4 epoch=2020-01-01".parse().unwrap()]);
+        world.servers[0].rollback.set(ClockRollback::Switch);
+        world.start(0);
+        world.run_for(30);
+        world.back_up(0);
+        assert!(world.fail_over(0), "it was promoted");
+        world.run_for(300);
+        for _ in 0..32 {
+            world.servers[0].clocks.step(-15 * SECOND);
+            world.run_for(8);
+        }
+        assert!(!world.repeats(), "seed {seed}");
+    }
+}
+
 /// How many worker ids a server takes that ends before it has the answer to its first request.
 fn taken_by_one_that_ends(seed: u64) -> u64 {
     let mut world = world(seed, Scope::Shared, LAYOUT, 1);

@@ -130,7 +130,7 @@ fn a_lease_that_is_given_back_is_free_after_the_ids_of_all_layouts() {
 }
 
 #[test]
-fn a_worker_id_that_was_anothers_begins_in_all_layouts_where_that_one_ended() {
+fn a_worker_id_that_was_of_another_begins_in_all_layouts_where_that_one_ended() {
     let since = UnixMicros(at(30).0 + 700_000);
     needs(Guard::OthersStart, || {
         let mut state = State::fresh(&here(LEASED));

@@ -37,34 +37,6 @@ COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of
 --   nextval_support
 
 
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
-CREATE FUNCTION snowflake_nextval() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-
-/* The same for tools that take a default with "nextval" in it for a sequence's. */
-CREATE FUNCTION snowflake_id() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
-
-/* The next id of a named generator: unique in its layout, across all servers. */
-CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
-
-/* The same for tools that take a default with "nextval" in it for a sequence's, and the name for the sequence. */
-CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_id(text) IS 'the same as snowflake_nextval(generator)';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   nextval_support
-
-
 /* The next id of a tag: dense, and growing from call to call of a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
@@ -115,6 +87,34 @@ COMMENT ON FUNCTION snowflake_uuid_in_copy(text, internal) IS 'what COPY FROM ca
 CREATE FUNCTION snowflake_uuid_text_in_copy(generator text, internal) RETURNS text
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_of_generator_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_uuid_text(generator)';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   nextval_support
+
+
+/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's. */
+CREATE FUNCTION snowflake_id() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
+
+/* The next id of a named generator: unique in its layout, across all servers. */
+CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's, and the name for the sequence. */
+CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+COMMENT ON FUNCTION snowflake_id(text) IS 'the same as snowflake_nextval(generator)';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -536,40 +536,171 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
-CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
-	"highest" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
-CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
-	"number" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
-	"increment" bigint, /* Option < i64 > */
-	"generator" text /* Option < Text < '_ > > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
+CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids::layout_check
+CREATE  FUNCTION snowflake_ids."layout_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS TABLE (
+	"old_layout" TEXT,  /* String */
+	"new_layout" TEXT,  /* String */
+	"ready" bool,  /* bool */
+	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"years" double precision,  /* f64 */
+	"ends" timestamp with time zone  /* TimestampWithTimeZone */
+)
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -593,9 +724,143 @@ AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
+	"increment" bigint, /* Option < i64 > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
+CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
+	"number" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
+CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
+	"highest" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_discard
+CREATE  FUNCTION snowflake_ids."segment_discard"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -646,783 +911,7 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
-CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
-) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids::layout_check
-CREATE  FUNCTION snowflake_ids."layout_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS TABLE (
-	"old_layout" TEXT,  /* String */
-	"new_layout" TEXT,  /* String */
-	"ready" bool,  /* bool */
-	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"years" double precision,  /* f64 */
-	"ends" timestamp with time zone  /* TimestampWithTimeZone */
-)
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
-CREATE  FUNCTION snowflake_ids_internal."generator_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"layout" text, /* Option < Text < '_ > > */
-	"modulus" INT, /* Option < i32 > */
-	"remainder" INT, /* Option < i32 > */
-	"sequence_start" text, /* Option < Text < '_ > > */
-	"cache" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_unknown
-CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
-	"name" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
-CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'server_layout_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
-CREATE  FUNCTION snowflake_ids_internal."layout_status"(
-	"layout" text /* Text < '_ > */
-) RETURNS TABLE (
-	"place" INT,  /* Option < i32 > */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Option < Interval > */
-	"years_left" double precision,  /* Option < f64 > */
-	"fits" bool,  /* Option < bool > */
-	"state" TEXT  /* String */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_status_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
-CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::generator_check
---   snowflake_ids_internal::generator_unknown
---   snowflake_ids_internal::server_layout
---   snowflake_ids_internal::generator_changed
---   snowflake_ids_internal::layout_status
---   snowflake_nextval
---   status_view
-
-/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
-   written by hand, dumped, restored and copied: no id comes twice in a layout. */
-CREATE TABLE snowflake_ids.generator (
-    name           text COLLATE "C" PRIMARY KEY,
-    layout         text NOT NULL,
-    modulus        integer,
-    remainder      integer,
-    sequence_start text,
-    cache          integer
-);
-COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
-COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
-COMMENT ON COLUMN snowflake_ids.generator.modulus IS
-    'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
-COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
-    'zero, random or rotate; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
-GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
-
-/* Whatever writes a row. */
-CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
-        NEW.cache);
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generator
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.generator_check_row();
-CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
-
-/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
-CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE duplicate_object USING
-        MESSAGE = format('generator "%s" already exists', left(name, 128)),
-        HINT = 'Change it with snowflake_ids.generator_alter, or choose another name.';
-END
-$$;
-
-CREATE FUNCTION snowflake_ids.generator_create(
-    name           text,
-    layout         text    DEFAULT NULL,
-    modulus        integer DEFAULT NULL,
-    remainder      integer DEFAULT NULL,
-    sequence_start text    DEFAULT NULL,
-    cache          integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    -- Written out: in another server's dump it means the same.
-    own_layout text := snowflake_ids_internal.server_layout();
-    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
-BEGIN
-    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Two at a time could each find the last place free.
-    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
-        PERFORM snowflake_ids_internal.generator_taken(name);
-    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = 'too many generators',
-            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
-    END IF;
-    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
-    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
-
-/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
-   of the table's owner: it takes a lock, and gives nothing. */
-CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
-END
-$$;
-
-/* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
-CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-DECLARE
-    argument text := format('(''%s''::text)', replace(name, '''', ''''''));
-    users text;
-BEGIN
-    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
-    FROM (
-        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
-        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
-        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
-            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), called || argument) > 0
-                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                    AND d.refclassid = 'pg_proc'::regclass
-                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
-        UNION ALL
-        SELECT format('sequence %s is bound to it', b.sequence)
-        FROM snowflake_ids.sequence_binding AS b
-        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
-    ) AS u (text);
-    RETURN users;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    users text := snowflake_ids_internal.generator_users(name, bound);
-BEGIN
-    IF users IS NOT NULL THEN
-        RAISE dependent_objects_still_exist USING
-            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
-            DETAIL = left(users, 4000),
-            HINT = 'Attach the columns to another generator first, or detach them.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids.generator_alter(
-    name           text,
-    modulus        integer DEFAULT NULL,
-    remainder      integer DEFAULT NULL,
-    sequence_start text    DEFAULT NULL,
-    cache          integer DEFAULT NULL,
-    new_name       text    DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    former snowflake_ids.generator;
-BEGIN
-    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
-        PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
-    ELSIF new_name IS NOT NULL AND new_name <> name THEN
-        PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
-    END IF;
-    UPDATE snowflake_ids.generator AS g
-    SET name = coalesce(new_name, g.name),
-        modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
-        remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
-        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start, 'default') END,
-        cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
-    WHERE g.name = name COLLATE "C";
-EXCEPTION WHEN unique_violation THEN
-    PERFORM snowflake_ids_internal.generator_taken(new_name);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.generator_alter IS
-    'changes a named generator; what is null stays as it is, and 0 or ''default'' leaves it to the setting';
-
-CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
-    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
-    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
-
-/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
-CREATE VIEW snowflake_ids.generator_status AS
-SELECT g.name, g.layout, g.modulus, g.remainder,
-       CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
-            WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
-       g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
-FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
-COMMENT ON VIEW snowflake_ids.generator_status IS
-    'named generators, and what this server''s counters of their layouts do';
-GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids::audit_run
-
-CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
-    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
-RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
-    day date, detail text)
-LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
-COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
-CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
-CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'check_registered_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
-CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
-CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
-	"new" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   generators
---   snowflake_ids::layout_check
---   snowflake_ids_internal::layout_change_check
---   snowflake_ids_internal::layout_change_own
-
-/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
-   from its next start on. */
-CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    IF generator IS NULL THEN
-        PERFORM snowflake_ids_internal.layout_change_own(new);
-        RETURN;
-    END IF;
-    -- Nobody else changes the row between the look at it and the change.
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(generator);
-    END IF;
-    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
-    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.layout_change IS
-    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_discard
-CREATE  FUNCTION snowflake_ids."segment_discard"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1472,6 +961,206 @@ COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
     'whether the current role has a privilege on a segment tag; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::audit::snowflake_ids::audit_run
+
+CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
+    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
+RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
+    day date, detail text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
+COMMENT ON FUNCTION snowflake_ids.audit IS
+    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
+CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
+CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
+	"new" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1967,6 +1656,365 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
+CREATE  FUNCTION snowflake_ids_internal."generator_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"layout" text, /* Option < Text < '_ > > */
+	"modulus" INT, /* Option < i32 > */
+	"remainder" INT, /* Option < i32 > */
+	"sequence_start" text, /* Option < Text < '_ > > */
+	"cache" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'generator_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_unknown
+CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
+	"name" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   worker_check_registry
+--   worker_give_up
+--   status_view
+--   segments
+
+/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
+CREATE TABLE snowflake_ids.worker_lease (
+    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
+    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
+    system_identifier bigint,
+    timeline          integer,
+    host              text,
+    port              integer,
+    data_directory    text,
+    token             bigint,
+    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
+    clock             timestamptz,
+    last_time         timestamptz,
+    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at        timestamptz,
+    released_at       timestamptz,
+    layout            text,
+    PRIMARY KEY (datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
+COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
+    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
+    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
+
+CREATE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       snowflake_ids.worker_lease;
+    free_from  timestamptz;
+BEGIN
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release IS
+    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
+CREATE  FUNCTION snowflake_ids_internal."layout_status"(
+	"layout" text /* Text < '_ > */
+) RETURNS TABLE (
+	"place" INT,  /* Option < i32 > */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Option < Interval > */
+	"years_left" double precision,  /* Option < f64 > */
+	"fits" bool,  /* Option < bool > */
+	"state" TEXT  /* String */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_status_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
+CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'server_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
+CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::generator_check
+--   snowflake_ids_internal::generator_unknown
+--   snowflake_ids_internal::server_layout
+--   snowflake_ids_internal::generator_changed
+--   snowflake_ids_internal::layout_status
+--   snowflake_nextval
+--   status_view
+
+/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
+   written by hand, dumped, restored and copied: no id comes twice in a layout. */
+CREATE TABLE snowflake_ids.generator (
+    name           text COLLATE "C" PRIMARY KEY,
+    layout         text NOT NULL,
+    modulus        integer,
+    remainder      integer,
+    sequence_start text,
+    cache          integer
+);
+COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
+COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
+COMMENT ON COLUMN snowflake_ids.generator.modulus IS
+    'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
+    'zero, random or rotate; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
+GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
+
+/* Whatever writes a row. */
+CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
+        NEW.cache);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generator
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.generator_check_row();
+CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
+
+/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
+CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE duplicate_object USING
+        MESSAGE = format('generator "%s" already exists', left(name, 128)),
+        HINT = 'Change it with snowflake_ids.generator_alter, or choose another name.';
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.generator_create(
+    name           text,
+    layout         text    DEFAULT NULL,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- Written out: in another server's dump it means the same.
+    own_layout text := snowflake_ids_internal.server_layout();
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
+BEGIN
+    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+    -- Two at a time could each find the last place free.
+    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
+        PERFORM snowflake_ids_internal.generator_taken(name);
+    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+    END IF;
+    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
+    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
+
+/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
+   of the table's owner: it takes a lock, and gives nothing. */
+CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+END
+$$;
+
+/* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
+CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    argument text := format('(''%s''::text)', replace(name, '''', ''''''));
+    users text;
+BEGIN
+    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
+    FROM (
+        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), called || argument) > 0
+                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_proc'::regclass
+                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
+        UNION ALL
+        SELECT format('sequence %s is bound to it', b.sequence)
+        FROM snowflake_ids.sequence_binding AS b
+        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    ) AS u (text);
+    RETURN users;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    users text := snowflake_ids_internal.generator_users(name, bound);
+BEGIN
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Attach the columns to another generator first, or detach them.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.generator_alter(
+    name           text,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL,
+    new_name       text    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    former snowflake_ids.generator;
+BEGIN
+    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
+        PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
+    ELSIF new_name IS NOT NULL AND new_name <> name THEN
+        PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
+    END IF;
+    UPDATE snowflake_ids.generator AS g
+    SET name = coalesce(new_name, g.name),
+        modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
+        remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start, 'default') END,
+        cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
+    WHERE g.name = name COLLATE "C";
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.generator_taken(new_name);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_alter IS
+    'changes a named generator; what is null stays as it is, and 0 or ''default'' leaves it to the setting';
+
+CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
+    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
+
+/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
+CREATE VIEW snowflake_ids.generator_status AS
+SELECT g.name, g.layout, g.modulus, g.remainder,
+       CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
+            WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
+       g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
+FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
+COMMENT ON VIEW snowflake_ids.generator_status IS
+    'named generators, and what this server''s counters of their layouts do';
+GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- requires:
 --   snowflake_ids_internal::sequence_check_redirects
 --   snowflake_ids_internal::sequence_move
@@ -2303,84 +2351,6 @@ FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.s
 WHERE b.tag IS NULL OR snowflake_ids.has_segment_privilege(b.tag, 'SELECT');
 COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
 GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   worker_check_registry
---   worker_give_up
---   status_view
---   segments
-
-/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
-CREATE TABLE snowflake_ids.worker_lease (
-    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
-    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
-    system_identifier bigint,
-    timeline          integer,
-    host              text,
-    port              integer,
-    data_directory    text,
-    token             bigint,
-    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
-    clock             timestamptz,
-    last_time         timestamptz,
-    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    renewed_at        timestamptz,
-    released_at       timestamptz,
-    layout            text,
-    PRIMARY KEY (datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
-COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
-COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
-COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
-
-CREATE FUNCTION snowflake_ids.worker_release(
-    worker_id      integer,
-    datacenter_id  integer DEFAULT NULL,
-    holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    datacenter integer;
-    seen       snowflake_ids.worker_lease;
-    free_from  timestamptz;
-BEGIN
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    IF worker_id IS NULL THEN
-        RAISE EXCEPTION 'worker_id must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It says which worker id to give up.';
-    END IF;
-    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
-    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
-            ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
-    END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
-    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
-    IF free_from IS NULL AND holder_is_down THEN
-        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
-                     + current_setting('snowflake_ids.max_clock_skew')::interval;
-    END IF;
-    UPDATE snowflake_ids.worker_lease AS w
-    SET token = NULL, expires_at = least(w.expires_at, free_from),
-        released_at = coalesce(w.released_at, clock_timestamp())
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3588,6 +3558,36 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
     'a notice of another column that takes ids by the same default';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   generators
+--   snowflake_ids::layout_check
+--   snowflake_ids_internal::layout_change_check
+--   snowflake_ids_internal::layout_change_own
+
+/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
+   from its next start on. */
+CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF generator IS NULL THEN
+        PERFORM snowflake_ids_internal.layout_change_own(new);
+        RETURN;
+    END IF;
+    -- Nobody else changes the row between the look at it and the change.
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(generator);
+    END IF;
+    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
+    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.layout_change IS
+    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
 /* </end connected objects> */
 
 /* <begin connected objects> */

@@ -364,6 +364,8 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         let server = Server::start(&machine, own(), LEASED, 2);
         let nine = || Lease { expiry: at(100_000), ..lease(9, None) };
         server.issuer().change(|state, _| state.take_up(nine())).unwrap();
+        // A call asks again where it was told that there is a lease, and what it has still does not fit.
+        let tries = if trouble.is_some() { 1 } else { 3 };
         server.trouble.replace(trouble);
         let refused = || {
             let (asked, written) = (server.asked.get(), server.written.get());
@@ -372,7 +374,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
             (said, server.asked.get() - asked, server.written.get() - written)
         };
         let (said, asked, written) = refused();
-        assert_eq!((asked, written), (1, 1), "it is noted, and another worker id asked for");
+        assert_eq!((asked, written), (tries, 1), "it is noted, and another worker id asked for");
         for _ in 0..10 {
             assert_eq!(refused(), (said.clone(), 0, 0), "at once, and the same");
         }
@@ -381,9 +383,9 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         // The clock is set back, and time goes on.
         machine.set(NOW);
         machine.set(at(2));
-        assert_eq!(refused(), (said.clone(), 1, 0), "after some seconds it is asked again");
+        assert_eq!(refused(), (said.clone(), tries, 0), "after some seconds it is asked again");
         machine.set(at(601));
-        assert_eq!(refused(), (said.clone(), 1, 1), "and after some minutes noted again");
+        assert_eq!(refused(), (said.clone(), tries, 1), "and after some minutes noted again");
         assert_eq!(refused(), (said, 0, 0));
         // One that fits is used at once.
         server.issuer().change(|state, _| state.take_up(Lease { worker: 5, ..nine() })).unwrap();

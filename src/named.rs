@@ -73,6 +73,13 @@ impl Known {
         self.as_of.get() == as_of()
     }
 
+    /// Whether no transaction has changed generators since it was looked up. As [`Known::is_current`], where nothing of the
+    /// server's was called since that was asked.
+    #[inline]
+    pub fn is_still_current(&self, shared: &Shared) -> bool {
+        self.as_of.get().1 == shared.named_changes()
+    }
+
     /// Where the layout has its ids from; None where that has to be found.
     #[inline]
     pub fn seat(&self) -> Option<Seat> {

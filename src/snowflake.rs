@@ -58,7 +58,7 @@ pub fn next_of_at_once(known: &Known) -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery() && known.is_current())?;
     let id = next_from(shared, known)?;
     // An id by terms that were changed meanwhile is thrown away.
-    if !known.is_current() {
+    if !known.is_still_current(shared) {
         return None;
     }
     SESSION.note_last(id);

@@ -6,6 +6,7 @@ use crate::pg::text::{bytes_of, is_plain, length_of};
 use crate::snowflake;
 use pgrx::{extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::named::{MAX_NAME_BYTES, NamedError};
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Tells the server how to call the function below.
@@ -52,22 +53,51 @@ pub(super) unsafe fn known(call: pg_sys::FunctionCallInfo) -> Option<&'static Kn
     // SAFETY: as above. `fn_extra` belongs to the function, and holds null or what was put there below, which is
     // never freed.
     unsafe {
+        let function = (*call).flinfo.as_mut()?;
+        let seen = function.fn_extra;
+        if seen.addr() & CONSTANT != 0 {
+            return seen.map_addr(|address| address & !CONSTANT).cast::<Known>().as_ref();
+        }
         let argument = (*call).args.as_ptr().read();
-        if (*call).flinfo.is_null() || !is_plain(argument.value.cast_mut_ptr()) {
+        if !is_plain(argument.value.cast_mut_ptr()) {
             return None;
         }
         let name = bytes_of(argument.value);
-        let seen = &raw mut (*(*call).flinfo).fn_extra;
         // The generator of the last row is mostly this row's, too.
-        match (*seen).cast::<Known>().as_ref() {
+        match seen.cast::<Known>().as_ref() {
             Some(known) if known.name() == name => Some(known),
             // Longer ones are no names, and take long to look for.
             _ if name.len() > MAX_NAME_BYTES => None,
             _ => {
                 let known = named::find(name)?;
-                *seen = std::ptr::from_ref(known).cast_mut().cast();
+                let constant = if is_constant(function.fn_expr) { CONSTANT } else { 0 };
+                function.fn_extra = std::ptr::from_ref(known)
+                    .cast_mut()
+                    .cast::<c_void>()
+                    .map_addr(|address| address | constant);
                 Some(known)
             }
+        }
+    }
+}
+
+/// In the address of what a call site remembers: its name is a constant, and need not be looked at again.
+const CONSTANT: usize = 1;
+const _: () = assert!(align_of::<Known>() > CONSTANT);
+
+/// Whether the first argument of a call is a constant. A parameter is none: a plan is used again with other values.
+///
+/// # Safety
+/// The expression is null, or a node of the server's.
+#[cold]
+#[allow(clippy::cast_ptr_alignment, reason = "the server allocates nodes, aligned for all of them")]
+unsafe fn is_constant(expression: pg_sys::fmNodePtr) -> bool {
+    // SAFETY: as above; each node says first what it is, and a call's arguments are a list of nodes.
+    unsafe {
+        let call = expression.cast::<pg_sys::FuncExpr>();
+        !call.is_null() && (*call).xpr.type_ == pg_sys::NodeTag::T_FuncExpr && {
+            let first = pg_sys::list_nth((*call).args, 0).cast::<pg_sys::Node>();
+            !first.is_null() && (*first).type_ == pg_sys::NodeTag::T_Const
         }
     }
 }

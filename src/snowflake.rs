@@ -71,7 +71,7 @@ pub fn next_of(function: &'static str, known: &Known) -> Result<i64, NoIdError> 
     loop {
         let id = match next_from(shared, known) {
             Some(id) => id,
-            None => wait_and_refill_of(shared, known, only_of(known.named())?.as_ref())?,
+            None => id_of(known, wait_and_issue_of(shared, known, only_of(known.named())?.as_ref())?),
         };
         if known.is_current() {
             SESSION.note_last(id);
@@ -102,6 +102,11 @@ fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
     let rules = named.rules(settings::rules());
     let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
     known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
+}
+
+#[inline]
+fn id_of(known: &Known, Issued { position, node_bits }: Issued) -> i64 {
+    known.session.hand_out_of(&known.named().layout, position, node_bits)
 }
 
 /// The same of one shard's ids.
@@ -146,25 +151,6 @@ fn cache_of(named: &Named) -> NonZeroU32 {
     named.cache.unwrap_or_else(settings::cache)
 }
 
-#[cold]
-fn wait_and_refill_of(
-    shared: &'static Shared,
-    known: &Known,
-    only: Option<&Shard>,
-) -> Result<i64, SessionError> {
-    let named = known.named();
-    let (id, seat) = or_with_first_lease(shared, || {
-        known.session.wait_and_refill_of(
-            &issuer(shared),
-            &named.layout,
-            named.sequence_start,
-            |source, rules, clock| take_as(only, source, rules, clock, cache_of(named)),
-        )
-    })?;
-    known.set_seat(seat);
-    Ok(id)
-}
-
 /// The next UUID of this session where nothing stands in its way; None where [`uuid`] has more to do. No error of the server's
 /// comes out of it. UUIDs take from the same block and generator as ids do, and leave the last id as it was.
 #[inline]
@@ -203,7 +189,7 @@ pub fn uuid_of(function: &'static str, known: &Known) -> Result<Uuid, NoIdError>
         let layout = known.named().layout;
         let issued = match issued_from(shared, known) {
             Some(issued) => issued,
-            None => wait_and_issue_of(shared, known)?,
+            None => wait_and_issue_of(shared, known, None)?,
         };
         if known.is_current() {
             return Ok(made(&layout, issued).map_err(SessionError::from)?);
@@ -226,14 +212,18 @@ fn issued_from(shared: &Shared, known: &Known) -> Option<Issued> {
 }
 
 #[cold]
-fn wait_and_issue_of(shared: &'static Shared, known: &Known) -> Result<Issued, SessionError> {
+fn wait_and_issue_of(
+    shared: &'static Shared,
+    known: &Known,
+    only: Option<&Shard>,
+) -> Result<Issued, SessionError> {
     let named = known.named();
     let (first, seat) = or_with_first_lease(shared, || {
         known.session.wait_and_refill_issued(
             &issuer(shared),
             &named.layout,
             named.sequence_start,
-            |source, rules, clock| session::take(source, rules, clock, cache_of(named)),
+            |source, rules, clock| take_as(only, source, rules, clock, cache_of(named)),
         )
     })?;
     known.set_seat(seat);

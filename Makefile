@@ -31,7 +31,7 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm restores bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni restores bench demo demo-stop demo-cluster demo-cluster-stop \
   clean help
 
 ## Build
@@ -160,6 +160,11 @@ test-orm: setup ## ORMs against the installed extension; installs them first. OR
 	@$(MAKE) --no-print-directory install
 	@echo '== ORMs'
 	@devtools/test-orm.sh $(ORM)
+
+test-patroni: setup ## three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== Patroni'
+	@devtools/test-patroni.sh $(RUN)
 
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'

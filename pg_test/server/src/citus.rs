@@ -5,8 +5,11 @@ use crate::builder::Builder;
 use crate::cluster;
 use crate::server::Server;
 use crate::sql;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
+use std::collections::BTreeMap;
+use std::panic::Location;
 
 /// Makes a database one of Citus'.
 const STAND_IN: [&str; 5] = [
@@ -116,10 +119,57 @@ impl Citus {
         add(&mut self.coordinator.connect(database)?, worker)
     }
 
+    /// A second database on all servers, with a cluster of its own, and a session with it on the coordinator.
+    #[track_caller]
+    pub fn second(&self) -> Result<Client> {
+        for server in self.servers() {
+            server.connect("postgres")?.batch_execute("create database second")?;
+            server.create_citus("second")?;
+        }
+        self.set_coordinator("second")?;
+        let mut client = self.coordinator.connect("second")?;
+        client.batch_execute("set client_min_messages = warning")?;
+        for worker in &self.workers {
+            add(&mut client, worker)?;
+        }
+        client.batch_execute("create extension snowflake_ids")?;
+        Ok(client)
+    }
+
     /// All servers, the coordinator first.
     pub fn servers(&self) -> impl Iterator<Item = &Server> {
         std::iter::once(&self.coordinator).chain(&self.workers)
     }
+}
+
+/// What `citus_status` says is wrong, by the ids of nodes.
+#[track_caller]
+pub fn problems(client: &mut Client) -> Result<BTreeMap<i32, Option<String>>> {
+    let rows = client.query("select node_id, problem from snowflake_ids.citus_status()", &[])?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// All nodes give ids, each as another worker, as `citus_status` tells.
+#[track_caller]
+pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
+    let place = Location::caller();
+    let problems = problems(client)?;
+    ensure!(problems.len() == nodes && problems.values().all(Option::is_none), "{place}: {problems:?}");
+    let workers = "select count(distinct worker_id) from snowflake_ids.citus_status()";
+    ensure!(usize::try_from(sql::one::<i64>(client, workers)?)? == nodes, "{place}: worker ids are shared");
+    Ok(())
+}
+
+/// What `use_citus` says in its DETAIL of nodes that failed.
+#[track_caller]
+pub fn failed(client: &mut Client) -> Result<String> {
+    let place = Location::caller();
+    let error = sql::error(client, USE_CITUS)?;
+    let meant = error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE
+        && error.message().ends_with("nodes of the cluster cannot give ids that no other gives")
+        && error.hint().is_some_and(|hint| hint.contains(USE_CITUS.trim_start_matches("call ")));
+    ensure!(meant, "{place}: {error:?}");
+    Ok(error.detail().unwrap_or_default().to_owned())
 }
 
 /// Adds a server to the cluster of a session's database, and gives the node's id.

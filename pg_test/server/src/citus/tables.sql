@@ -1,6 +1,5 @@
-/* Distributed tables: a table of the same name on each node. Its rows are together, in the coordinator's table, which those of
-   the workers are foreign tables for; or apart, each node's in a table of its own, where citus_stand_in.rows is 'apart'.
-   Defaults are evaluated by the node that is asked. */
+/* Distributed tables: a table of the same name on each node, with the rows that were inserted there. Defaults are evaluated by
+   the node that is asked. Citus has the rows in shards elsewhere, and shows all of them on each node; the tests put them together. */
 
 CREATE FUNCTION pg_catalog.column_to_column_name(table_name regclass, column_var_text text) RETURNS text
 LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
@@ -34,25 +33,18 @@ CREATE FUNCTION citus_stand_in.table_commands(relation regclass, group_id intege
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     qualified text := (SELECT format('%I.%I', c.relnamespace::regnamespace::name, c.relname) FROM pg_class AS c WHERE c.oid = relation);
-    apart boolean := coalesce(current_setting('citus_stand_in.rows', true), '') = 'apart';
     commands text[];
 BEGIN
     commands := ARRAY(SELECT format('CREATE SEQUENCE IF NOT EXISTS %s %s', s.name, citus_stand_in.range('bigint', group_id))
         FROM citus_stand_in.columns_of(relation) AS c,
             LATERAL (SELECT substring(c.value FROM '^nextval\(''(.*)''::regclass\)$') AS name) AS s WHERE s.name IS NOT NULL);
-    commands := commands || (SELECT format('CREATE %s TABLE IF NOT EXISTS %s (%s) %s', CASE WHEN apart THEN '' ELSE 'FOREIGN' END, qualified,
+    commands := commands || (SELECT format('CREATE TABLE IF NOT EXISTS %s (%s)', qualified,
         string_agg(format('%I %s%s%s', c.name, c.type, CASE WHEN c.required THEN ' NOT NULL' END,
             CASE WHEN c.identity <> '' THEN format(' GENERATED %s AS IDENTITY (%s)',
                 CASE c.identity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, citus_stand_in.range(c.type, group_id))
-            ELSE ' DEFAULT ' || c.value END), ', '),
-        CASE WHEN apart THEN '' ELSE 'SERVER citus_stand_in' END) FROM citus_stand_in.columns_of(relation) AS c);
-    IF NOT apart THEN
-        commands := 'CREATE USER MAPPING IF NOT EXISTS FOR PUBLIC SERVER citus_stand_in
-            OPTIONS (user ''postgres'', password_required ''false'')'::text || commands;
-    ELSE
-        commands := commands || ARRAY(SELECT format('ALTER TABLE %s ADD %s', qualified, pg_get_constraintdef(k.oid))
-            FROM pg_constraint AS k WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'c'));
-    END IF;
+            ELSE ' DEFAULT ' || c.value END), ', ')) FROM citus_stand_in.columns_of(relation) AS c);
+    commands := commands || ARRAY(SELECT format('ALTER TABLE %s ADD %s', qualified, pg_get_constraintdef(k.oid))
+        FROM pg_constraint AS k WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'c'));
     RETURN array_to_string(commands || (SELECT format(
         'INSERT INTO pg_catalog.pg_dist_partition VALUES (%L, %L, %L, %s, %L); SELECT citus_stand_in.note(%1$L)',
         qualified, p.partmethod, p.partkey, p.colocationid, p.repmodel) FROM pg_dist_partition AS p WHERE p.logicalrelid = relation), E';\n');
@@ -61,21 +53,12 @@ $$;
 
 CREATE FUNCTION citus_stand_in.distribute(relation regclass, method "char", distribution_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    coordinator record;
 BEGIN
     PERFORM citus_stand_in.check_coordinator();
     INSERT INTO pg_dist_partition (logicalrelid, partmethod, partkey)
     SELECT relation, method, (SELECT format('{VAR :varno 1 :varattno %s :vartype %s :location -1}', a.attnum, a.atttypid)
         FROM pg_attribute AS a WHERE a.attrelid = relation AND a.attname = distribution_column);
     PERFORM citus_stand_in.note(relation);
-    IF coalesce(current_setting('citus_stand_in.rows', true), '') <> 'apart'
-        AND NOT EXISTS (SELECT FROM pg_foreign_server AS s WHERE s.srvname = 'citus_stand_in') THEN
-        SELECT n.name, n.port INTO STRICT coordinator FROM citus_stand_in.nodes() AS n WHERE n.group_id = 0;
-        CREATE EXTENSION IF NOT EXISTS postgres_fdw SCHEMA public;
-        EXECUTE format('CREATE SERVER citus_stand_in FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)',
-            coordinator.name, coordinator.port, current_database());
-    END IF;
     PERFORM citus_stand_in.tell(n.name, n.port, citus_stand_in.table_commands(relation, n.group_id))
     FROM citus_stand_in.nodes() AS n WHERE n.group_id <> 0;
 END

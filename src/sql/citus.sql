@@ -109,7 +109,7 @@ BEGIN
                  FROM pg_options_to_table(options) AS o));
         END IF;
     END IF;
-    IF CASE WHEN identity IS NULL THEN used.server = server ELSE used.identity = identity END THEN
+    IF (CASE WHEN identity IS NULL THEN used.server = server ELSE used.identity = identity END) THEN
         RETURN NULL;
     END IF;
     -- Another session may be at it.
@@ -216,12 +216,12 @@ BEGIN
 
     -- An extension that was created here before Citus is not on the workers.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
-    told := snowflake_ids_internal.citus_tell(format($command$DO $do$BEGIN
+    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
             PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
             CREATE EXTENSION snowflake_ids VERSION %L;
         END IF;
-    END$do$$command$, version), true);
+    END$do$ $command$, version), true);
 
     -- Each node in a transaction of its own, which the others see: this one is not over yet.
     IF outside THEN
@@ -239,7 +239,7 @@ BEGIN
     LOOP
         SELECT count(*), array_agg(format('node %s (%s:%s): %s', l.node_id, l.node_name, l.node_port, l.problem) ORDER BY l.node_id)
                    FILTER (WHERE l.problem IS NOT NULL),
-               coalesce(bool_and(l.may_pass) FILTER (WHERE l.problem IS NOT NULL), false),
+               coalesce(bool_or(l.may_pass) FILTER (WHERE l.problem IS NOT NULL), false),
                string_agg(l.worker_id::text, ', ' ORDER BY l.worker_id)
         INTO nodes, failed, passes, workers
         FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,

@@ -141,5 +141,11 @@ BEGIN
 END
 $$;
 
+/* It tells where nodes are. */
+GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
+
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
+
+/* Once all is there. */
+SELECT snowflake_ids_internal.citus_join();

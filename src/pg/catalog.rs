@@ -101,6 +101,12 @@ impl Source {
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         role::with_rights(self.owner(), false, Settings::Stay, work)
     }
+
+    /// The same for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a
+    /// `search_path`, and setting one costs as much as a small statement.
+    pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
+        role::with_rights_for_qualified(self.owner(), work)
+    }
 }
 
 /// The oid of the extension in this database: the lower, the earlier it was created. None where it is not, or has no

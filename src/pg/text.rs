@@ -251,6 +251,11 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Sql {
 pub struct TextOut(Vec<u8>);
 
 impl TextOut {
+    /// From bytes of this database.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+
     /// From one in UTF-8; None where it has letters that the encoding does not have. Only within a transaction.
     pub fn of(text: String) -> Option<Self> {
         // ASCII is a part of every encoding of databases.

@@ -128,6 +128,6 @@ extension_sql_file!("attach/notices.sql", name = "attach_notices", requires = ["
 extension_sql_file!(
     "privileges.sql",
     name = "privileges",
-    requires = ["attach_notices", "registries", "layout_change"],
+    requires = ["attach_notices", "citus", "registries", "layout_change"],
     finalize
 );

@@ -13,7 +13,6 @@ mod snowflake_ids_internal {
     use crate::pg::statement;
     use crate::pg::tag::TagText;
     use crate::pg::text::{Sql, Text};
-    use crate::registry::serve;
     use crate::shared::generator;
     use crate::store;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -80,12 +79,6 @@ mod snowflake_ids_internal {
         generator::shared().is_some()
     }
 
-    /// What tells this database as a registry from others.
-    #[pg_extern(stable, parallel_safe)]
-    fn registry_identity() -> Option<String> {
-        serve::this().map(|this| this.identity)
-    }
-
     fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
         Relation::find(relation).ok_or_else(|| {
             ErrorReport::new(
@@ -132,11 +125,7 @@ extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["
 extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = ["attach_columns"]);
 extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
 extension_sql_file!("attach/notices.sql", name = "attach_notices", requires = ["attach_changes"]);
-extension_sql_file!(
-    "attach/distributed.sql",
-    name = "attach_distributed",
-    requires = ["attach_notices", "citus", snowflake_ids_internal::registry_identity]
-);
+extension_sql_file!("attach/distributed.sql", name = "attach_distributed", requires = ["attach_notices", "citus"]);
 extension_sql_file!(
     "privileges.sql",
     name = "privileges",

@@ -96,8 +96,8 @@ fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
     ensure!(sql::one::<i64>(&mut client, "select segment_nextval('one')")? == 1);
     // Rows that are not it.
     client.batch_execute(&format!(
-        "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false),
-             (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE})"
+        "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false, 'primary'),
+             (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE}, true, 'primary')"
     ))?;
     client.batch_execute(JOIN)?;
     client.batch_execute("delete from pg_catalog.pg_dist_node where nodeport = 1")?;

@@ -8,6 +8,9 @@ use std::collections::HashMap;
 /// What stands in place of a foreign server's name for the coordinator, wherever it is.
 pub const COORDINATOR: &str = "citus_coordinator";
 
+/// The state of a server that nothing keeps from giving ids, and that gave none yet.
+pub const IDLE: &str = "idle";
+
 /// Why a server knows no coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoCoordinatorError {
@@ -140,23 +143,27 @@ pub enum Problem {
     #[error("the extension snowflake_ids is not created there")]
     Missing,
     /// It has another one.
-    #[error("it has version {its} of the extension, and the coordinator {coordinators}")]
+    #[error("it has version {its} of the extension, and node {other} {others}")]
     Version {
         /// What it has.
         its: String,
-        /// What it should have.
-        coordinators: String,
+        /// The node that it is compared with.
+        other: i32,
+        /// What that has.
+        others: String,
     },
     /// It has the extension, and says nothing of itself.
     #[error("it does not say how it fares: {0}")]
     Mute(String),
     /// Its ids would be made of other bits.
-    #[error("its layout is {its}, and the coordinator's {coordinators}")]
+    #[error("its layout is {its}, and that of node {other} {others}")]
     Layout {
         /// What it has.
         its: String,
-        /// What it should have.
-        coordinators: String,
+        /// The node that it is compared with.
+        other: i32,
+        /// What that has.
+        others: String,
     },
     /// It is a worker, and none leases it a worker id.
     #[error("it uses no registry, and gives no ids")]
@@ -175,9 +182,6 @@ pub enum Problem {
         /// The other node.
         other: i32,
     },
-    /// Nothing to compare with.
-    #[error("the coordinator says nothing to compare with")]
-    Alone,
 }
 
 impl Problem {
@@ -187,7 +191,8 @@ impl Problem {
     }
 }
 
-/// What is wrong with each of the nodes of a cluster, compared with its coordinator.
+/// What is wrong with each of the nodes of a cluster, compared with its coordinator; where that says nothing, with the first that
+/// uses a registry.
 pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
     let read = |node: Node| {
         let report = node.report.as_deref().map(serde_json::from_str::<Report>);
@@ -198,7 +203,10 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
         }
     };
     let nodes: Vec<(Node, Option<Report>)> = nodes.into_iter().map(read).collect();
-    let coordinator = nodes.iter().find(|(node, _)| node.group_id == 0).cloned();
+    let speak = || nodes.iter().filter_map(|(node, report)| Some((node, report.as_ref()?)));
+    let coordinator = speak().find(|(node, _)| node.group_id == 0);
+    let other = coordinator.or_else(|| speak().find(|(_, report)| report.registry.is_some()));
+    let other = other.map(|(node, report)| (node.clone(), report.clone()));
     // Two that are both wrong else are not told of each other.
     let mut issuers: HashMap<(Option<i64>, i64), Vec<i32>> = HashMap::new();
     for (node, report) in &nodes {
@@ -207,7 +215,7 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
         }
     }
     let judged = |(node, report): (Node, Option<Report>)| {
-        let compared = problem(&node, report.as_ref(), coordinator.as_ref());
+        let compared = problem(&node, report.as_ref(), other.as_ref());
         let problem = compared.or_else(|| {
             let report = report.as_ref()?;
             let worker_id = report.worker_id?;
@@ -220,11 +228,7 @@ pub fn judge(nodes: Vec<Node>) -> Vec<Judged> {
     nodes.into_iter().map(judged).collect()
 }
 
-fn problem(
-    node: &Node,
-    report: Option<&Report>,
-    coordinator: Option<&(Node, Option<Report>)>,
-) -> Option<Problem> {
+fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>) -> Option<Problem> {
     let error = || node.error.clone().unwrap_or_else(|| "no answer".to_owned());
     if !node.is_active {
         return Some(Problem::Inactive);
@@ -233,25 +237,26 @@ fn problem(
     if version.is_empty() {
         return Some(Problem::Missing);
     }
-    if let Some(coordinators) = coordinator.and_then(|(node, _)| node.version.as_ref())
-        && !coordinators.is_empty()
-        && coordinators != version
+    if let Some((Node { node_id, version: Some(others), .. }, _)) = other
+        && others != version
     {
-        return Some(Problem::Version { its: version.clone(), coordinators: coordinators.clone() });
+        return Some(Problem::Version { its: version.clone(), other: *node_id, others: others.clone() });
     }
     let Some(report) = report else { return Some(Problem::Mute(error())) };
-    let Some(meant) = coordinator.and_then(|(_, report)| report.as_ref()) else {
-        return Some(Problem::Alone);
-    };
-    if report.layout != meant.layout {
-        return Some(Problem::Layout { its: report.layout.clone(), coordinators: meant.layout.clone() });
+    if let Some((Node { node_id, .. }, meant)) = other {
+        if report.layout != meant.layout {
+            let (its, others) = (report.layout.clone(), meant.layout.clone());
+            return Some(Problem::Layout { its, other: *node_id, others });
+        }
+        if report.identity != meant.identity && (report.registry.is_some() || node.group_id == 0) {
+            let named = report.registry.as_ref().map_or("itself".to_owned(), |name| format!("\"{name}\""));
+            return Some(Problem::Stranger(named));
+        }
     }
-    if report.identity != meant.identity {
-        return Some(match &report.registry {
-            Some(registry) => Problem::Stranger(format!("\"{registry}\"")),
-            None if node.group_id == 0 => Problem::Stranger("itself".to_owned()),
-            None => Problem::Unregistered,
-        });
+    if report.registry.is_none() && node.group_id != 0 {
+        return Some(Problem::Unregistered);
     }
-    report.worker_id.is_none().then(|| Problem::Without(report.state.clone()))
+    // A server that was not asked for ids since its start is well.
+    let waits = report.worker_id.is_none() && report.state != IDLE;
+    waits.then(|| Problem::Without(report.state.clone()))
 }

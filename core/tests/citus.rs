@@ -76,6 +76,19 @@ fn edited(node: &Node, from: &str, to: &str) -> Node {
     Node { report, ..node.clone() }
 }
 
+/// A node without a worker id, in this state.
+fn without(node: &Node, state: &str) -> Node {
+    let worker = format!("\"worker_id\": {}", node.node_id - 1);
+    edited(&edited(node, &worker, "\"worker_id\": null"), "\"ready\"", &format!("\"{state}\""))
+}
+
+#[test]
+fn a_node_that_was_asked_for_no_id_yet_is_well() {
+    let mut nodes = cluster();
+    nodes[2] = without(&nodes[2], "idle");
+    assert_eq!(problems(nodes), [None, None, None, None]);
+}
+
 fn problems(nodes: Vec<Node>) -> Vec<Option<String>> {
     judge(nodes).into_iter().map(|judged| judged.problem.map(|problem| problem.to_string())).collect()
 }
@@ -98,17 +111,17 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
         (Node { version: Some(String::new()), report: None, ..node(2, 2) }, "not created"),
         (
             Node { version: Some("0.9".to_owned()), ..node(2, 2) },
-            "version 0.9 of the extension, and the coordinator 1.0",
+            "version 0.9 of the extension, and node 1 1.0",
         ),
         (mute, "how it fares: it must be loaded"),
         (Node { report: Some("{".to_owned()), ..node(2, 2) }, "how it fares: EOF"),
         (
             edited(&node(2, 2), "41/0/10/12", "41/0/5/17"),
-            "layout is 41/0/5/17, and the coordinator's 41/0/10/12",
+            "layout is 41/0/5/17, and that of node 1 41/0/10/12",
         ),
         (edited(&node(2, 2), "\"main\"", "\"another\""), "\"citus_coordinator\", is not the cluster's"),
         (of_nobody, "uses no registry"),
-        (edited(&node(2, 2), "\"worker_id\": 2", "\"worker_id\": null"), "no worker id: ready"),
+        (without(&node(2, 2), "none is free"), "no worker id: none is free"),
     ];
     for (wrong, said) in cases {
         let mut nodes = cluster();
@@ -122,7 +135,7 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
 #[test]
 fn only_a_worker_id_that_has_not_come_yet_is_waited_for() {
     let mut nodes = cluster();
-    nodes[1] = edited(&nodes[1], "\"worker_id\": 1", "\"worker_id\": null");
+    nodes[1] = without(&nodes[1], "none is free");
     nodes[2].is_active = false;
     let may_pass = |judged: Judged| judged.problem.is_some_and(|problem| problem.may_pass());
     assert_eq!(judge(nodes).into_iter().map(may_pass).collect::<Vec<_>>(), [false, true, false, false]);
@@ -140,14 +153,18 @@ fn two_nodes_with_one_worker_id_are_both_named() {
     assert_eq!(problems(nodes), [None, None, None, None]);
 }
 
+/// It is restarted: ids go on meanwhile.
 #[test]
-fn without_the_coordinator_no_node_is_well() {
-    let alone =
-        |found: &Option<String>| found.as_ref().is_some_and(|found| found.contains("nothing to compare"));
-    assert!(problems(cluster().split_off(1)).iter().all(alone));
+fn without_the_coordinator_workers_are_compared_with_each_other() {
     let mut nodes = cluster();
     (nodes[0].version, nodes[0].report) = (None, None);
-    assert!(problems(nodes)[1..].iter().all(alone));
+    nodes[3] = edited(&nodes[3], "\"main\"", "\"another\"");
+    let found = problems(nodes.clone());
+    assert!(found[0].is_some() && found[3].is_some(), "{found:?}");
+    assert_eq!([&found[1], &found[2]], [&None; 2]);
+    assert_eq!(problems(nodes.split_off(1)), found[1..]);
+    let alone = edited(&edited(&node(1, 1), "\"main\"", "\"its own\""), "\"citus_coordinator\"", "null");
+    assert!(problems(vec![alone])[0].is_some());
 }
 
 /// The coordinator that uses a registry of its own is what the others are compared with.

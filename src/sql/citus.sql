@@ -96,8 +96,11 @@ CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, opt
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    used record;
-    owner name;
+    used    record;
+    owner   name;
+    message text;
+    detail  text;
+    hint    text;
 BEGIN
     SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
     IF options IS NOT NULL THEN
@@ -116,6 +119,10 @@ BEGIN
     PERFORM set_config('lock_timeout', '20s', true);
     PERFORM snowflake_ids.use_registry(server);
     RETURN server;
+EXCEPTION WHEN OTHERS THEN
+    -- Citus passes nothing on but the message.
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
 END
 $$;
 
@@ -138,15 +145,6 @@ BEGIN
 END
 $$;
 
-/* Has each node give an id, and tells why one gives none. */
-CREATE FUNCTION snowflake_ids_internal.citus_first_ids() RETURNS TABLE (node_id integer, problem text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN QUERY SELECT r.nodeid, CASE WHEN r.success IS NOT TRUE THEN 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000) END
-    FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
-END
-$$;
-
 CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -160,7 +158,8 @@ DECLARE
     version  text;
     place    text;
     told     jsonb;
-    has_joined boolean;
+    idle     jsonb;
+    joined   boolean;
     failed   text[];
     passes   boolean;
     nodes    bigint;
@@ -233,8 +232,8 @@ BEGIN
     IF outside THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, NULL, NULL)', server), false);
     END IF;
-    SELECT l.registry IS NOT DISTINCT FROM server OR NOT outside INTO has_joined FROM snowflake_ids_internal.citus_look() AS l WHERE l.group_id = 0;
-    IF has_joined THEN
+    SELECT l.registry IS NOT DISTINCT FROM server OR NOT outside INTO joined FROM snowflake_ids_internal.citus_look() AS l WHERE l.group_id = 0;
+    IF joined THEN
         SELECT coalesce(string_agg(r.identity, ',' ORDER BY r.position), snowflake_ids_internal.registry_identity()) INTO identity
         FROM snowflake_ids.registry_server AS r;
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
@@ -243,18 +242,19 @@ BEGIN
 
     -- Worker ids come within a second or so.
     LOOP
-        SELECT count(*), array_agg(format('node %s (%s:%s): %s', l.node_id, l.node_name, l.node_port, l.problem) ORDER BY l.node_id)
-                   FILTER (WHERE l.problem IS NOT NULL),
-               coalesce(bool_or(l.may_pass) FILTER (WHERE l.problem IS NOT NULL), false),
-               string_agg(l.worker_id::text, ', ' ORDER BY l.worker_id)
+        -- Before they are looked at: a server takes a worker id for its first one.
+        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
+        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
+        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
+                   FILTER (WHERE p.problem IS NOT NULL),
+               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
+               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
         INTO nodes, failed, passes, workers
-        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
-                     CASE WHEN l.problem IS NULL OR l.may_pass THEN coalesce(i.problem, l.problem)
-                          ELSE coalesce(told ->> l.node_id::text, l.problem) END AS problem,
-                     l.problem IS NULL OR l.may_pass AS may_pass
-              FROM snowflake_ids_internal.citus_first_ids() AS i RIGHT JOIN snowflake_ids_internal.citus_look() AS l USING (node_id)
-              JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
-              WHERE n.is_active) AS l;
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id, l.problem IS NULL OR l.may_pass AS may_pass,
+                     CASE WHEN l.problem IS NULL OR l.may_pass THEN coalesce(idle ->> l.node_id::text, l.problem)
+                          ELSE coalesce(told ->> l.node_id::text, l.problem) END AS problem
+              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
+              WHERE n.is_active) AS p;
         EXIT WHEN failed IS NULL;
         IF NOT passes OR clock_timestamp() > deadline THEN
             RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING

@@ -220,5 +220,10 @@ fn two_coordinators_of_one_worker() -> Result<()> {
     ensure!(citus::problems(&mut client)?[&2].is_some(), "its registry is that of the first");
     client.batch_execute(USE_CITUS)?;
     well(&mut client, 2)?;
-    first_is_told(&one, "registry")
+    // It may have another's worker id now, who is told of, too.
+    let detail = citus::failed(&mut one.session()?)?;
+    let stranger = "its registry, \"citus_coordinator\", is not the cluster's";
+    ensure!(detail.starts_with("node 2 ") && detail.contains(stranger), "{detail}");
+    ensure!(citus::problems(&mut one.session()?)?[&2].as_deref() == Some(stranger));
+    Ok(())
 }

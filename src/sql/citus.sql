@@ -278,9 +278,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
         RETURN;
-    ELSIF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
-        PERFORM snowflake_ids.use_registry('citus_coordinator');
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        RETURN;
+    ELSIF NOT snowflake_ids_internal.citus_may_join() THEN
+        RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
+    PERFORM snowflake_ids.use_registry('citus_coordinator');
 EXCEPTION WHEN OTHERS THEN
     RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
         DETAIL = SQLERRM || '.',

@@ -9,7 +9,9 @@ mod snowflake_ids_internal {
     use crate::pg::encoding::legible;
     use crate::pg::report::bad_argument;
     use crate::pg::text::Text;
+    use crate::pg::{database, server};
     use crate::registry;
+    use crate::shared::generator::shared;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::citus::{Judged, Node, judge};
@@ -22,6 +24,14 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_identity() -> Option<String> {
         registry::this().map(|this| this.identity)
+    }
+
+    /// Whether this database may join in a transaction that another session may commit: then the worker id stays where it is
+    /// leased from, and must not be another database's.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn citus_may_join() -> bool {
+        let leases = shared().and_then(|shared| shared.counts.registry());
+        leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
     }
 
     /// What is wrong with nodes, an array of them in JSON; and whether that may go away by itself.
@@ -74,6 +84,7 @@ extension_sql_file!(
     requires = [
         snowflake_ids_internal::registry_identity,
         snowflake_ids_internal::citus_judge,
+        snowflake_ids_internal::citus_may_join,
         "registries",
         "status_view"
     ]

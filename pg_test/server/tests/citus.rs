@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
-use snowflake_ids_server_tests::cluster::row;
+use snowflake_ids_server_tests::cluster::{row, said};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, segments, snowflakes, sql};
 
@@ -178,14 +178,30 @@ fn a_registry_outside_the_cluster_serves_all_nodes() -> Result<()> {
     well(&mut client, 4)
 }
 
-/// Tags are the registry's, and a worker says where that is.
+/// Tags are the registry's, and a worker says where that is; as it does after the coordinator has moved.
 #[test]
 fn tags_are_not_created_on_workers() -> Result<()> {
-    let cluster = Citus::joined(1)?;
-    let mut client = cluster.workers[0].connect("postgres")?;
-    let error = sql::error(&mut client, "select snowflake_ids.segment_create('t')")?;
-    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
-    ensure!(sql::error(&mut client, "select segment_nextval('unknown')")?.hint().is_some());
+    let mut cluster = Citus::joined(1)?;
+    for moved in [false, true] {
+        if moved {
+            cluster.coordinator.stop(Shutdown::Fast)?;
+            cluster.coordinator.move_port()?;
+            cluster.coordinator.start_again()?;
+            cluster.set_coordinator("postgres")?;
+        }
+        let place = format!("host 127.0.0.1, port {}", cluster.coordinator.port());
+        let mut client = cluster.workers[0].connect("postgres")?;
+        for statement in [
+            "select snowflake_ids.segment_create('t')",
+            "insert into snowflake_ids.segment (tag) values ('t')",
+        ] {
+            let error = sql::error(&mut client, statement)?;
+            ensure!(error.hint().is_some_and(|hint| hint.contains(&place)), "{statement}: {error:?}");
+        }
+        let error = sql::error(&mut client, "select segment_nextval('t')")?;
+        ensure!(said(&error).contains("\"citus_coordinator\""), "{error:?}");
+        ensure!(sql::one::<i64>(&mut cluster.session()?, "select count(*) from snowflake_ids.segment")? == 0);
+    }
     Ok(())
 }
 

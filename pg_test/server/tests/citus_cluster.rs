@@ -129,6 +129,7 @@ fn happen(cluster: &mut Citus, load: &Load) -> Result<usize> {
     let start = Instant::now();
     load.goes_on(&ports(cluster))?;
     cluster.add()?;
+    cluster.workers[cluster.workers.len() - 1].reload("snowflake_ids.registry_database", "postgres")?;
     load.set_nodes(cluster);
     load.goes_on(&ports(cluster))?;
     let mut second = cluster.second()?;

@@ -120,18 +120,36 @@ fn a_node_without_the_library_fails_the_call() -> Result<()> {
 #[test]
 fn a_node_of_another_layout_fails_the_call() -> Result<()> {
     let mut cluster = Citus::start(2)?;
-    let layout: String = sql::one(&mut cluster.session()?, "show snowflake_ids.layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
     let detail = citus::failed(&mut cluster.session()?)?;
     ensure!(detail.starts_with("node 2 ") && detail.lines().count() == 1, "{detail}");
     ensure!(detail.contains("layout"), "{detail}");
+    Ok(())
+}
+
+#[test]
+fn a_node_whose_layout_changes_is_told_of() -> Result<()> {
+    let mut cluster = Citus::joined(2)?;
+    let layout: String = sql::one(&mut cluster.session()?, "show snowflake_ids.layout")?;
+    restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
+    first_is_told(&cluster, "layout")?;
     restart_with(&mut cluster.workers[0], "snowflake_ids.layout", &layout)?;
     let mut client = cluster.session()?;
     client.batch_execute(USE_CITUS)?;
-    well(&mut client, 3)?;
-    // One that has joined already.
-    restart_with(&mut cluster.workers[0], "snowflake_ids.layout", "41/0/10/12")?;
-    first_is_told(&cluster, "layout")
+    well(&mut client, 3)
+}
+
+/// The workers' sessions would wait for the transaction, which waits for them: no deadlock that a server sees.
+#[test]
+fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
+    let cluster = Citus::bare(1)?;
+    let mut client = cluster.session()?;
+    let error = sql::error(&mut client, &format!("create extension snowflake_ids; {USE_CITUS}"))?;
+    let message = "cannot set the registry of a cluster in the transaction that creates the extension";
+    sql::explains(&error, &SqlState::ACTIVE_SQL_TRANSACTION, message)?;
+    client.batch_execute("create extension snowflake_ids")?;
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 2)
 }
 
 #[test]
@@ -181,7 +199,7 @@ fn more_nodes_than_worker_ids() -> Result<()> {
     ids::unique(taken)
 }
 
-/// A worker that another coordinator takes over goes on with the registry that it has, or with none; and the first one says so.
+/// A worker that another coordinator adds has its ids from there at most when it is told so; then the first one says it.
 #[test]
 fn two_coordinators_of_one_worker() -> Result<()> {
     let (one, other) = (Citus::joined(2)?, Citus::joined(0)?);
@@ -191,20 +209,25 @@ fn two_coordinators_of_one_worker() -> Result<()> {
         wait_for_id(&mut client)?;
         taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
     }
-    // Both have a worker 0, and could lease the same id to two servers.
-    citus::add(&mut other.session()?, &one.workers[0])?;
+    let mut client = other.session()?;
+    citus::add(&mut client, &one.workers[0])?;
+    // Nobody has called anything for it: it gives no ids, or those of the registry that it has.
     for server in one.servers() {
-        if let Ok(ids) =
-            sql::column::<i64>(&mut server.connect("postgres")?, "select snowflake_nextvals(10000)")
-        {
-            taken.extend(ids);
-        }
+        let more = sql::column::<i64>(&mut server.connect("postgres")?, "select snowflake_nextvals(10000)");
+        taken.extend(more.unwrap_or_default());
     }
     ids::unique(taken)?;
-    let mut client = other.session()?;
-    let problem = citus::problems(&mut client)?[&2].clone();
-    ensure!(problem.is_some(), "its registry is that of the first");
-    let detail = citus::failed(&mut client)?;
-    ensure!(detail.contains("registry"), "{detail}");
+    ensure!(citus::problems(&mut client)?[&2].is_some(), "its registry is that of the first");
+    if let Err(error) = client.batch_execute(USE_CITUS) {
+        // It is not moved: the first one has to let it go.
+        ensure!(error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE), "{error}");
+        return Ok(());
+    }
+    well(&mut client, 2)?;
+    // It may have another's worker id now, who is told of, too.
+    let detail = citus::failed(&mut one.session()?)?;
+    let stranger = "its registry, \"citus_coordinator\", is not the cluster's";
+    ensure!(detail.starts_with("node 2 ") && detail.contains(stranger), "{detail}");
+    ensure!(citus::problems(&mut one.session()?)?[&2].as_deref() == Some(stranger));
     Ok(())
 }

@@ -6,7 +6,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, sql};
+use snowflake_ids_server_tests::{Server, sql, wait};
 
 const JOIN: &str = "select snowflake_ids.use_registry('citus_coordinator')";
 /// Where nothing listens.
@@ -14,7 +14,11 @@ const NOWHERE: u16 = 1;
 
 /// The tables of Citus on a server of this group, before it has the extension.
 fn worker(server: &Server, group: i32, coordinator: u16) -> Result<Client> {
-    let mut client = server.connect("postgres")?;
+    worker_in(server, "postgres", group, coordinator)
+}
+
+fn worker_in(server: &Server, database: &str, group: i32, coordinator: u16) -> Result<Client> {
+    let mut client = server.connect(database)?;
     client.batch_execute(&format!(
         "set allow_system_table_mods = on;
          create table pg_catalog.pg_dist_local_group (groupid integer not null primary key);
@@ -72,6 +76,29 @@ fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
     Ok(())
 }
 
+/// What is prepared is committed by a session that does not move the worker id.
+#[test]
+fn a_worker_whose_worker_id_another_database_leases_is_joined_by_a_call() -> Result<()> {
+    let (coordinator, node) =
+        (auto().start()?, cluster::node().set("max_prepared_transactions", "1").start()?);
+    coordinator.create_database("app")?;
+    coordinator.connect("app")?.batch_execute("create extension snowflake_ids")?;
+    wait_for_id(&mut coordinator.connect("app")?)?;
+    wait_for_id(&mut node.session()?)?;
+    node.create_database("app")?;
+    let mut client = worker_in(&node, "app", 1, coordinator.port())?;
+    client.batch_execute("begin; create extension snowflake_ids")?;
+    client.batch_execute("prepare transaction 'node'")?;
+    client.batch_execute("commit prepared 'node'")?;
+    ensure!(registries(&mut client)?.is_empty(), "it has joined");
+    client.batch_execute(JOIN)?;
+    let mut registry = coordinator.connect("app")?;
+    let leased =
+        || Ok(sql::one::<i64>(&mut registry, "select count(*) from snowflake_ids.worker_lease")? == 2);
+    wait::until_true("a worker id of the registry", leased)?;
+    Ok(())
+}
+
 /// As where the coordinator's extension is being created: the worker has its own, and gives no ids.
 #[test]
 fn a_worker_that_cannot_join_has_the_extension_and_gives_no_ids() -> Result<()> {
@@ -96,8 +123,8 @@ fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
     ensure!(sql::one::<i64>(&mut client, "select segment_nextval('one')")? == 1);
     // Rows that are not it.
     client.batch_execute(&format!(
-        "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false),
-             (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE})"
+        "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false, 'primary'),
+             (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE}, true, 'primary')"
     ))?;
     client.batch_execute(JOIN)?;
     client.batch_execute("delete from pg_catalog.pg_dist_node where nodeport = 1")?;

@@ -282,7 +282,7 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
     -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
-    IF is_wide AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
+    IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
         highest := least(highest + (1::bigint << 36), numbers.last);
@@ -295,6 +295,12 @@ BEGIN
         RETURN;
     END IF;
     sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
+    -- Of the name that it has on the coordinator, but the column's no more.
+    IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
+        sequence := sequence_name::regclass;
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
+            snowflake_ids_internal.qualified_name(relation), attribute));
+    END IF;
     -- One that was of a narrower type would count where other nodes count.
     IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);

@@ -43,6 +43,10 @@ BEGIN
             CASE WHEN c.identity <> '' THEN format(' GENERATED %s AS IDENTITY (%s)',
                 CASE c.identity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END, citus_stand_in.range(c.type, group_id))
             ELSE ' DEFAULT ' || c.value END), ', ')) FROM citus_stand_in.columns_of(relation) AS c);
+    commands := commands || ARRAY(SELECT format('ALTER SEQUENCE IF EXISTS %s OWNED BY %s.%I', s.name, qualified, c.name)
+        FROM citus_stand_in.columns_of(relation) AS c,
+            LATERAL (SELECT pg_get_serial_sequence(relation::text, c.name::text) AS name) AS s
+        WHERE s.name IS NOT NULL AND c.identity = '');
     commands := commands || ARRAY(SELECT format('ALTER TABLE %s ADD %s', qualified, pg_get_constraintdef(k.oid))
         FROM pg_constraint AS k WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'c'));
     RETURN array_to_string(commands || (SELECT format(

@@ -1,11 +1,12 @@
 //! Sessions that insert through all nodes of a Citus cluster, while a worker is added, another is killed, the coordinator is away
 //! and moves, and a second database comes: no id twice, no acknowledged row lost, and shards even. Citus is a stand-in here.
 //! `SNOWFLAKE_IDS_FULL=1` makes it a minute.
+#![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, well};
-use snowflake_ids_server_tests::{full, ids, registry, segments, sql, wait};
+use snowflake_ids_server_tests::{Server, full, ids, registry, segments, sql, wait};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::panic::resume_unwind;
@@ -102,7 +103,7 @@ impl Load {
 }
 
 fn ports(cluster: &Citus) -> Vec<u16> {
-    cluster.servers().map(|server| server.port()).collect()
+    cluster.servers().map(Server::port).collect()
 }
 
 /// A worker is killed, comes back; the coordinator is away, and comes back elsewhere. Rows come all the time.
@@ -115,7 +116,7 @@ fn strike(cluster: &mut Citus, load: &Load, worker: usize) -> Result<()> {
     cluster.workers[worker].start_again()?;
     load.goes_on(&ports(cluster))?;
     cluster.coordinator.kill9()?;
-    let workers: Vec<u16> = cluster.workers.iter().map(|worker| worker.port()).collect();
+    let workers: Vec<u16> = cluster.workers.iter().map(Server::port).collect();
     load.goes_on(&workers)?;
     cluster.coordinator.move_port()?;
     cluster.coordinator.start_again()?;
@@ -185,8 +186,10 @@ fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
             shards[usize::try_from(row.get::<_, i64>(0))?] += row.get::<_, i64>(1);
         }
     }
-    let mean = shards.iter().sum::<i64>() as f64 / SHARDS as f64;
-    Ok(shards.iter().map(|count| (*count as f64 / mean - 1.0).abs()).fold(0.0, f64::max))
+    let counts = shards.map(|count| u32::try_from(count).map(f64::from));
+    let counts = counts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let mean = counts.iter().sum::<f64>() / counts.iter().map(|_| 1.0).sum::<f64>();
+    Ok(counts.iter().map(|count| (count / mean - 1.0).abs()).fold(0.0, f64::max))
 }
 
 /// The second database's ids: snowflake ids beside those of the first, numbers of its own.

@@ -9,11 +9,13 @@ pub mod error;
 use crate::pg::catalog::{self, Source, Watch};
 use crate::pg::process::PerProcess;
 use crate::pg::tag::{self, TagText};
-use crate::pg::{role, server};
+use crate::pg::text::TextOut;
+use crate::pg::{encoding, role, server};
 use crate::shared::registries;
 use crate::store::citus;
 use crate::store::series::{self as store, Number};
 use error::NoNumberError;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
@@ -65,18 +67,33 @@ pub fn next_for(
     let known = look_up(name)?;
     known.check(Action::Take, role)?;
     known.refuse_elsewhere()?;
-    let shown = || known.shown();
     if key.key_type() != known.series.key_type {
-        known.series.check_key(key, &shown())?;
+        known.series.check_key(key, &known.shown())?;
     }
     let taken = known.counters.as_owner_qualified(|| store::next(&known.series, key))?;
-    let number = taken.ok_or_else(|| SeriesError::Exhausted {
-        series: shown(),
-        key: shown_key(key),
-        max_value: known.series.max_value,
-    })?;
+    let number = match taken {
+        Some(number) => number,
+        None => first(&known, key)?,
+    };
     LAST.borrow_mut().get_or_insert_default().note(known.series.id, key.clone(), number.number);
     Ok((known, number))
+}
+
+/// Takes the next number of a key that may have no counter yet.
+#[cold]
+fn first(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+    let taken = known.counters.as_owner_qualified(|| store::first(&known.series, key))?;
+    // Its counters go with a series that is dropped. One that was waited for then must not begin anew.
+    let now = store::read(known.table, &known.name).ok_or_else(|| unknown(&known.name))?;
+    if now?.0.id != known.series.id {
+        return Err(unknown(&known.name).into());
+    }
+    let exhausted = || SeriesError::Exhausted {
+        series: known.shown(),
+        key: shown_key(key),
+        max_value: known.series.max_value,
+    };
+    Ok(taken.ok_or_else(exhausted)?)
 }
 
 /// The last number of a key that this session got.
@@ -104,6 +121,18 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     })
 }
 
+/// Sees to it that a key goes on above a value.
+pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberError> {
+    server::refuse_unless_writable(c"series_attach()");
+    let known = look_up(name)?;
+    known.check(Action::Move, role::current())?;
+    known.series.check_key(key, &known.shown())?;
+    let value = value.max(known.series.start - 1);
+    known.series.check_value(value)?;
+    known.counters.as_owner_qualified(|| store::set(&known.series, key, value, false))?;
+    Ok(())
+}
+
 /// What the session got last is forgotten.
 pub fn forget_last() {
     LAST.borrow_mut().take();
@@ -113,6 +142,11 @@ impl Known {
     /// Its name in a message.
     pub fn shown(&self) -> String {
         TagText(self.name).shown()
+    }
+
+    /// A number in its format.
+    pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
+        TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(encoding::not_utf8("format")))
     }
 
     /// The table of series.

@@ -14,6 +14,10 @@ pub enum Kind {
     Null,
     /// An argument of another type than it has to be.
     OtherType,
+    /// A number that is too large for where it is to go.
+    OutOfRange,
+    /// A text that is too long for where it is to go.
+    LongText,
     /// The time of the layout is used up.
     Exhausted,
     /// The wall clock is behind the ids already issued, or before the layout's epoch.

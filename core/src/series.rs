@@ -4,86 +4,17 @@
 //! changes it. What may be counted at all, and what a caller is told, is decided here.
 
 mod error;
+mod key;
+mod limits;
 mod recent;
 
 pub use error::SeriesError;
+pub use key::{Key, KeyType};
+pub use limits::{MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_TIME_ZONE_BYTES};
 pub use recent::Recent;
 
 use crate::error::excerpt;
-use crate::length;
 use crate::serial::{Format, Reset};
-use std::fmt;
-
-/// The longest name, in characters.
-pub const MAX_NAME_CHARS: usize = 128;
-/// The longest name, in bytes of any encoding that Postgres knows.
-pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
-/// The longest key, in bytes.
-pub const MAX_KEY_BYTES: usize = 512;
-/// The longest name of a time zone, in bytes.
-pub const MAX_TIME_ZONE_BYTES: usize = 128;
-
-/// The type of a series' keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KeyType {
-    /// Numbers.
-    Bigint,
-    /// Texts.
-    Text,
-    /// UUIDs.
-    Uuid,
-}
-
-impl KeyType {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Bigint, Self::Text, Self::Uuid];
-
-    /// The name of the type in SQL.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bigint => "bigint",
-            Self::Text => "text",
-            Self::Uuid => "uuid",
-        }
-    }
-}
-
-impl fmt::Display for KeyType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What has a sequence of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// A number.
-    Bigint(i64),
-    /// A text, in the encoding of the database.
-    Text(Box<[u8]>),
-    /// A UUID.
-    Uuid(u128),
-}
-
-impl Key {
-    /// A text as a key.
-    ///
-    /// # Errors
-    /// [`SeriesError::LongKey`].
-    pub fn text(bytes: &[u8]) -> Result<Self, SeriesError> {
-        length::check("key", bytes.len(), MAX_KEY_BYTES)?;
-        Ok(Self::Text(bytes.into()))
-    }
-
-    /// Its type.
-    pub const fn key_type(&self) -> KeyType {
-        match self {
-            Self::Bigint(_) => KeyType::Bigint,
-            Self::Text(_) => KeyType::Text,
-            Self::Uuid(_) => KeyType::Uuid,
-        }
-    }
-}
 
 /// The row of a series, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]

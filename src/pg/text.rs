@@ -263,6 +263,13 @@ impl TextOut {
     }
 }
 
+impl TextOut {
+    /// How many characters it has, in the encoding of the database.
+    pub fn chars(&self) -> usize {
+        super::tag::chars(&self.0)
+    }
+}
+
 impl IntoDatum for TextOut {
     fn into_datum(self) -> Option<pg_sys::Datum> {
         let length = c_int::try_from(self.0.len()).unwrap_or(c_int::MAX);

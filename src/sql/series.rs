@@ -2,13 +2,12 @@
 //! one; here are the functions that every role may call, which look whether the caller may.
 
 use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::role;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut};
-use crate::pg::{encoding, role};
 use crate::series::error::NoNumberError;
 use crate::series::{self, Known};
-use crate::store::series::Number;
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
@@ -69,12 +68,7 @@ fn next(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<i64, ErrorR
 fn next_text(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<TextOut, ErrorReport> {
     let name = name(series)?;
     let (known, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
-    written(&known, taken)
-}
-
-/// A number in the series' format.
-pub fn written(known: &Known, Number { number, day }: Number) -> Result<TextOut, ErrorReport> {
-    TextOut::of(known.series.write(day, number)).ok_or_else(|| encoding::not_utf8("format"))
+    known.written(taken).map_err(|report| *report)
 }
 
 fn last(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<i64, ErrorReport> {
@@ -322,16 +316,20 @@ mod snowflake_ids {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
+    use super::AsKey;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::report::{report, spi};
+    use crate::pg::role;
     use crate::pg::text::Text;
     use crate::series;
     use crate::store::{citus, series as store};
+    use pgrx::Uuid;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::definition::MAX_DESCRIPTION_BYTES;
+    use snowflake_ids_core::privilege::Action;
     use snowflake_ids_core::series::{MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Row, Series, SeriesError};
 
     /// Fails where no series can be of these terms.
@@ -396,6 +394,46 @@ mod snowflake_ids_internal {
             return Err(report(&SeriesError::CitusWorker));
         }
         Ok(())
+    }
+
+    /// What a column that a series is to fill has to hold, where a role may take the series' numbers.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_to_attach(
+        series: Option<Text<'_>>,
+        owner: pg_sys::Oid,
+    ) -> Result<
+        TableIterator<'static, (name!(key_type, &'static str), name!(max_value, i64), name!(is_dated, bool))>,
+        ErrorReport,
+    > {
+        let known = series::look_up(super::name(series.as_ref())?)?;
+        for role in [role::current(), owner] {
+            known.check(Action::Take, role).map_err(|error| report(&error))?;
+        }
+        let Series { key_type, max_value, reset, .. } = &known.series;
+        Ok(TableIterator::once((key_type.name(), *max_value, reset.is_some())))
+    }
+
+    /// Sees to it that a key goes on above a value.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn series_raise(series: Text<'_>, key: i64, value: i64) -> Result<bool, ErrorReport> {
+        raise_above(&series, &key, value)
+    }
+
+    /// Sees to it that a key goes on above a value.
+    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
+    fn series_raise_text(series: Text<'_>, key: Text<'_>, value: i64) -> Result<bool, ErrorReport> {
+        raise_above(&series, &key, value)
+    }
+
+    /// Sees to it that a key goes on above a value.
+    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
+    fn series_raise_uuid(series: Text<'_>, key: Uuid, value: i64) -> Result<bool, ErrorReport> {
+        raise_above(&series, &key, value)
+    }
+
+    fn raise_above(series: &Text<'_>, key: &impl AsKey, value: i64) -> Result<bool, ErrorReport> {
+        series::raise_above(super::name(Some(series))?, &key.as_key()?, value)?;
+        Ok(true)
     }
 
     /// Has all sessions look for series anew.
@@ -466,6 +504,11 @@ extension_sql_file!(
         snowflake_ids_internal::series_check_steps,
         snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
+        snowflake_ids_internal::series_to_attach,
+        snowflake_ids_internal::series_raise,
+        snowflake_ids_internal::series_raise_text,
+        snowflake_ids_internal::series_raise_uuid,
+        "series_fill",
         "series_functions",
         "segments"
     ]

@@ -198,8 +198,8 @@ BEGIN
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
     INTO users
     FROM pg_trigger AS t
-    WHERE t.tgfoid = to_regprocedure('snowflake_ids_internal.series_fill()') AND t.tgnargs = 3
-        AND split_part(encode(t.tgargs, 'escape'), E'\\000', 1) = name;
+    WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
+        AND substring(t.tgargs FROM 1 FOR position('\x00'::bytea IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding());
     IF users IS NOT NULL THEN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
@@ -285,6 +285,156 @@ BEGIN
     DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
 END
 $$;
+
+/* The trigger that fills a column; null where there is none. */
+CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.tgname FROM pg_trigger AS t
+    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure
+        AND position('\x00'::bytea || convert_to(column_name::text, getdatabaseencoding()) || '\x00'::bytea IN t.tgargs) > 0
+        -- The second of three arguments.
+        AND position('\x00'::bytea IN t.tgargs)
+            = position('\x00'::bytea || convert_to(column_name::text, getdatabaseencoding()) || '\x00'::bytea IN t.tgargs)
+    ORDER BY t.tgname LIMIT 1
+$$;
+
+CREATE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+    column_name  name := "column";
+    table_name   text := relation::text;
+    of_table     pg_class;
+    of_column    pg_attribute;
+    of_key       pg_attribute;
+    terms        record;
+    column_type  oid;
+    key_name     text;
+    highest      bigint;
+BEGIN
+    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
+            DETAIL = 'In an older snapshot the newest rows may be missing.';
+    END IF;
+    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
+    IF of_table.relkind NOT IN ('r', 'p') THEN
+        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
+            DETAIL = 'A trigger fills the column before a row is stored.';
+    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+    -- No rows come meanwhile, and the table keeps its name.
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
+    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
+
+    SELECT * INTO of_column FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
+    END IF;
+    SELECT * INTO of_key FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
+    END IF;
+    column_type := of_column.atttypid;
+    -- Of a domain, what it is over.
+    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
+        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
+    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
+                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
+            DETAIL = 'The server fills it by itself.',
+            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
+                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+    ELSIF of_key.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
+            DETAIL = 'The server computes it after the trigger.',
+            HINT = 'Choose a plain column.';
+    ELSIF of_column.atthasdef THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
+            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
+            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+    ELSIF of_column.attnum = of_key.attnum THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
+            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
+            DETAIL = format('Its max_value is %s.', terms.max_value),
+            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
+            HINT = 'Choose another column, or a series whose keys are of this type.';
+    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
+            DETAIL = 'The trigger would move rows to another partition.';
+    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
+            HINT = 'Detach it first: snowflake_ids.series_detach.';
+    END IF;
+
+    -- What a table's owner has put into it, as a policy or an index, runs with no other role's rights.
+    IF column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated
+        AND of_table.relowner <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
+        AND snowflake_ids_internal.as_owner(relation,
+            format('SELECT 1::bigint FROM %s WHERE %I IS NOT NULL LIMIT 1', table_name, column_name)) IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('table %s has rows with numbers', relation),
+            DETAIL = 'The series goes on above them, and its owner has to read them.',
+            HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                          quote_ident(pg_get_userbyid(of_table.relowner)));
+    END IF;
+    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given.
+    IF column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated THEN
+        EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
+            (SELECT %I::%s AS key, max(%I)::bigint AS highest FROM %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
+            key_column, terms.key_type, column_name, table_name, key_column, column_name)
+        INTO highest USING series;
+    END IF;
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        ('snowflake_ids_fill_' || column_name)::name, table_name, column_name, series, column_name, key_column);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_attach IS
+    'has a series fill a column from the key in another one, unless a row brings a value';
+
+CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+BEGIN
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.';
+    END IF;
+    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
 
 /* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS

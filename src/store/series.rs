@@ -212,24 +212,39 @@ pub fn privileges(id: i64) -> Vec<(Oid, Privileges)> {
     found
 }
 
-/// Takes the next number of a key, in the present transaction; None where it has none left.
+/// Takes the next number of a key that has a counter, in the present transaction; None where it has none, or no number left.
 pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     let counters = counters_of(key);
-    let (id, key) = (series.id.into(), || datum(key));
-    let (start, max_value) = (series.start, series.max_value);
-    let Some(reset) = series.reset else {
-        let known = counters.next.first(&[id, key(), max_value.into()], number)?;
-        return match known {
-            Some(known) => Ok(Some(known)),
-            None => counters.first.first(&[series.id.into(), key(), max_value.into(), start.into()], number),
-        };
-    };
-    let arguments =
-        [id, key(), max_value.into(), start.into(), reset.name().into(), series.time_zone.as_str().into()];
-    match counters.next_dated.first(&arguments, number)? {
-        Some(known) => Ok(Some(known)),
-        None => counters.first_dated.first(&arguments, number),
+    match series.reset {
+        None => {
+            let arguments = [series.id.into(), datum(key), series.max_value.into()];
+            counters.next.first(&arguments, number)
+        }
+        Some(reset) => counters.next_dated.first(&all_terms(series, key, reset), number),
     }
+}
+
+/// The same of a key that may have no counter yet, which it has then.
+pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
+    let counters = counters_of(key);
+    match series.reset {
+        None => {
+            let arguments = [series.id.into(), datum(key), series.max_value.into(), series.start.into()];
+            counters.first.first(&arguments, number)
+        }
+        Some(reset) => counters.first_dated.first(&all_terms(series, key, reset), number),
+    }
+}
+
+fn all_terms<'a>(series: &'a Series, key: &Key, reset: Reset) -> [DatumWithOid<'a>; 6] {
+    [
+        series.id.into(),
+        datum(key),
+        series.max_value.into(),
+        series.start.into(),
+        reset.name().into(),
+        series.time_zone.as_str().into(),
+    ]
 }
 
 /// Sets a key to a value in the present transaction; unless `force`, not below the numbers that it has given in this period. Whether

@@ -1,8 +1,9 @@
 //! Why there is no number, or no such series.
 
-use super::{KeyType, MAX_NAME_BYTES, MAX_NAME_CHARS, Recent};
+use super::key::KeyType;
+use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS};
+use super::recent::Recent;
 use crate::error::{EXCERPT_CHARS, Explain, Kind};
-use crate::length::TooLong;
 use crate::privilege::{Action, Privilege};
 use crate::serial::FormatError;
 
@@ -55,9 +56,6 @@ pub enum SeriesError {
     /// A key of another type.
     #[error("key of series \"{series}\" must be of type {wanted}, not {given}")]
     OtherType { series: String, wanted: KeyType, given: KeyType },
-    /// A key that is too long.
-    #[error(transparent)]
-    LongKey(#[from] TooLong),
     /// The key has no numbers left.
     #[error("the numbers of key {key} of series \"{series}\" are used up")]
     Exhausted { series: String, key: String, max_value: i64 },
@@ -73,6 +71,18 @@ pub enum SeriesError {
     /// A value below numbers that were given out.
     #[error("value {value} is below numbers of key {key} of series \"{series}\" that were given out")]
     Below { series: String, key: String, value: i64, last: i64 },
+    /// A number that a column cannot hold.
+    #[error("number {number} of series \"{series}\" is out of range for column \"{column}\"")]
+    NoRoom { series: String, number: i64, column: String },
+    /// A text that a column cannot hold.
+    #[error("\"{text}\" of series \"{series}\" is too long for column \"{column}\"")]
+    LongText { series: String, text: String, column: String },
+    /// A trigger that names a column that there is not.
+    #[error("column \"{column}\", which a trigger of series \"{series}\" names, does not exist")]
+    NoColumn { series: String, column: String },
+    /// A trigger whose column is of a type that it cannot fill, or take keys from.
+    #[error("column \"{column}\", which a trigger of series \"{series}\" names, is of another type")]
+    ColumnType { series: String, column: String },
     /// The caller may not.
     #[error("permission denied for series \"{series}\"")]
     Denied { series: String, action: Action, role: String },
@@ -92,9 +102,11 @@ impl Explain for SeriesError {
         match self {
             Self::Unknown { .. } => Kind::Undefined,
             Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
-            Self::OtherType { .. } => Kind::OtherType,
+            Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
+            Self::NoRoom { .. } => Kind::OutOfRange,
+            Self::LongText { .. } => Kind::LongText,
             Self::Exhausted { .. } => Kind::Exhausted,
-            Self::NoLast { .. } | Self::NoTable => Kind::NotReady,
+            Self::NoLast { .. } | Self::NoTable | Self::NoColumn { .. } => Kind::NotReady,
             Self::Denied { .. } => Kind::Denied,
             Self::KindToCome { .. }
             | Self::NoSuchArgument { .. }
@@ -123,8 +135,10 @@ impl Explain for SeriesError {
             Self::MaxValue { .. } => "The numbers of a key lie between start and max_value.".into(),
             Self::Format(error) => return error.detail(),
             Self::NullKey { .. } => "Each key has numbers of its own; null is no key.".into(),
-            Self::OtherType { .. } | Self::NullValue => return None,
-            Self::LongKey(long) => return long.detail(),
+            Self::OtherType { .. } | Self::NullValue | Self::LongText { .. } => return None,
+            Self::NoRoom { .. } => "The column is of a smaller type than bigint.".into(),
+            Self::NoColumn { .. } => "It was renamed after snowflake_ids.series_attach.".into(),
+            Self::ColumnType { .. } => "It was changed after snowflake_ids.series_attach.".into(),
             Self::Exhausted { max_value, .. } => format!("No number is left up to max_value {max_value}."),
             Self::NoLast { .. } => {
                 format!("A session remembers the numbers of the {} keys that it used last.", Recent::KEYS)
@@ -171,12 +185,16 @@ impl Explain for SeriesError {
                 "Choose one of them: a tenant's number is a bigint; of other types cast the key to text.".into()
             }
             Self::Missing { .. } | Self::NullValue => return None,
+            Self::NoRoom { .. } => "Make the column a bigint.".into(),
+            Self::LongText { .. } => "Make the column wider, or the format shorter.".into(),
+            Self::NoColumn { .. } | Self::ColumnType { .. } => {
+                "Drop the trigger, and call snowflake_ids.series_attach again.".into()
+            }
             Self::Start { .. } => "Set start to 0 or more.".into(),
             Self::MaxValue { .. } => "Raise max_value or lower start.".into(),
             Self::Format(error) => return error.hint(),
             Self::NullKey { .. } => "Give the key, or leave rows without one without a number.".into(),
             Self::OtherType { wanted, .. } => format!("Cast the key: key::{wanted}."),
-            Self::LongKey(_) => "Use a shorter key, as a number or a hash of it.".into(),
             Self::Exhausted { max_value: i64::MAX, .. } => "No bigint is larger: go on with a new series.".into(),
             Self::Exhausted { .. } => "Raise max_value with snowflake_ids.series_alter.".into(),
             Self::NoLast { .. } => "Call series_nextval with this key first.".into(),

@@ -1,6 +1,6 @@
 //! The numbers that a session got last, of so many keys as it has room for.
 
-use super::Key;
+use super::key::Key;
 use rustc_hash::FxHashMap;
 
 /// A key of a series, by the series' id.

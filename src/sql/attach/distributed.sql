@@ -347,6 +347,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     owned regclass;
     terms pg_sequence;
+    reached bigint;
     drops boolean := false;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
@@ -355,10 +356,11 @@ BEGIN
         IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
-            INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-            VALUES (owned, bind_own.tag, snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned),
-                terms.seqincrement), bind_own.generator);
+            reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
+            -- Before it is bound: what restarts a bound sequence would restart the tag.
             PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
+            INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
+            VALUES (owned, bind_own.tag, reached, bind_own.generator);
         ELSE
             drops := true;
         END IF;

@@ -5,7 +5,8 @@
 #   asynchronous  without: rows may be lost, and no id comes twice all the same
 #   registry      the same, and ids come from a registry on a fourth server
 #   numbers       asynchronous, and each node has a worker id of its own by number
-# Patroni and etcd are Debian's, and installed where they are missing. All runs on 127.0.0.1, and ends with the script.
+# Each takes six minutes. Patroni and etcd are Debian's, and installed where they are missing; where systemd runs, Debian starts a
+# service of etcd's then, which is not used here. All runs on 127.0.0.1, and ends with the script.
 set -Eeuo pipefail
 # shellcheck source=devtools/patroni/events.sh
 source "$(dirname "$0")/patroni/events.sh"
@@ -64,8 +65,8 @@ prove() {
   IFS='|' read -r acknowledged stored twice_ids twice_numbers lost worker_ids < <(
     cat "$cluster"/load/*.rows | on "$leader" --no-align --tuples-only --file=devtools/patroni/proof.sql
   )
-  proof+=("$run: $acknowledged rows acknowledged, $stored stored, $lost of the former lost; $twice_ids ids twice, $twice_numbers numbers twice; $worker_ids worker ids")
-  proof[-1]+="; failures: $(failures_by_kind)"
+  proof+=("$run: $acknowledged rows acknowledged, $stored stored, $lost of the former lost;")
+  proof[-1]+=" $twice_ids ids twice, $twice_numbers numbers twice; $worker_ids worker ids; failures: $(failures_by_kind)"
   echo "${proof[-1]}"
   ((acknowledged > 1000 && twice_ids == 0 && twice_numbers == 0)) || fail 'An id came twice, or there were too few.'
   [[ $synchronous == false || $lost -eq 0 ]] || fail 'Rows were lost that sessions were told of.'

@@ -35,8 +35,8 @@ session() {
 
 anywhere() {
   PGHOST=127.0.0.1,127.0.0.1,127.0.0.1 PGPORT=$(cat "$cluster"/{a,b,c}/port | paste -sd,) PGTARGETSESSIONATTRS=read-write \
-    PGCONNECT_TIMEOUT=2 PGUSER=demo PGPASSWORD=$(<"$cluster/password") PGDATABASE=postgres "$(pg bindir)/psql" --no-psqlrc \
-    --quiet --set=ON_ERROR_STOP=1 --set=VERBOSITY=verbose --no-align --tuples-only --field-separator=$'\t' "$@"
+    PGCONNECT_TIMEOUT=2 PGUSER=demo PGPASSWORD=$(<"$cluster/password") PGDATABASE=postgres timeout 300 "$(pg bindir)/psql" \
+    --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --set=VERBOSITY=verbose --no-align --tuples-only --field-separator=$'\t' "$@"
 }
 
 # When a line came.

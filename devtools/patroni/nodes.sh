@@ -30,13 +30,16 @@ begin() {
 end() {
   local folder=$cluster/$1 pid
   pid=$(cat "$folder/pid" 2>/dev/null) || return 0
-  if grep -qsF "$cluster" "/proc/$pid/cmdline"; then kill "-$2" "$pid" || true; fi
+  if is_ours "$pid"; then kill "-$2" "$pid" || true; fi
   for _ in {1..150}; do
-    grep -qsF "$cluster" "/proc/$pid/cmdline" || break
+    is_ours "$pid" || break
     sleep 0.2
   done
+  if is_ours "$pid"; then kill -9 "$pid" || true; fi
   rm -f "$folder/pid"
 }
+
+is_ours() { grep -qsF "$cluster" "/proc/$1/cmdline"; }
 
 etcd_begin() {
   local url
@@ -101,8 +104,13 @@ YAML
   [[ $numbered == false ]] || echo "    snowflake_ids.worker_id: $(worker_number "$name")"
 }
 
-# The number of node a is 1.
-worker_number() { echo $(($(printf '%d' "'$1") - 96)); }
+# The number of node a is 1, that of b 2.
+worker_number() {
+  local n
+  for n in "${!nodes[@]}"; do
+    [[ ${nodes[n]} != "$1" ]] || echo $((n + 1))
+  done
+}
 
 node_place() {
   server_place "$1"
@@ -126,7 +134,7 @@ node_kill() {
 server_is_gone() { [[ -z $(processes_in "$cluster/$1/data") ]]; }
 
 # patronictl, which any node's settings tell where the cluster is.
-control() { as_server_user patronictl --config-file "$cluster/a/settings.yml" "$@"; }
+control() { as_server_user timeout 300 patronictl --config-file "$cluster/a/settings.yml" "$@"; }
 
 # The node that takes writes; none, or two, are a failure.
 primary() {

@@ -2,10 +2,12 @@
 //! and moves, and a second database comes: no id twice, no acknowledged row lost, and shards even. Citus is a stand-in here.
 //! `SNOWFLAKE_IDS_FULL=1` makes it a minute.
 
+#![allow(clippy::disallowed_types, reason = "threads of one process share it")]
+
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, well};
-use snowflake_ids_server_tests::{full, ids, registry, segments, sql, wait};
+use snowflake_ids_server_tests::{Server, full, ids, registry, segments, sql, wait};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::panic::resume_unwind;
@@ -102,7 +104,7 @@ impl Load {
 }
 
 fn ports(cluster: &Citus) -> Vec<u16> {
-    cluster.servers().map(|server| server.port()).collect()
+    cluster.servers().map(Server::port).collect()
 }
 
 /// A worker is killed, comes back; the coordinator is away, and comes back elsewhere. Rows come all the time.
@@ -115,7 +117,7 @@ fn strike(cluster: &mut Citus, load: &Load, worker: usize) -> Result<()> {
     cluster.workers[worker].start_again()?;
     load.goes_on(&ports(cluster))?;
     cluster.coordinator.kill9()?;
-    let workers: Vec<u16> = cluster.workers.iter().map(|worker| worker.port()).collect();
+    let workers: Vec<u16> = cluster.workers.iter().map(Server::port).collect();
     load.goes_on(&workers)?;
     cluster.coordinator.move_port()?;
     cluster.coordinator.start_again()?;
@@ -174,7 +176,7 @@ fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
 fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
     let missing = (PER_SHARD * i64::try_from(SHARDS)? - rows).max(0);
     let further = missing / i64::try_from(cluster.workers.len() + 1)? + 1;
-    let mut shards = [0i64; SHARDS];
+    let mut shards = [0u32; SHARDS];
     for server in cluster.servers() {
         // A shard has the ids of one part of the hashes, as Citus divides them.
         let count = format!(
@@ -182,11 +184,11 @@ fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
              from (select id from orders union all select snowflake_nextvals({further})) i (id) group by 1"
         );
         for row in server.connect("postgres")?.query(&count, &[])? {
-            shards[usize::try_from(row.get::<_, i64>(0))?] += row.get::<_, i64>(1);
+            shards[usize::try_from(row.get::<_, i64>(0))?] += u32::try_from(row.get::<_, i64>(1))?;
         }
     }
-    let mean = shards.iter().sum::<i64>() as f64 / SHARDS as f64;
-    Ok(shards.iter().map(|count| (*count as f64 / mean - 1.0).abs()).fold(0.0, f64::max))
+    let mean = f64::from(shards.iter().sum::<u32>()) / f64::from(u32::try_from(SHARDS)?);
+    Ok(shards.iter().map(|count| (f64::from(*count) / mean - 1.0).abs()).fold(0.0, f64::max))
 }
 
 /// The second database's ids: snowflake ids beside those of the first, numbers of its own.

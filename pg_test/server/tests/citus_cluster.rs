@@ -3,6 +3,8 @@
 //! `SNOWFLAKE_IDS_FULL=1` makes it a minute.
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
+#![allow(clippy::disallowed_types, reason = "threads of one process share it")]
+
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, well};
@@ -175,7 +177,7 @@ fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
 fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
     let missing = (PER_SHARD * i64::try_from(SHARDS)? - rows).max(0);
     let further = missing / i64::try_from(cluster.workers.len() + 1)? + 1;
-    let mut shards = [0i64; SHARDS];
+    let mut shards = [0u32; SHARDS];
     for server in cluster.servers() {
         // A shard has the ids of one part of the hashes, as Citus divides them.
         let count = format!(
@@ -183,13 +185,18 @@ fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
              from (select id from orders union all select snowflake_nextvals({further})) i (id) group by 1"
         );
         for row in server.connect("postgres")?.query(&count, &[])? {
-            shards[usize::try_from(row.get::<_, i64>(0))?] += row.get::<_, i64>(1);
+            shards[usize::try_from(row.get::<_, i64>(0))?] += u32::try_from(row.get::<_, i64>(1))?;
         }
     }
+<<<<<<< HEAD
     let counts = shards.map(|count| u32::try_from(count).map(f64::from));
     let counts = counts.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mean = counts.iter().sum::<f64>() / counts.iter().map(|_| 1.0).sum::<f64>();
     Ok(counts.iter().map(|count| (count / mean - 1.0).abs()).fold(0.0, f64::max))
+=======
+    let mean = f64::from(shards.iter().sum::<u32>()) / f64::from(u32::try_from(SHARDS)?);
+    Ok(shards.iter().map(|count| (f64::from(*count) / mean - 1.0).abs()).fold(0.0, f64::max))
+>>>>>>> sim16
 }
 
 /// The second database's ids: snowflake ids beside those of the first, numbers of its own.

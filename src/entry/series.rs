@@ -1,6 +1,7 @@
 //! The trigger that fills a column with the numbers of a series, once for each row: without what pgrx makes of a trigger's call.
 
 use crate::pg::report::{raise, report};
+use crate::pg::tag;
 use crate::pg::text::{bytes_of, length_of};
 use crate::series;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -36,7 +37,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
                 let text = known.written(taken).unwrap_or_else(|report| raise(*report));
                 let room =
                     usize::try_from(column.modifier).ok().map(|room| room.saturating_sub(pg_sys::VARHDRSZ));
-                if room.is_some_and(|room| text.chars() > room) {
+                if room.is_some_and(|room| tag::chars(text.as_bytes()) > room) {
                     let (series, column) = (known.shown(), column.shown());
                     let text = known.series.write(taken.day, taken.number);
                     raise(report(&SeriesError::LongText { series, text, column }));

@@ -264,9 +264,9 @@ impl TextOut {
 }
 
 impl TextOut {
-    /// How many characters it has, in the encoding of the database.
-    pub fn chars(&self) -> usize {
-        super::tag::chars(&self.0)
+    /// In the encoding of the database.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 }
 

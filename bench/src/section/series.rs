@@ -15,7 +15,7 @@ struct Way {
 
 const BY_HAND: &str =
     "insert into counter as c values (:k, 1) on conflict (key) do update set n = c.n + 1 returning n";
-const BY_SERIES: &str = "select series_nextval('bench', :k)";
+const BY_SERIES: &str = "select series_nextval('bench', :k::bigint)";
 const HAND: usize = 0;
 const SERIES: usize = 1;
 const HOT_HAND: usize = 2;

@@ -111,18 +111,21 @@ fn a_dump_has_the_counters() -> Result<()> {
 fn a_prepared_transaction_keeps_its_number() -> Result<()> {
     let mut server = Server::builder().small().set("max_prepared_transactions", "5").start()?;
     let mut client = server.session()?;
-    client.batch_execute(
-        "select snowflake_ids.series_create('invoices');
-         begin; select series_nextval('invoices', 1); prepare transaction 'one';
-         begin; select series_nextval('invoices', 2); prepare transaction 'two'",
-    )?;
+    client.batch_execute("select snowflake_ids.series_create('invoices')")?;
+    for (key, name) in [(1, "one"), (2, "two")] {
+        client.batch_execute(&format!(
+            "begin; select series_nextval('invoices', {key}); prepare transaction '{name}'"
+        ))?;
+    }
     // Others wait for it, also after a crash.
     server.kill9()?;
     server.start_again()?;
     let mut client = server.session()?;
     let refused = client.batch_execute("set lock_timeout = '10ms'; select series_nextval('invoices', 1)");
     ensure!(refused.is_err(), "did not wait");
-    client.batch_execute("reset lock_timeout; commit prepared 'one'; rollback prepared 'two'")?;
+    for statement in ["reset lock_timeout", "commit prepared 'one'", "rollback prepared 'two'"] {
+        client.batch_execute(statement)?;
+    }
     let next: i64 = sql::one(&mut client, "select series_nextval('invoices', 1)")?;
     ensure!(next == 2, "{next}");
     let next: i64 = sql::one(&mut client, "select series_nextval('invoices', 2)")?;

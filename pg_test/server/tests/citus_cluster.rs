@@ -1,7 +1,6 @@
 //! Sessions that insert through all nodes of a Citus cluster, while a worker is added, another is killed, the coordinator is away
 //! and moves, and a second database comes: no id twice, no acknowledged row lost, and shards even. Citus is a stand-in here.
 //! `SNOWFLAKE_IDS_FULL=1` makes it a minute.
-#![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 #![allow(clippy::disallowed_types, reason = "threads of one process share it")]
 
@@ -188,15 +187,8 @@ fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
             shards[usize::try_from(row.get::<_, i64>(0))?] += u32::try_from(row.get::<_, i64>(1))?;
         }
     }
-<<<<<<< HEAD
-    let counts = shards.map(|count| u32::try_from(count).map(f64::from));
-    let counts = counts.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let mean = counts.iter().sum::<f64>() / counts.iter().map(|_| 1.0).sum::<f64>();
-    Ok(counts.iter().map(|count| (count / mean - 1.0).abs()).fold(0.0, f64::max))
-=======
     let mean = f64::from(shards.iter().sum::<u32>()) / f64::from(u32::try_from(SHARDS)?);
     Ok(shards.iter().map(|count| (f64::from(*count) / mean - 1.0).abs()).fold(0.0, f64::max))
->>>>>>> sim16
 }
 
 /// The second database's ids: snowflake ids beside those of the first, numbers of its own.

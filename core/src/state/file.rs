@@ -14,9 +14,9 @@ use serde_json::value::RawValue;
 /// The file's name, in the data directory.
 pub const FILE: &str = "snowflake_ids.state.json";
 
-/// The file's length is a multiple of this. `pg_rewind` of 14 and older copies a file up to the length that it had some
-/// seconds before, and `pg_basebackup` up to that of a moment before. Of one that has grown by a digit meanwhile the end
-/// would be missing, and the copy would issue nothing once it is promoted.
+/// The file's length is a multiple of this. What copies a data directory in use may copy a file up to the length that it had when
+/// it looked. Of one that has grown by a digit since the end would be missing, and the copy would issue nothing once it is
+/// promoted.
 const LENGTH: usize = 1024;
 
 /// The form of the state that this version writes.

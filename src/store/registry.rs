@@ -82,14 +82,16 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
 );
 
 /// For rows of different tags: no row can be changed twice by one statement. One that is not behind, but was before what was
-/// reserved last, gets a new version: that must not be given back now.
+/// reserved last, gets a new version: that must not be given back now. Written before this transaction, as restored rows are: those of
+/// a user are not let in where a registry is in use.
 static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
-         (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period)
+         (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period,
+          update_time)
      SELECT n.tag, n.max_id, coalesce(n.step, 1000), coalesce(n.max_step, 1000000),
             CASE WHEN f.fits THEN n.increment ELSE $3 END, CASE WHEN f.fits THEN n.remainder ELSE $2 END,
             n.description, coalesce(n.start, 1), coalesce(n.max_value, 9223372036854775807), n.reset,
-            coalesce(n.time_zone, 'UTC'), n.format, n.period
+            coalesce(n.time_zone, 'UTC'), n.format, n.period, transaction_timestamp() - interval '1 microsecond'
      FROM jsonb_populate_recordset(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n,
           LATERAL (SELECT coalesce(n.increment % $3 = 0 AND n.remainder % $3 = $2, false) AS fits) AS f
      ON CONFLICT (tag) DO UPDATE

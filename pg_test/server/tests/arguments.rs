@@ -62,6 +62,8 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         (_, "regclass" | "oid") => "'arguments.t'::regclass",
         (_, "name[]" | "text[]") => "array['t']",
         (_, "uuid") => "'019ab1c8-7000-7000-8000-000000000000'",
+        (_, "regtype") => "'bigint'",
+        (_, "jsonb") => "'{}'",
         // The server alone has others.
         (_, "internal") => "null",
         (_, "\"char\"[]") => "array['r']",
@@ -129,6 +131,8 @@ fn extremes(of: &str) -> Result<&'static [&'static str]> {
             "'ffffffff-ffff-7fff-bfff-ffffffffffff'",
             "'017f22e2-79b0-4cc3-98c4-dc0c0c07398f'",
         ],
+        "regtype" => &["0", "4294967295", "'regtype'", "'arguments.t'", "'unknown'"],
+        "jsonb" => &["'null'", "'[]'", "'{\"a\": {}}'", "'1e400'", "'\"\"'"],
         "internal" => &[],
         _ => bail!("there are no values of type {of} here"),
     })

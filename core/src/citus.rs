@@ -185,9 +185,9 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether it may go away by itself.
+    /// Whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_))
+        matches!(self, Self::Without(_) | Self::Shared { .. })
     }
 }
 

@@ -133,12 +133,13 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
 }
 
 #[test]
-fn only_a_worker_id_that_has_not_come_yet_is_waited_for() {
+fn only_a_worker_id_of_its_own_is_waited_for() {
     let mut nodes = cluster();
     nodes[1] = without(&nodes[1], "none is free");
     nodes[2].is_active = false;
+    nodes[3] = edited(&nodes[3], "\"worker_id\": 3", "\"worker_id\": 0");
     let may_pass = |judged: Judged| judged.problem.is_some_and(|problem| problem.may_pass());
-    assert_eq!(judge(nodes).into_iter().map(may_pass).collect::<Vec<_>>(), [false, true, false, false]);
+    assert_eq!(judge(nodes).into_iter().map(may_pass).collect::<Vec<_>>(), [true, true, false, true]);
 }
 
 /// Datacenters have worker ids of their own.

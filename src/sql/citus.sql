@@ -245,7 +245,8 @@ BEGIN
                string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
         INTO nodes, failed, passes, workers
         FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id, l.problem IS NULL OR l.may_pass AS may_pass,
-                     CASE WHEN l.problem IS NULL OR l.may_pass THEN coalesce(idle ->> l.node_id::text, l.problem)
+                     CASE WHEN l.problem IS NULL OR l.may_pass THEN
+                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
                           ELSE coalesce(told ->> l.node_id::text, l.problem) END AS problem
               FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
               WHERE n.is_active) AS p;

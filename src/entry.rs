@@ -9,6 +9,7 @@
 mod copy;
 mod segment;
 mod sequence;
+mod series;
 mod snowflake;
 mod trigger;
 mod uuid;

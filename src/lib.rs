@@ -12,6 +12,7 @@ mod pg;
 mod registry;
 mod segment;
 mod sequence;
+mod series;
 mod settings;
 mod shared;
 mod snowflake;
@@ -58,6 +59,7 @@ pub extern "C-unwind" fn _PG_init() {
 fn session_discarded() {
     snowflake::forget_last();
     segment::held::forget_last();
+    series::forget_last();
     sequence::forget_numbers();
 }
 

@@ -18,6 +18,7 @@ mod layout;
 mod registry;
 mod segment;
 mod sequence;
+mod series;
 mod state;
 mod status;
 mod tag;

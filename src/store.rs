@@ -6,5 +6,6 @@ pub mod generator;
 pub mod registry;
 pub mod segment;
 pub mod sequence;
+pub mod series;
 pub mod state;
 pub mod worker;

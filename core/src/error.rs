@@ -10,6 +10,14 @@ use std::io::ErrorKind;
 pub enum Kind {
     /// An argument or a setting that can never be right.
     BadArgument,
+    /// An argument that must not be null.
+    Null,
+    /// An argument of another type than it has to be.
+    OtherType,
+    /// A number that is too large for where it is to go.
+    OutOfRange,
+    /// A text that is too long for where it is to go.
+    LongText,
     /// The time of the layout is used up.
     Exhausted,
     /// The wall clock is behind the ids already issued, or before the layout's epoch.

@@ -53,6 +53,7 @@
 //! | [`turns`] | which of those that serve makes room |
 //! | [`log_limit`] | what the log was told already |
 //! | [`serial`] | numbers as dated text |
+//! | [`series`] | one sequence for each key |
 //! | [`clock`] | instants |
 //! | [`guard`] | rules that a test may leave out |
 //! | [`form`] | which release wrote a file, and in which form |
@@ -108,6 +109,7 @@ pub mod reservation;
 pub mod rules;
 pub mod segment;
 pub mod serial;
+pub mod series;
 pub mod session;
 pub mod shard;
 pub mod snowflake;

@@ -162,7 +162,7 @@ impl Explain for PrivilegeError {
     }
 
     fn detail(&self) -> Option<String> {
-        Some("Privileges on a segment tag are USAGE, SELECT and UPDATE.".into())
+        Some("Privileges are USAGE, SELECT and UPDATE.".into())
     }
 
     fn hint(&self) -> Option<String> {

@@ -147,7 +147,7 @@ fn a_key_says_its_period_and_no_more() {
     }
     assert_eq!(missing(year, day).hint().unwrap(), "Add {YYYY} or {YY}.");
     assert_eq!(missing(day, day).hint().unwrap(), "Add {DD}.");
-    assert_eq!(missing(year, day).to_string(), "format lacks the year, but the tag is reset each day");
+    assert_eq!(missing(year, day).to_string(), "format lacks the year, but numbers start anew each day");
 }
 
 #[test]

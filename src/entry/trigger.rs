@@ -40,6 +40,8 @@ entry!(
     sequence_binding_changed_wrapper
 );
 entry!(generator_changed_trigger, pg_finfo_generator_changed_trigger, generator_changed_wrapper);
+entry!(series_fill_trigger, pg_finfo_series_fill_trigger, series_fill_wrapper);
+entry!(series_changed_trigger, pg_finfo_series_changed_trigger, series_changed_wrapper);
 entry!(keep_from_replication_trigger, pg_finfo_keep_from_replication_trigger, keep_from_replication_wrapper);
 
 #[cold]

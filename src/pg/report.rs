@@ -39,6 +39,10 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
     use PgSqlErrorCode as Code;
     match kind {
         Kind::BadArgument => Code::ERRCODE_INVALID_PARAMETER_VALUE,
+        Kind::Null => Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+        Kind::OtherType => Code::ERRCODE_DATATYPE_MISMATCH,
+        Kind::OutOfRange => Code::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+        Kind::LongText => Code::ERRCODE_STRING_DATA_RIGHT_TRUNCATION,
         Kind::Exhausted => Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
         Kind::ClockBehind | Kind::NotReady => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         Kind::WaitedTooLong => Code::ERRCODE_INSUFFICIENT_RESOURCES,

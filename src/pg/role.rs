@@ -136,6 +136,23 @@ pub(super) fn with_rights<T>(
     done
 }
 
+/// Runs `work` with the rights of a role, as [`with_rights`] does. For SQL of our own in which every name is qualified: names mean
+/// what they mean in the session. Only within a transaction.
+pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
+    let mut user = pg_sys::InvalidOid;
+    let mut context = 0;
+    let bits = pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION;
+    // SAFETY: as in `with_rights`.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+        pg_sys::SetUserIdAndSecContext(role, context | bits.cast_signed());
+    }
+    let done = work();
+    // SAFETY: what was read above.
+    unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
+    done
+}
+
 /// Whether the current role may become another one. Only within a transaction.
 pub fn can_become(role: pg_sys::Oid) -> bool {
     // SAFETY: as above.

@@ -13,7 +13,8 @@ use std::time::Duration;
 /// transaction, of which it sees more than that does: all that is committed by now.
 pub fn has(table: Source, columns: &[(&CStr, TagText)]) -> Option<bool> {
     let mut found = false;
-    look(table, Wait::No, columns, |_| found = true).ok().map(|()| found)
+    let columns: Vec<_> = columns.iter().map(|(name, text)| (*name, Sought::Text(text))).collect();
+    look(table, Wait::No, &columns, |_| found = true).ok().map(|()| found)
 }
 
 /// What a column of text says in all rows; None as above.
@@ -46,13 +47,40 @@ pub fn of_tag(
     limit: Option<Duration>,
     each: impl FnMut(&Row<'_>),
 ) -> Result<(), Unseen> {
-    look(table, Wait::Yes(limit), &[(c"tag", *tag)], each)
+    look(table, Wait::Yes(limit), &[(c"tag", Sought::Text(tag))], each)
 }
 
 /// Calls `each` with every row of a table whose column, which its primary key is, says this. Waits where the table is locked, as
 /// any statement does. Only within a transaction, as above.
 pub fn of_key(table: Source, column: &CStr, key: &TagText, each: impl FnMut(&Row<'_>)) -> Result<(), Unseen> {
-    look(table, Wait::Yes(None), &[(column, *key)], each)
+    look(table, Wait::Yes(None), &[(column, Sought::Text(key))], each)
+}
+
+/// The same for a column of bigints that the primary key begins with or is.
+pub fn of_number(
+    table: Source,
+    column: &CStr,
+    number: i64,
+    each: impl FnMut(&Row<'_>),
+) -> Result<(), Unseen> {
+    look(table, Wait::Yes(None), &[(column, Sought::Number(number))], each)
+}
+
+/// What a column is to say.
+#[derive(Clone, Copy)]
+enum Sought<'a> {
+    Text(&'a TagText),
+    Number(i64),
+}
+
+impl Sought<'_> {
+    /// As the server has it, with the function that compares.
+    fn datum(self) -> Option<(pg_sys::Datum, u32)> {
+        match self {
+            Self::Text(text) => (*text).into_datum().map(|text| (text, pg_sys::F_TEXTEQ)),
+            Self::Number(number) => Some((number.into(), pg_sys::F_INT8EQ)),
+        }
+    }
 }
 
 /// A row that is looked at.
@@ -79,6 +107,12 @@ impl Row<'_> {
     pub fn number(&self, column: &CStr) -> Option<i64> {
         // SAFETY: the callers ask for bigints.
         self.value(column).and_then(|number| unsafe { i64::from_datum(number, false) })
+    }
+
+    /// A column that is a boolean; None where it is null.
+    pub fn boolean(&self, column: &CStr) -> Option<bool> {
+        // SAFETY: the callers ask for booleans.
+        self.value(column).and_then(|value| unsafe { bool::from_datum(value, false) })
     }
 
     /// Whether a column is null.
@@ -112,7 +146,7 @@ impl Row<'_> {
 fn look(
     table: Source,
     wait: Wait,
-    columns: &[(&CStr, TagText)],
+    columns: &[(&CStr, Sought<'_>)],
     each: impl FnMut(&Row<'_>),
 ) -> Result<(), Unseen> {
     let table = Table::open(table, wait)?;
@@ -205,7 +239,7 @@ impl Table {
     fn look(
         &self,
         wait: Wait,
-        columns: &[(&CStr, TagText)],
+        columns: &[(&CStr, Sought<'_>)],
         each: impl FnMut(&Row<'_>),
     ) -> Result<(), Unseen> {
         if columns.is_empty() {
@@ -213,7 +247,7 @@ impl Table {
             return Ok(());
         }
         let index = self.primary_key().ok_or(Unseen::NoTable)?;
-        let keys = columns.iter().map(|(name, text)| self.key(name, text)).collect::<Option<Vec<_>>>();
+        let keys = columns.iter().map(|(name, sought)| self.key(name, *sought)).collect::<Option<Vec<_>>>();
         let keys = keys.ok_or(Unseen::NoTable)?;
         let lock = Lock::take(index, wait)?;
         self.scan(index, keys, each);
@@ -238,17 +272,16 @@ impl Table {
     }
 
     /// That a column says this.
-    fn key(&self, column: &CStr, text: &TagText) -> Option<pg_sys::ScanKeyData> {
-        let (number, text) = (self.column(column)?, (*text).into_datum()?);
+    fn key(&self, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKeyData> {
+        let (number, (value, equal)) = (self.column(column)?, sought.datum()?);
         let strategy = u16::try_from(pg_sys::BTEqualStrategyNumber).ok()?;
         let mut key = pg_sys::ScanKeyData::default();
         let (mut kind, mut typmod, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
-        // SAFETY: the table is open, and has this column. The key's fields are written; the text lives as long as the
-        // call.
+        // SAFETY: the table is open, and has this column. The key's fields are written; what it
+        // compares with lives as long as the call.
         unsafe {
             let table = (*self.relation).rd_id;
             pg_sys::get_atttypetypmodcoll(table, number, &raw mut kind, &raw mut typmod, &raw mut collation);
-            let equal = pg_sys::F_TEXTEQ.into();
             pg_sys::ScanKeyEntryInitialize(
                 &raw mut key,
                 0,
@@ -256,8 +289,8 @@ impl Table {
                 strategy,
                 pg_sys::InvalidOid,
                 collation,
-                equal,
-                text,
+                equal.into(),
+                value,
             );
         }
         Some(key)

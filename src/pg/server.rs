@@ -1,6 +1,7 @@
 //! What the server says of itself.
 
 use pgrx::pg_sys;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether `shared_preload_libraries` is being loaded.
@@ -31,6 +32,17 @@ pub fn in_recovery() -> bool {
 pub fn refuse_during_recovery() {
     // SAFETY: the text is a constant; the error is the server's own.
     unsafe { pg_sys::PreventCommandDuringRecovery(c"SQL of snowflake_ids".as_ptr()) };
+}
+
+/// Fails where a command may not write: while the server replays its log, in a read-only transaction, in a parallel query. With the
+/// server's own errors, which name the command.
+pub fn refuse_unless_writable(command: &'static CStr) {
+    // SAFETY: the text is a constant; the errors are the server's own.
+    unsafe {
+        pg_sys::PreventCommandDuringRecovery(command.as_ptr());
+        pg_sys::PreventCommandIfReadOnly(command.as_ptr());
+        pg_sys::PreventCommandIfParallelMode(command.as_ptr());
+    }
 }
 
 /// The number of this process among those that run SQL: 0 to `max_processes() - 1`, its own while it lives.

@@ -251,10 +251,22 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Sql {
 pub struct TextOut(Vec<u8>);
 
 impl TextOut {
+    /// From bytes of this database.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+
     /// From one in UTF-8; None where it has letters that the encoding does not have. Only within a transaction.
     pub fn of(text: String) -> Option<Self> {
         // ASCII is a part of every encoding of databases.
         if text.is_ascii() { Some(text.into_bytes()) } else { from_utf8(&text) }.map(Self)
+    }
+}
+
+impl TextOut {
+    /// How many characters it has, in the encoding of the database.
+    pub fn chars(&self) -> usize {
+        super::tag::chars(&self.0)
     }
 }
 

@@ -187,6 +187,12 @@ BEGIN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
             HINT = 'Commit first.';
+    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
+        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'The other nodes do not see it yet.',
+            HINT = 'Commit first.';
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN

@@ -15,6 +15,24 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.segment_grant(text, text, text),
     snowflake_ids.segment_revoke(text, text, text),
     snowflake_ids.has_segment_privilege(text, text),
+    snowflake_ids.series_set(text, bigint, bigint, boolean),
+    snowflake_ids.series_set(text, text, bigint, boolean),
+    snowflake_ids.series_set(text, uuid, bigint, boolean),
+    snowflake_ids.series_alter(text, bigint, text, text, text, text, text),
+    snowflake_ids.series_drop(text),
+    snowflake_ids.series_attach(regclass, name, text, name),
+    snowflake_ids.series_detach(regclass, name),
+    snowflake_ids_internal.series_trigger_of(regclass, name),
+    snowflake_ids_internal.series_to_attach(text, oid),
+    snowflake_ids_internal.series_raise(text, bigint, bigint),
+    snowflake_ids_internal.series_raise(text, text, bigint),
+    snowflake_ids_internal.series_raise(text, uuid, bigint),
+    snowflake_ids_internal.series_fill(),
+    snowflake_ids_internal.as_owner(oid, text),
+    snowflake_ids.series_grant(text, text, text),
+    snowflake_ids.series_revoke(text, text, text),
+    snowflake_ids.has_series_privilege(text, text),
+    snowflake_ids_internal.series_check(text, text, text, bigint, bigint, text, text, text, text),
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.sequence_nextval(regclass),
     snowflake_ids_internal.sequence_currval(regclass),
@@ -44,7 +62,10 @@ BEGIN
         ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
         ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
-            FROM unnest(ARRAY['advance_sequence', 'as_owner', 'bind_sequences', 'citus_run_on_workers', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
+            FROM unnest(ARRAY['above_other_nodes', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
+                'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
+                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'raise_above_workers', 'reached_by_groups', 'registries_in_use',
+                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
@@ -66,6 +87,12 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
+        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
@@ -77,10 +104,10 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
     WHERE o.of_part = administration_objects.part;
-    IF part IS NULL OR part NOT IN ('tags', 'generators', 'registry', 'state') THEN
+    IF part IS NULL OR part NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
         RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'The parts are tags, generators, registry and state.';
+            DETAIL = 'The parts are tags, generators, series, registry and state.';
     END IF;
 END
 $$;
@@ -103,7 +130,7 @@ BEGIN
     LOOP
         CONTINUE WHEN object_name LIKE 'SCHEMA %' AND starts_with(statement, 'REVOKE') AND (
             SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
-            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.use_registry',
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
                 'snowflake_ids.state_reset']::regproc[]) AS f);
         EXECUTE format(statement, object_privileges, object_name, role);
     END LOOP;
@@ -115,7 +142,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role)
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
-    'has a role administer a part of the extension: tags, generators, registry or state';
+    'has a role administer a part of the extension: tags, generators, series, registry or state';
 
 CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -128,7 +155,7 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
     snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
 
-/* The owner of the database manages its tags and generators, and can dump and restore it. Which worker ids are leased to whom, and which
+/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
    registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
 DO $$
 DECLARE
@@ -137,6 +164,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids.administration_grant('tags', owner);
     PERFORM snowflake_ids.administration_grant('generators', owner);
+    PERFORM snowflake_ids.administration_grant('series', owner);
     EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received TO %I', owner);
 END
 $$;

@@ -272,6 +272,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_health,
         snowflake_ids_internal::keep_from_replication,
         "generators",
+        "series",
         "segments",
         "sequences",
         "workers"

@@ -11,6 +11,7 @@ mod prelude;
 mod reserve;
 mod segment;
 mod select;
+mod series;
 mod shard;
 mod stream;
 mod uuid;
@@ -39,6 +40,8 @@ pub enum Section {
     Segment,
     /// Ids of one shard, out of one session
     Shard,
+    /// Gapless numbers of keys, beside a counter by hand
+    Series,
     /// Single-row inserts of 1, 8 and 32 sessions
     Insert,
     /// INSERT ... SELECT of a million rows
@@ -63,6 +66,7 @@ impl Section {
             Self::Reserve => "Reserving time ahead",
             Self::Segment => "One tag, 32 sessions",
             Self::Shard => "Ids of one shard",
+            Self::Series => "Numbers of a series",
             Self::Insert => "Single-row inserts",
             Self::Bulk => "Bulk insert",
             Self::Copy => "COPY",
@@ -82,6 +86,7 @@ impl Section {
             Self::Reserve => reserve::measure(effort),
             Self::Segment => segment::measure(effort),
             Self::Shard => shard::measure(effort),
+            Self::Series => series::measure(effort),
             Self::Insert => insert::measure(effort),
             Self::Bulk => fill::insert(effort),
             Self::Copy => fill::copy(effort),

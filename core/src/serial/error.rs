@@ -26,13 +26,13 @@ pub enum FormatError {
     #[error("format must have the number exactly once")]
     Number { count: usize },
     /// A date in the keys of a tag that never starts anew.
-    #[error("format has the date field \"{{{field}}}\", but the tag has no reset")]
+    #[error("format has the date field \"{{{field}}}\", but there is no reset")]
     WithoutReset { field: &'static str },
     /// A date field that changes within a period.
-    #[error("format has the date field \"{{{field}}}\", but the tag is reset each {reset}")]
+    #[error("format has the date field \"{{{field}}}\", but numbers start anew each {reset}")]
     TooFine { field: &'static str, reset: Reset },
     /// Keys of different periods would be the same.
-    #[error("format lacks the {missing}, but the tag is reset each {reset}")]
+    #[error("format lacks the {missing}, but numbers start anew each {reset}")]
     Missing { missing: Reset, reset: Reset },
 }
 
@@ -43,7 +43,7 @@ impl Explain for FormatError {
 
     fn detail(&self) -> Option<String> {
         Some(match self {
-            Self::UnknownReset { .. } => "A tag starts anew each day, month or year, or never.".into(),
+            Self::UnknownReset { .. } => "Numbers start anew each day, month or year, or never.".into(),
             Self::TooLong { bytes } => {
                 format!("It has {bytes} bytes; a format has at most {MAX_FORMAT_BYTES}.")
             }

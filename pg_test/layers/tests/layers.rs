@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 15] = [
+const LAYERS: [&str; 16] = [
     "pg",
     "settings",
     "shared",
@@ -20,6 +20,7 @@ const LAYERS: [&str; 15] = [
     "registry",
     "worker",
     "named",
+    "series",
     "snowflake",
     "sequence",
     "audit",

@@ -1,0 +1,141 @@
+//! Series: one sequence of numbers for each key. What the row of one says of its numbers.
+//!
+//! Numbers of a gapless series are counted in the caller's transaction, in a row for each key: how is the statement's that
+//! changes it. What may be counted at all, and what a caller is told, is decided here.
+
+mod error;
+mod key;
+mod limits;
+mod recent;
+
+pub use error::SeriesError;
+pub use key::{Key, KeyType};
+pub use limits::{MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_TIME_ZONE_BYTES};
+pub use recent::Recent;
+
+use crate::error::excerpt;
+use crate::serial::{Format, Reset};
+
+/// The row of a series, as it is stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Row<'a> {
+    /// What its counters are found by.
+    pub id: Option<i64>,
+    /// The promise that it makes.
+    pub kind: &'a str,
+    /// The type of its keys.
+    pub key_type: &'a str,
+    /// The first number of a key.
+    pub start: Option<i64>,
+    /// The highest number of a key.
+    pub max_value: Option<i64>,
+    /// After which period keys start over.
+    pub reset: Option<&'a str>,
+    /// Where periods begin.
+    pub time_zone: &'a str,
+    /// How numbers are written as text.
+    pub format: Option<&'a str>,
+}
+
+/// What a series' numbers are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// What its counters are found by: another one after it was dropped and created again.
+    pub id: i64,
+    /// The type of its keys.
+    pub key_type: KeyType,
+    /// The first number of a key: 0 or more.
+    pub start: i64,
+    /// The highest number of a key: `start` or more.
+    pub max_value: i64,
+    /// After which period keys start over.
+    pub reset: Option<Reset>,
+    /// Where periods begin.
+    pub time_zone: String,
+    /// How numbers are written as text.
+    pub format: Format,
+}
+
+impl Series {
+    /// What a row says.
+    ///
+    /// # Errors
+    /// [`SeriesError`], which names the column at fault.
+    pub fn new(row: &Row<'_>) -> Result<Self, SeriesError> {
+        check_kind(row.kind)?;
+        if row.key_type.is_empty() {
+            return Err(SeriesError::Missing { column: "key_type" });
+        }
+        let key_type = KeyType::ALL.into_iter().find(|of| of.name() == row.key_type);
+        let key_type = key_type.ok_or_else(|| SeriesError::KeyType { name: excerpt(row.key_type) })?;
+        let id = row.id.ok_or(SeriesError::Missing { column: "id" })?;
+        let start = row.start.ok_or(SeriesError::Missing { column: "start" })?;
+        let max_value = row.max_value.ok_or(SeriesError::Missing { column: "max_value" })?;
+        if start < 0 {
+            return Err(SeriesError::Start { start });
+        } else if max_value < start {
+            return Err(SeriesError::MaxValue { max_value, start });
+        }
+        let reset = row.reset.map(str::parse::<Reset>).transpose()?;
+        let format = match row.format {
+            Some(format) => Format::parse(format, reset)?,
+            None => Format::default_for(reset),
+        };
+        Ok(Self { id, key_type, start, max_value, reset, time_zone: row.time_zone.to_owned(), format })
+    }
+
+    /// Whether a key is of its type; `name` is the series'.
+    ///
+    /// # Errors
+    /// [`SeriesError::OtherType`].
+    pub fn check_key(&self, key: &Key, name: &str) -> Result<(), SeriesError> {
+        if key.key_type() == self.key_type {
+            return Ok(());
+        }
+        Err(SeriesError::OtherType { series: name.to_owned(), wanted: self.key_type, given: key.key_type() })
+    }
+
+    /// Whether a key can be set to a value: the next number is above it.
+    ///
+    /// # Errors
+    /// [`SeriesError::Value`].
+    pub fn check_value(&self, value: i64) -> Result<(), SeriesError> {
+        let lowest = self.start - 1;
+        if (lowest..=self.max_value).contains(&value) {
+            return Ok(());
+        }
+        Err(SeriesError::Value { value, lowest, max_value: self.max_value })
+    }
+
+    /// A number as text; `day` is the first day of its period, in days since 1970-01-01.
+    pub fn write(&self, day: i32, number: i64) -> String {
+        self.format.render(day, number)
+    }
+}
+
+/// Whether bytes of so many characters can be a name.
+///
+/// # Errors
+/// [`SeriesError`].
+pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
+    // In each encoding that a database can have, such a byte is that character.
+    if bytes.is_empty() {
+        Err(SeriesError::NoName)
+    } else if bytes.len() > MAX_NAME_BYTES || chars > MAX_NAME_CHARS {
+        Err(SeriesError::LongName { bytes: bytes.len() })
+    } else if bytes.iter().any(u8::is_ascii_control) {
+        Err(SeriesError::ControlName)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether there are series of a kind.
+fn check_kind(kind: &str) -> Result<(), SeriesError> {
+    match kind {
+        "gapless" => Ok(()),
+        "" => Err(SeriesError::Missing { column: "kind" }),
+        "dense" | "monotonic" => Err(SeriesError::KindToCome { kind: kind.to_owned() }),
+        _ => Err(SeriesError::Kind { name: excerpt(kind) }),
+    }
+}

@@ -1,0 +1,229 @@
+//! Why there is no number, or no such series.
+
+use super::key::KeyType;
+use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS};
+use super::recent::Recent;
+use crate::error::{EXCERPT_CHARS, Explain, Kind};
+use crate::privilege::{Action, Privilege};
+use crate::serial::FormatError;
+
+/// Why there is no number, or no such series.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SeriesError {
+    /// There is no row of this name.
+    #[error("series \"{name}\" does not exist")]
+    Unknown { name: String },
+    /// No name.
+    #[error("series must not be null")]
+    NullName,
+    /// A name without a character.
+    #[error("series name must not be empty")]
+    NoName,
+    /// A name with too many.
+    #[error("series name is too long")]
+    LongName { bytes: usize },
+    /// A name that would break lines.
+    #[error("series name has a control character in it")]
+    ControlName,
+    /// A kind that there is not.
+    #[error("unrecognized kind of series: \"{name}\"")]
+    Kind { name: String },
+    /// A kind that this version does not have.
+    #[error("series of kind \"{kind}\" are not supported")]
+    KindToCome { kind: String },
+    /// A kind that has no such argument.
+    #[error("series of kind \"{kind}\" have no {argument}")]
+    NoSuchArgument { kind: &'static str, argument: &'static str },
+    /// A type that keys cannot be of.
+    #[error("keys of a series cannot be of type {name}")]
+    KeyType { name: String },
+    /// A column without a value.
+    #[error("{column} must not be null")]
+    Missing { column: &'static str },
+    /// A negative first number.
+    #[error("start {start} is negative")]
+    Start { start: i64 },
+    /// An end before the start.
+    #[error("max_value {max_value} is less than start {start}")]
+    MaxValue { max_value: i64, start: i64 },
+    /// A period or a template that is none.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A call without a key.
+    #[error("key of series \"{series}\" must not be null")]
+    NullKey { series: String },
+    /// A key of another type.
+    #[error("key of series \"{series}\" must be of type {wanted}, not {given}")]
+    OtherType { series: String, wanted: KeyType, given: KeyType },
+    /// The key has no numbers left.
+    #[error("the numbers of key {key} of series \"{series}\" are used up")]
+    Exhausted { series: String, key: String, max_value: i64 },
+    /// This session got no number of the key, or of too many others since.
+    #[error("series_currval of key {key} of series \"{series}\" is not yet defined in this session")]
+    NoLast { series: String, key: String },
+    /// A value that a key cannot be set to.
+    #[error("value {value} is out of range")]
+    Value { value: i64, lowest: i64, max_value: i64 },
+    /// No value.
+    #[error("value must not be null")]
+    NullValue,
+    /// A value below numbers that were given out.
+    #[error("value {value} is below numbers of key {key} of series \"{series}\" that were given out")]
+    Below { series: String, key: String, value: i64, last: i64 },
+    /// A number that a column cannot hold.
+    #[error("number {number} of series \"{series}\" is out of range for column \"{column}\"")]
+    NoRoom { series: String, number: i64, column: String },
+    /// A text that a column cannot hold.
+    #[error("\"{text}\" of series \"{series}\" is too long for column \"{column}\"")]
+    LongText { series: String, text: String, column: String },
+    /// A trigger that names a column that there is not.
+    #[error("column \"{column}\", which a trigger of series \"{series}\" names, does not exist")]
+    NoColumn { series: String, column: String },
+    /// A trigger whose column is of a type that it cannot fill, or take keys from.
+    #[error("column \"{column}\", which a trigger of series \"{series}\" names, is of another type")]
+    ColumnType { series: String, column: String },
+    /// The caller may not.
+    #[error("permission denied for series \"{series}\"")]
+    Denied { series: String, action: Action, role: String },
+    /// Other servers number, too.
+    #[error("gapless series are not supported in a database that draws from registry \"{registry}\"")]
+    Registry { registry: String },
+    /// Other nodes number, too.
+    #[error("gapless series are not supported on a worker of a Citus cluster")]
+    CitusWorker,
+    /// The extension's tables are not there.
+    #[error("the table snowflake_ids.series does not exist")]
+    NoTable,
+}
+
+impl Explain for SeriesError {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unknown { .. } => Kind::Undefined,
+            Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
+            Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
+            Self::NoRoom { .. } => Kind::OutOfRange,
+            Self::LongText { .. } => Kind::LongText,
+            Self::Exhausted { .. } => Kind::Exhausted,
+            Self::NoLast { .. } | Self::NoTable | Self::NoColumn { .. } => Kind::NotReady,
+            Self::Denied { .. } => Kind::Denied,
+            Self::KindToCome { .. }
+            | Self::NoSuchArgument { .. }
+            | Self::Registry { .. }
+            | Self::CitusWorker => Kind::Unsupported,
+            _ => Kind::BadArgument,
+        }
+    }
+
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown { .. } => "There is no row of this name in snowflake_ids.series.".into(),
+            Self::NullName | Self::NoName => format!("A name has 1 to {MAX_NAME_CHARS} characters."),
+            Self::LongName { bytes } => format!(
+                "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters, in {MAX_NAME_BYTES} bytes."
+            ),
+            Self::ControlName => "It would break the lines that messages are written in.".into(),
+            Self::Kind { .. } => "A series is gapless.".into(),
+            Self::KindToCome { .. } => "This version has gapless series only.".into(),
+            Self::NoSuchArgument { kind, .. } => {
+                format!("Numbers of a {kind} series are taken one at a time, and none ahead.")
+            }
+            Self::KeyType { .. } => "Keys are bigint, text or uuid.".into(),
+            Self::Missing { .. } => "It has a default.".into(),
+            Self::Start { .. } => "Numbers are 0 or more.".into(),
+            Self::MaxValue { .. } => "The numbers of a key lie between start and max_value.".into(),
+            Self::Format(error) => return error.detail(),
+            Self::NullKey { .. } => "Each key has numbers of its own; null is no key.".into(),
+            Self::OtherType { .. } | Self::NullValue | Self::LongText { .. } => return None,
+            Self::NoRoom { .. } => "The column is of a smaller type than bigint.".into(),
+            Self::NoColumn { .. } => "It was renamed after snowflake_ids.series_attach.".into(),
+            Self::ColumnType { .. } => "It was changed after snowflake_ids.series_attach.".into(),
+            Self::Exhausted { max_value, .. } => format!("No number is left up to max_value {max_value}."),
+            Self::NoLast { .. } => {
+                format!("A session remembers the numbers of the {} keys that it used last.", Recent::KEYS)
+            }
+            Self::Value { lowest, max_value, .. } => {
+                format!("It must be {lowest}, which is start - 1, to max_value, which is {max_value}.")
+            }
+            Self::Below { last, value, .. } => format!(
+                "Numbers up to {last} may be in use; going on with {} would give some of them again.",
+                value.saturating_add(1)
+            ),
+            Self::Denied { role, action: Action::Own, .. } => {
+                format!("Role \"{role}\" neither owns it nor manages series.")
+            }
+            Self::Denied { role, action, .. } => {
+                format!("Role \"{role}\" does not have privilege {} on it.", wanted(*action))
+            }
+            Self::Registry { .. } => {
+                "Its counters are in this database's tables: each node of the registry would count for itself, and the same \
+                 numbers would come from several."
+                    .into()
+            }
+            Self::CitusWorker => {
+                "Its counters are in a database's tables: each node of the cluster would count for itself, and the same \
+                 numbers would come from several."
+                    .into()
+            }
+            Self::NoTable => "The extension was dropped from this database, or is being dropped.".into(),
+        })
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Unknown { name } if name.len() <= EXCERPT_CHARS && !name.contains('\'') => {
+                format!("Create it with SELECT snowflake_ids.series_create('{name}').")
+            }
+            Self::Unknown { .. } => "Create it with snowflake_ids.series_create.".into(),
+            Self::NullName | Self::NoName | Self::LongName { .. } | Self::ControlName => {
+                "Name the series after what it numbers, for example \"invoices\".".into()
+            }
+            Self::Kind { .. } | Self::KindToCome { .. } => "Leave kind out, or give 'gapless'.".into(),
+            Self::NoSuchArgument { argument, .. } => format!("Leave {argument} out."),
+            Self::KeyType { .. } => {
+                "Choose one of them: a tenant's number is a bigint; of other types cast the key to text.".into()
+            }
+            Self::Missing { .. } | Self::NullValue => return None,
+            Self::NoRoom { .. } => "Make the column a bigint.".into(),
+            Self::LongText { .. } => "Make the column wider, or the format shorter.".into(),
+            Self::NoColumn { .. } | Self::ColumnType { .. } => {
+                "Drop the trigger, and call snowflake_ids.series_attach again.".into()
+            }
+            Self::Start { .. } => "Set start to 0 or more.".into(),
+            Self::MaxValue { .. } => "Raise max_value or lower start.".into(),
+            Self::Format(error) => return error.hint(),
+            Self::NullKey { .. } => "Give the key, or leave rows without one without a number.".into(),
+            Self::OtherType { wanted, .. } => format!("Cast the key: key::{wanted}."),
+            Self::Exhausted { max_value: i64::MAX, .. } => "No bigint is larger: go on with a new series.".into(),
+            Self::Exhausted { .. } => "Raise max_value with snowflake_ids.series_alter.".into(),
+            Self::NoLast { .. } => "Call series_nextval with this key first.".into(),
+            Self::Value { .. } => "The next number is the value + 1.".into(),
+            Self::Below { .. } => {
+                "Give a value of at least that, or force => true if none of them is in use any more.".into()
+            }
+            Self::Denied { action: Action::Own, .. } => {
+                "Ask whoever owns it, or manages the series of this database.".into()
+            }
+            Self::Denied { action, .. } => format!(
+                "Whoever owns it or manages series can grant {} on it with snowflake_ids.series_grant.",
+                wanted(*action)
+            ),
+            Self::Registry { .. } => {
+                "Number in a database of its own, which draws from no registry; or take ids of a tag, which have gaps.".into()
+            }
+            Self::CitusWorker => "Call it on the coordinator; or take ids of a tag, which have gaps.".into(),
+            Self::NoTable => "Give CREATE EXTENSION snowflake_ids.".into(),
+        })
+    }
+}
+
+/// The name of the privilege that an action takes.
+fn wanted(action: Action) -> &'static str {
+    match action {
+        Action::Move => Privilege::Update,
+        Action::Look => Privilege::Select,
+        Action::Take | Action::Own => Privilege::Usage,
+    }
+    .name()
+}

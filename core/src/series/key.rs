@@ -1,0 +1,67 @@
+//! What has a sequence of its own.
+
+use super::limits::MAX_KEY_BYTES;
+use crate::length::{self, TooLong};
+use std::fmt;
+
+/// The type of a series' keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyType {
+    /// Numbers.
+    Bigint,
+    /// Texts.
+    Text,
+    /// UUIDs.
+    Uuid,
+}
+
+impl KeyType {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Bigint, Self::Text, Self::Uuid];
+
+    /// The name of the type in SQL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bigint => "bigint",
+            Self::Text => "text",
+            Self::Uuid => "uuid",
+        }
+    }
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What has a sequence of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A number.
+    Bigint(i64),
+    /// A text, in the encoding of the database.
+    Text(Box<[u8]>),
+    /// A UUID.
+    Uuid(u128),
+}
+
+impl Key {
+    /// A text as a key.
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub fn text(bytes: &[u8]) -> Result<Self, TooLong> {
+        length::check("key", bytes.len(), MAX_KEY_BYTES)?;
+        Ok(Self::Text(bytes.into()))
+    }
+
+    /// Its type.
+    pub const fn key_type(&self) -> KeyType {
+        match self {
+            Self::Bigint(_) => KeyType::Bigint,
+            Self::Text(_) => KeyType::Text,
+            Self::Uuid(_) => KeyType::Uuid,
+        }
+    }
+}

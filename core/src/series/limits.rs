@@ -1,0 +1,10 @@
+//! How large a series' parts may be.
+
+/// The longest name, in characters.
+pub const MAX_NAME_CHARS: usize = 128;
+/// The longest name, in bytes of any encoding that Postgres knows.
+pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
+/// The longest key, in bytes.
+pub const MAX_KEY_BYTES: usize = 512;
+/// The longest name of a time zone, in bytes.
+pub const MAX_TIME_ZONE_BYTES: usize = 128;

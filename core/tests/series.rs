@@ -1,0 +1,126 @@
+//! Series: which rows are right, which keys and values fit, what a session remembers.
+
+#![allow(clippy::expect_used, reason = "tests")]
+
+use proptest::prelude::*;
+use snowflake_ids_core::series::{
+    Key, KeyType, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Row, Series, SeriesError, check_name,
+};
+use snowflake_ids_core::{Explain, Kind};
+
+const ROW: Row<'static> = Row {
+    id: Some(7),
+    kind: "gapless",
+    key_type: "bigint",
+    start: Some(1),
+    max_value: Some(i64::MAX),
+    reset: None,
+    time_zone: "UTC",
+    format: None,
+};
+
+fn series() -> Series {
+    Series::new(&ROW).expect("a right row")
+}
+
+fn refused(row: &Row<'_>) -> String {
+    let error = Series::new(row).expect_err("a wrong row");
+    assert_eq!(
+        error.kind(),
+        if row.kind == "dense" { Kind::Unsupported } else { Kind::BadArgument },
+        "{error}"
+    );
+    error.to_string()
+}
+
+#[test]
+fn a_row_says_what_its_numbers_are() {
+    let dated = Row { reset: Some("YEAR"), format: Some("R-{YYYY}-{n:4}"), ..ROW };
+    let dated = Series::new(&dated).expect("a right row");
+    assert_eq!(dated.write(0, 12), "R-1970-0012");
+    assert_eq!(series().write(0, 12), "12");
+    let of_month = Series::new(&Row { reset: Some("month"), ..ROW }).expect("a right row");
+    assert_eq!(of_month.write(31, 12), "197002-000012");
+}
+
+#[test]
+fn wrong_rows_are_refused() {
+    assert_eq!(refused(&Row { kind: "sparse", ..ROW }), "unrecognized kind of series: \"sparse\"");
+    assert_eq!(refused(&Row { kind: "dense", ..ROW }), "series of kind \"dense\" are not supported");
+    assert_eq!(refused(&Row { key_type: "oid", ..ROW }), "keys of a series cannot be of type oid");
+    assert_eq!(refused(&Row { id: None, ..ROW }), "id must not be null");
+    assert_eq!(refused(&Row { start: None, ..ROW }), "start must not be null");
+    assert_eq!(refused(&Row { max_value: None, ..ROW }), "max_value must not be null");
+    assert_eq!(refused(&Row { start: Some(-1), ..ROW }), "start -1 is negative");
+    assert_eq!(
+        refused(&Row { start: Some(5), max_value: Some(4), ..ROW }),
+        "max_value 4 is less than start 5"
+    );
+    assert_eq!(refused(&Row { reset: Some("week"), ..ROW }), "unrecognized reset \"week\"");
+    assert!(refused(&Row { format: Some("{YYYY}{n}"), ..ROW }).contains("there is no reset"));
+}
+
+#[test]
+fn a_key_of_another_type_is_refused_with_the_cast() {
+    let error = series().check_key(&Key::Uuid(1), "invoices").expect_err("another type");
+    assert_eq!(error.kind(), Kind::OtherType);
+    assert_eq!(error.to_string(), "key of series \"invoices\" must be of type bigint, not uuid");
+    assert_eq!(error.hint().as_deref(), Some("Cast the key: key::bigint."));
+    assert_eq!(series().check_key(&Key::Bigint(1), "invoices"), Ok(()));
+}
+
+#[test]
+fn a_text_key_is_bounded() {
+    assert_eq!(Key::text(&[b'x'; MAX_KEY_BYTES]).map(|key| key.key_type()), Ok(KeyType::Text));
+    let bytes = MAX_KEY_BYTES + 1;
+    let error = Key::text(&vec![b'x'; bytes]).expect_err("a long key");
+    assert_eq!(error.to_string(), "key is too long");
+    assert_eq!(error.detail().as_deref(), Some("It has 513 bytes; 512 are the most that it may have."));
+}
+
+#[test]
+fn a_key_is_set_to_a_value_whose_next_is_one_of_its_numbers() {
+    let series = Series { start: 100, max_value: 200, ..series() };
+    for value in [99, 100, 200] {
+        assert_eq!(series.check_value(value), Ok(()));
+    }
+    for value in [i64::MIN, 98, 201, i64::MAX] {
+        assert_eq!(series.check_value(value), Err(SeriesError::Value { value, lowest: 99, max_value: 200 }));
+    }
+}
+
+#[test]
+fn names_are_bounded_and_break_no_lines() {
+    assert_eq!(check_name(b"", 0), Err(SeriesError::NoName));
+    assert_eq!(check_name(b"a\nb", 3), Err(SeriesError::ControlName));
+    assert_eq!(check_name(&[b'x'; 129], 129), Err(SeriesError::LongName { bytes: 129 }));
+    let long = [b'x'; MAX_NAME_BYTES + 1];
+    assert_eq!(check_name(&long, 1), Err(SeriesError::LongName { bytes: long.len() }));
+    assert_eq!(check_name(b"invoices", 8), Ok(()));
+}
+
+/// More than are remembered.
+const KEYS: i64 = 3_000;
+
+proptest! {
+    /// Of the keys that it used last a session remembers the last number, and of not many more.
+    #[test]
+    fn the_last_keys_are_remembered(keys in prop::collection::vec(0..KEYS, 1..4_000)) {
+        let mut recent = Recent::default();
+        for (number, key) in (0..).zip(&keys) {
+            recent.note(1, Key::Bigint(*key), number);
+        }
+        let mut seen = std::collections::HashSet::new();
+        for (number, key) in (0..).zip(&keys).collect::<Vec<_>>().into_iter().rev() {
+            if seen.len() == Recent::KEYS {
+                break;
+            }
+            if seen.insert(*key) {
+                prop_assert_eq!(recent.last(1, Key::Bigint(*key)), Some(number));
+            }
+        }
+        prop_assert_eq!(recent.last(2, Key::Bigint(keys[0])), None);
+        let kept = (0..KEYS).filter(|key| recent.last(1, Key::Bigint(*key)).is_some()).count();
+        prop_assert!(kept <= 2 * Recent::KEYS);
+    }
+}

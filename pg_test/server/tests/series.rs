@@ -1,0 +1,153 @@
+//! Gapless series: exactly 1..n of each key, whatever ends the server or a transaction; and no bloat.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_ids_server_tests::{Server, Shutdown, full, programs, sql};
+use std::thread;
+
+/// Sessions that insert rows.
+const SESSIONS: usize = 8;
+/// Keys that they do it for.
+const KEYS: u32 = 5;
+
+/// What is wrong with the numbers of the rows: nothing.
+const GAPS: &str = "select tenant || ': ' || count(*) || ' of ' || max(number) from invoice
+    group by tenant having count(*) <> max(number) or min(number) <> 1 or count(distinct number) <> count(*)";
+/// Counters that are not where the rows are.
+const ASIDE: &str = "select k.key || ': ' || k.last_value from snowflake_ids.series_key as k
+    where k.last_value <> (select max(number) from invoice where tenant = k.key_bigint)";
+
+fn server() -> Result<Server> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "select snowflake_ids.series_create('invoices');
+         create table invoice (tenant bigint, number bigint);
+         select snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant')",
+    )?;
+    Ok(server)
+}
+
+fn has_no_gaps(client: &mut Client) -> Result<()> {
+    let wrong: Vec<String> = sql::column(client, GAPS)?;
+    ensure!(wrong.is_empty(), "gaps: {wrong:?}");
+    let wrong: Vec<String> = sql::column(client, ASIDE)?;
+    ensure!(wrong.is_empty(), "counters aside: {wrong:?}");
+    Ok(())
+}
+
+/// Inserts until the server is gone: some rows by the trigger, some by a call, and a part of it is rolled back.
+fn insert(mut client: Client, seed: u32) -> u64 {
+    let mut random = seed.wrapping_mul(2_654_435_761) | 1;
+    let mut done = 0;
+    loop {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let (tenant, choice) = ((random >> 8) % KEYS, random >> 24);
+        let rows = match choice % 3 {
+            0 => format!("insert into invoice values ({tenant}, series_nextval('invoices', {tenant}))"),
+            1 => format!("insert into invoice (tenant) values ({tenant}), ({tenant}), ({tenant})"),
+            _ => format!("insert into invoice (tenant) select {tenant} from generate_series(1, 5)"),
+        };
+        let end = if choice % 4 == 0 { "rollback" } else { "commit" };
+        if client.batch_execute(&format!("begin; {rows}; {end}")).is_err() {
+            return done;
+        }
+        done += 1;
+    }
+}
+
+#[test]
+fn kill_9_leaves_no_gap() -> Result<()> {
+    let mut server = server()?;
+    for round in 0..if full() { 20 } else { 4 } {
+        let before: i64 = sql::one(&mut server.session()?, "select count(*) from invoice")?;
+        let sessions = server.sessions("postgres", SESSIONS)?;
+        let inserting: Vec<_> = (1..)
+            .zip(sessions)
+            .map(|(seed, client)| thread::spawn(move || insert(client, seed + 100 * round)))
+            .collect();
+        let mut client = server.session()?;
+        snowflake_ids_server_tests::wait::until_true("rows", || {
+            let rows: i64 = sql::one(&mut client, "select count(*) from invoice")?;
+            Ok(rows > before + 500)
+        })?;
+        server.kill9()?;
+        for session in inserting {
+            ensure!(session.join().is_ok(), "a session panicked");
+        }
+        server.start_again()?;
+        has_no_gaps(&mut server.session()?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_dump_has_the_counters() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "insert into invoice (tenant) select k % 7 from generate_series(1, 100) as k;
+         select snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}/{n:3}');
+         select series_nextval('dated', 'a'), series_nextval('dated', 'a')",
+    )?;
+    let dump = programs::output(server.command("pg_dump").arg("postgres"))?;
+    let file = server.socket_folder().join("dump.sql");
+    std::fs::write(&file, dump)?;
+    server.create_database("copy")?;
+    server.connect("copy")?.batch_execute("drop extension if exists snowflake_ids")?;
+    let mut psql = server.command("psql");
+    psql.args(["--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", "--dbname=copy"]);
+    programs::output(psql.arg("--file").arg(file))?;
+    let mut copy = server.connect("copy")?;
+    has_no_gaps(&mut copy)?;
+    copy.batch_execute("insert into invoice (tenant) select k % 9 from generate_series(1, 100) as k")?;
+    has_no_gaps(&mut copy)?;
+    let text: String = sql::one(&mut copy, "select series_nextval_text('dated', 'a')")?;
+    ensure!(text.ends_with("/003"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_prepared_transaction_keeps_its_number() -> Result<()> {
+    let mut server = Server::builder().small().set("max_prepared_transactions", "5").start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "select snowflake_ids.series_create('invoices');
+         begin; select series_nextval('invoices', 1); prepare transaction 'one';
+         begin; select series_nextval('invoices', 2); prepare transaction 'two'",
+    )?;
+    // Others wait for it, also after a crash.
+    server.kill9()?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    let refused = client.batch_execute("set lock_timeout = '10ms'; select series_nextval('invoices', 1)");
+    ensure!(refused.is_err(), "did not wait");
+    client.batch_execute("reset lock_timeout; commit prepared 'one'; rollback prepared 'two'")?;
+    let next: i64 = sql::one(&mut client, "select series_nextval('invoices', 1)")?;
+    ensure!(next == 2, "{next}");
+    let next: i64 = sql::one(&mut client, "select series_nextval('invoices', 2)")?;
+    ensure!(next == 1, "{next}");
+    server.stop(Shutdown::Fast)
+}
+
+#[test]
+fn counters_do_not_bloat() -> Result<()> {
+    let server = server()?;
+    let mut client = server.session()?;
+    let calls = if full() { 1_000_000 } else { 50_000 };
+    client.batch_execute("alter table snowflake_ids.series_bigint set (autovacuum_enabled = off)")?;
+    client.batch_execute("select series_nextval('invoices', k) from generate_series(1, 1000) as k")?;
+    let size = "select pg_table_size('snowflake_ids.series_bigint')";
+    client.batch_execute("vacuum snowflake_ids.series_bigint")?;
+    let before: i64 = sql::one(&mut client, size)?;
+    for call in 0..calls / 100 {
+        let first = call * 100 % 1000 + 1;
+        let keys = format!("generate_series({first}, {})", first + 99);
+        client.batch_execute(&format!("select series_nextval('invoices', k) from {keys} as k"))?;
+    }
+    let after: i64 = sql::one(&mut client, size)?;
+    ensure!(after <= 2 * before, "{before} bytes became {after}");
+    let index: i64 = sql::one(&mut client, "select pg_relation_size('snowflake_ids.series_bigint_pkey')")?;
+    ensure!(index <= 200_000, "an index of {index} bytes for 1000 keys");
+    Ok(())
+}

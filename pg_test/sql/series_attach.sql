@@ -1,0 +1,147 @@
+-- A trigger fills a column from the key in another one.
+\set SHOW_CONTEXT never
+SELECT snowflake_ids.series_create('invoices');
+SELECT snowflake_ids.series_create('small', max_value => 32767);
+SELECT snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}-{n:4}');
+SELECT snowflake_ids.series_create('messages', key_type => 'uuid', format => 'M{n}');
+
+CREATE TABLE invoice (id serial PRIMARY KEY, tenant integer NOT NULL, number bigint NOT NULL, UNIQUE (tenant, number));
+SELECT snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant');
+INSERT INTO invoice (tenant) VALUES (1), (2), (1), (1), (2) RETURNING id, tenant, number;
+-- A row that brings a value keeps it, and takes none.
+INSERT INTO invoice (tenant, number) VALUES (1, 1000), (1, NULL) RETURNING tenant, number;
+INSERT INTO invoice (tenant) SELECT k % 3 FROM generate_series(1, 9) AS k;
+COPY invoice (tenant) FROM stdin;
+1
+7
+1
+7
+\.
+COPY invoice (tenant, number) FROM stdin;
+8	55
+8	\N
+\.
+SELECT tenant, array_agg(number ORDER BY id) AS in_order FROM invoice GROUP BY tenant ORDER BY tenant;
+INSERT INTO invoice (tenant) VALUES (NULL);
+INSERT INTO invoice (tenant, number) VALUES (1, 1) ON CONFLICT DO NOTHING;
+WITH more AS (INSERT INTO invoice (tenant) VALUES (1) RETURNING number) SELECT number FROM more;
+BEGIN;
+INSERT INTO invoice (tenant) VALUES (1) RETURNING number;
+ROLLBACK;
+INSERT INTO invoice (tenant) VALUES (1) RETURNING number;
+UPDATE invoice SET tenant = 2 WHERE tenant = 7 RETURNING number;
+SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'invoice'::regclass;
+
+-- While it is used, the series stays, and keeps its name.
+SELECT snowflake_ids.series_drop('invoices');
+SELECT snowflake_ids.series_alter('invoices', new_name => 'bills');
+SELECT snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant');
+ALTER TABLE invoice RENAME number TO no;
+INSERT INTO invoice (tenant) VALUES (1);
+ALTER TABLE invoice RENAME no TO number;
+ALTER TABLE invoice ALTER tenant TYPE numeric;
+INSERT INTO invoice (tenant) VALUES (1);
+ALTER TABLE invoice ALTER tenant TYPE integer;
+SELECT snowflake_ids.series_detach('invoice', 'number');
+SELECT snowflake_ids.series_detach('invoice', 'number');
+
+-- It goes on above the rows that are there: of keys without a counter, too.
+DELETE FROM invoice;
+INSERT INTO invoice (tenant, number) VALUES (1, 2000), (30, 5), (30, 6);
+SELECT snowflake_ids.series_attach('invoice', 'number', 'invoices', 'tenant');
+INSERT INTO invoice (tenant) VALUES (1), (30), (31), (2) RETURNING tenant, number;
+SELECT snowflake_ids.series_detach('invoice', 'number');
+
+-- Smaller numbers, texts, domains, partitions.
+CREATE DOMAIN project AS varchar(20);
+CREATE TABLE ticket (id serial, project project, number varchar(9), small smallint, tenant smallint);
+SELECT snowflake_ids.series_attach('ticket', 'number', 'dated', 'project');
+SELECT snowflake_ids.series_attach('ticket', 'small', 'small', 'tenant');
+INSERT INTO ticket (project, tenant) VALUES ('web', 1), ('app', 1), ('web', 2);
+SELECT project, number = to_char(now() AT TIME ZONE 'UTC', 'YYYY') || '-' || CASE WHEN id = 3 THEN '0002' ELSE '0001' END AS number, small FROM ticket ORDER BY id;
+SELECT snowflake_ids.series_set('dated', 'web', 9999);
+-- The message has the year in it.
+\set VERBOSITY sqlstate
+INSERT INTO ticket (project, tenant) VALUES ('web', 1);
+\set VERBOSITY default
+SELECT snowflake_ids.series_set('small', 1, 32767);
+INSERT INTO ticket (project, tenant) VALUES ('app', 1);
+SELECT snowflake_ids.series_alter('small', max_value => 40000);
+INSERT INTO ticket (project, tenant) VALUES ('app', 1);
+
+CREATE TABLE message (conversation uuid, number text, part integer) PARTITION BY LIST (part);
+CREATE TABLE message_1 PARTITION OF message FOR VALUES IN (1);
+SELECT snowflake_ids.series_attach('message', 'number', 'messages', 'conversation');
+CREATE TABLE message_2 (gone integer, part integer, number text, conversation uuid);
+ALTER TABLE message_2 DROP COLUMN gone;
+ALTER TABLE message ATTACH PARTITION message_2 FOR VALUES IN (2);
+INSERT INTO message (conversation, part) SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 1 + k % 2 FROM generate_series(1, 4) AS k RETURNING number, part;
+INSERT INTO message_2 (conversation, part) VALUES ('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', 2) RETURNING number, part;
+SELECT snowflake_ids.series_drop('messages');
+CREATE TABLE parted (tenant bigint, number bigint) PARTITION BY LIST (number);
+SELECT snowflake_ids.series_attach('parted', 'number', 'invoices', 'tenant');
+DROP TABLE parted;
+SELECT snowflake_ids.series_detach('message', 'number');
+SELECT count(*) FROM pg_trigger WHERE tgrelid IN ('message'::regclass, 'message_1'::regclass, 'message_2'::regclass);
+
+-- What cannot be attached.
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT snowflake_ids.series_attach('ticket', 'id', 'invoices', 'tenant');
+ROLLBACK;
+CREATE TABLE wrong (tenant bigint, number bigint, narrow integer, always bigint GENERATED ALWAYS AS IDENTITY,
+                    twice bigint GENERATED ALWAYS AS (tenant * 2) STORED, full_one bigint DEFAULT 1, price numeric, name text, dom project);
+CREATE VIEW wrong_view AS SELECT * FROM wrong;
+SELECT snowflake_ids.series_attach(NULL, 'number', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'number', NULL, 'tenant');
+SELECT snowflake_ids.series_attach('wrong_view', 'number', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'number', 'none', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'none', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'number', 'invoices', 'none');
+SELECT snowflake_ids.series_attach('wrong', 'number', 'invoices', 'number');
+SELECT snowflake_ids.series_attach('wrong', 'narrow', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'always', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'twice', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'number', 'invoices', 'twice');
+SELECT snowflake_ids.series_attach('wrong', 'full_one', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'price', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'dom', 'invoices', 'tenant');
+SELECT snowflake_ids.series_attach('wrong', 'number', 'invoices', 'name');
+SELECT snowflake_ids.series_attach('wrong', 'number', 'messages', 'tenant');
+SELECT snowflake_ids.series_detach('wrong', 'number');
+CREATE TRIGGER misused BEFORE UPDATE ON wrong FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill('invoices', 'number', 'tenant');
+INSERT INTO wrong (tenant) VALUES (1);
+UPDATE wrong SET tenant = 2;
+SELECT snowflake_ids_internal.series_fill();
+
+-- The table's owner is who takes the numbers.
+CREATE ROLE series_owner;
+CREATE ROLE series_writer;
+GRANT CREATE ON SCHEMA public TO series_owner;
+SELECT snowflake_ids.series_create('private', owner => 'series_owner');
+SET ROLE series_owner;
+SELECT snowflake_ids.series_attach('wrong', 'number', 'private', 'tenant');
+CREATE TABLE owned (tenant bigint, number bigint);
+INSERT INTO owned VALUES (1, 7);
+SELECT snowflake_ids.series_attach('owned', 'number', 'private', 'tenant');
+GRANT INSERT, SELECT ON owned TO series_writer;
+RESET ROLE;
+SELECT snowflake_ids.series_detach('owned', 'number');
+SELECT snowflake_ids.series_attach('owned', 'number', 'private', 'tenant');
+SET ROLE series_owner;
+SELECT snowflake_ids.series_attach('owned', 'number', 'private', 'tenant');
+RESET ROLE;
+SET ROLE series_writer;
+INSERT INTO owned (tenant) VALUES (1) RETURNING number;
+SELECT series_nextval('private', 1);
+RESET ROLE;
+SET ROLE series_writer;
+CREATE TEMP TABLE thief (tenant bigint, number bigint);
+SELECT snowflake_ids.series_attach('thief', 'number', 'private', 'tenant');
+CREATE TRIGGER thief BEFORE INSERT ON thief FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill('private', 'number', 'tenant');
+INSERT INTO thief (tenant) VALUES (1);
+RESET ROLE;
+DROP TABLE owned, thief, wrong, invoice, ticket, message CASCADE;
+DROP DOMAIN project;
+SELECT snowflake_ids.series_drop(name) FROM (SELECT name FROM snowflake_ids.series) AS s;
+REVOKE CREATE ON SCHEMA public FROM series_owner;
+DROP ROLE series_owner, series_writer;

@@ -1,0 +1,186 @@
+//! The trigger that fills a column with the numbers of a series, once for each row: without what pgrx makes of a trigger's call.
+
+use crate::pg::report::{raise, report};
+use crate::pg::text::{bytes_of, length_of};
+use crate::series;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, extension_sql, function_name, pg_guard, pg_sys};
+use snowflake_ids_core::length;
+use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, SeriesError};
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// Called for INSERT before each row, with the names of a series, of the column that it fills and of that of the key.
+#[unsafe(no_mangle)]
+#[pg_guard]
+extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: what stands before this in `trigger.rs` has seen that a trigger calls, with this for a context. Relation and row
+    // are there for as long as the call.
+    unsafe {
+        let trigger = &*(*call).context.cast::<c_void>().cast::<pg_sys::TriggerData>();
+        let Some([series, column, key_column]) = arguments(trigger) else { misused() };
+        let row = trigger.tg_trigtuple;
+        let table = Table { relation: trigger.tg_relation, row, series };
+        let column = table.column(column);
+        if table.value(&column).is_some() {
+            return row.into();
+        }
+        let key = table.key(&table.column(key_column));
+        let owner = (*(*trigger.tg_relation).rd_rel).relowner;
+        let (known, taken) =
+            series::next_for(c"INSERT", series.to_bytes(), &key, owner).unwrap_or_else(|error| raise(error));
+        let value = match column.of {
+            pg_sys::INT8OID => taken.number.into_datum(),
+            pg_sys::INT4OID => i32::try_from(taken.number).ok().and_then(IntoDatum::into_datum),
+            pg_sys::INT2OID => i16::try_from(taken.number).ok().and_then(IntoDatum::into_datum),
+            pg_sys::TEXTOID | pg_sys::VARCHAROID => {
+                let text = known.written(taken).unwrap_or_else(|report| raise(*report));
+                let room =
+                    usize::try_from(column.modifier).ok().map(|room| room.saturating_sub(pg_sys::VARHDRSZ));
+                if room.is_some_and(|room| text.chars() > room) {
+                    let (series, column) = (known.shown(), column.shown());
+                    let text = known.series.write(taken.day, taken.number);
+                    raise(report(&SeriesError::LongText { series, text, column }));
+                }
+                text.into_datum()
+            }
+            _ => raise(report(&SeriesError::ColumnType { series: known.shown(), column: column.shown() })),
+        };
+        let value = value.unwrap_or_else(|| {
+            let (series, column) = (known.shown(), column.shown());
+            raise(report(&SeriesError::NoRoom { series, number: taken.number, column }))
+        });
+        let (mut number, mut value, mut is_null) = (c_int::from(column.number), value, false);
+        pg_sys::heap_modify_tuple_by_cols(
+            row,
+            table.shape(),
+            1,
+            &raw mut number,
+            &raw mut value,
+            &raw mut is_null,
+        )
+        .into()
+    }
+}
+
+/// The three names; None where the trigger is of another kind.
+///
+/// # Safety
+/// Called with what the server passes to a trigger; the names live as long as the call.
+unsafe fn arguments(trigger: &pg_sys::TriggerData) -> Option<[&CStr; 3]> {
+    let event = trigger.tg_event;
+    let is_insert = event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_INSERT;
+    let is_before = event & pg_sys::TRIGGER_EVENT_TIMINGMASK == pg_sys::TRIGGER_EVENT_BEFORE;
+    let is_of_row = event & pg_sys::TRIGGER_EVENT_ROW != 0;
+    // SAFETY: as above; as many texts as it says, which end with a zero byte.
+    unsafe {
+        let of = &*trigger.tg_trigger;
+        let name = |place: usize| CStr::from_ptr(of.tgargs.add(place).read());
+        (is_insert && is_before && is_of_row && of.tgnargs == 3).then(|| [name(0), name(1), name(2)])
+    }
+}
+
+#[cold]
+fn misused() -> ! {
+    let code = PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED;
+    let message = "series_fill is for triggers before INSERT, for each row, with the names of a series and of two columns";
+    raise(
+        ErrorReport::new(code, message, function_name!())
+            .set_hint("Make the trigger with snowflake_ids.series_attach."),
+    )
+}
+
+/// The row that is to be stored, and the table that it is for.
+struct Table<'a> {
+    relation: pg_sys::Relation,
+    row: pg_sys::HeapTuple,
+    series: &'a CStr,
+}
+
+/// A column of it.
+struct Column<'a> {
+    name: &'a CStr,
+    number: i16,
+    of: pg_sys::Oid,
+    modifier: i32,
+}
+
+impl Column<'_> {
+    fn shown(&self) -> String {
+        self.name.to_string_lossy().into_owned()
+    }
+}
+
+impl Table<'_> {
+    fn shape(&self) -> pg_sys::TupleDesc {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_att }
+    }
+
+    /// The column of a name. Partitions may have it in another place than their parent.
+    fn column<'a>(&self, name: &'a CStr) -> Column<'a> {
+        let pointer: *const c_char = name.as_ptr();
+        // SAFETY: as above. A number above 0 is that of a column of the table's.
+        unsafe {
+            let number = pg_sys::SPI_fnumber(self.shape(), pointer);
+            if number <= 0 {
+                let (series, column) = (self.shown(), name.to_string_lossy().into_owned());
+                raise(report(&SeriesError::NoColumn { series, column }));
+            }
+            let number = i16::try_from(number).unwrap_or_default();
+            let (mut of, mut modifier, mut collation) = (pg_sys::InvalidOid, -1, pg_sys::InvalidOid);
+            let table = (*self.relation).rd_id;
+            pg_sys::get_atttypetypmodcoll(table, number, &raw mut of, &raw mut modifier, &raw mut collation);
+            Column { name, number, of, modifier }
+        }
+    }
+
+    /// What the row has there; None where it is null.
+    fn value(&self, column: &Column<'_>) -> Option<pg_sys::Datum> {
+        let mut is_null = false;
+        // SAFETY: the row is one of the table's, which has this column.
+        let value =
+            unsafe { pg_sys::heap_getattr(self.row, column.number.into(), self.shape(), &mut is_null) };
+        (!is_null).then_some(value)
+    }
+
+    fn key(&self, column: &Column<'_>) -> Key {
+        let Some(value) = self.value(column) else {
+            raise(report(&SeriesError::NullKey { series: self.shown() }))
+        };
+        // SAFETY: the value is of the column's type, or of that which its domain is over. The length of a text is looked at
+        // before it is read.
+        unsafe {
+            match pg_sys::getBaseType(column.of) {
+                pg_sys::INT8OID => i64::from_datum(value, false).map(Key::Bigint),
+                pg_sys::INT4OID => i32::from_datum(value, false).map(|key| Key::Bigint(key.into())),
+                pg_sys::INT2OID => i16::from_datum(value, false).map(|key| Key::Bigint(key.into())),
+                pg_sys::UUIDOID => {
+                    pgrx::Uuid::from_datum(value, false).map(|key| Key::Uuid(u128::from_be_bytes(*key)))
+                }
+                pg_sys::TEXTOID | pg_sys::VARCHAROID => {
+                    let checked = length::check("key", length_of(value), MAX_KEY_BYTES);
+                    let key = checked.and_then(|()| Key::text(bytes_of(value)));
+                    Some(key.unwrap_or_else(|long| raise(report(&long))))
+                }
+                _ => None,
+            }
+        }
+        .unwrap_or_else(|| {
+            raise(report(&SeriesError::ColumnType { series: self.shown(), column: column.shown() }))
+        })
+    }
+
+    fn shown(&self) -> String {
+        self.series.to_string_lossy().into_owned()
+    }
+}
+
+extension_sql!(
+    "
+CREATE FUNCTION snowflake_ids_internal.series_fill() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
+COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with the numbers of a series';
+",
+    name = "series_fill",
+    requires = ["segments"]
+);

@@ -1,0 +1,247 @@
+//! Series: one sequence of numbers for each key. What this session knows of each, and the numbers that it took.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | [`error`] | why one gave no number |
+
+pub mod error;
+
+use crate::pg::catalog::{self, Source, Watch};
+use crate::pg::process::PerProcess;
+use crate::pg::tag::{self, TagText};
+use crate::pg::text::TextOut;
+use crate::pg::{encoding, role, server};
+use crate::shared::registries;
+use crate::store::citus;
+use crate::store::series::{self as store, Number};
+use error::NoNumberError;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys::{InvalidOid, Oid};
+use rustc_hash::FxHashMap;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::error::excerpt;
+use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Recent, Series, SeriesError};
+use std::cell::{Cell, RefCell};
+use std::ffi::CStr;
+use std::rc::Rc;
+
+/// What the session knows of one series.
+pub struct Known {
+    name: Tag,
+    /// What its numbers are.
+    pub series: Series,
+    /// The table that has its counters.
+    counters: Source,
+    /// Which roles may do what; None where every role may take numbers.
+    grants: Option<Vec<(Oid, Privileges)>>,
+    /// The table of series.
+    table: Source,
+    /// Whether other nodes of a cluster would number, too.
+    is_citus_worker: bool,
+    /// As of which change of the table.
+    as_of: u64,
+}
+
+type Map = FxHashMap<Tag, Rc<Known>>;
+
+static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+static LAST: PerProcess<RefCell<Option<Recent>>> = PerProcess::new(RefCell::new(None));
+/// How often the table was changed, as far as this session was told.
+static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+static WATCH: Watch = Watch::new(|| CHANGES.set(CHANGES.get().wrapping_add(1)));
+
+/// Takes the next number of a key. The command is what a message names.
+pub fn next(command: &'static CStr, name: &[u8], key: &Key) -> Result<(Rc<Known>, Number), NoNumberError> {
+    next_for(command, name, key, role::current())
+}
+
+/// The same with the rights of a role.
+pub fn next_for(
+    command: &'static CStr,
+    name: &[u8],
+    key: &Key,
+    role: Oid,
+) -> Result<(Rc<Known>, Number), NoNumberError> {
+    server::refuse_unless_writable(command);
+    let known = look_up(name)?;
+    known.check(Action::Take, role)?;
+    known.refuse_elsewhere()?;
+    if key.key_type() != known.series.key_type {
+        known.series.check_key(key, &known.shown())?;
+    }
+    let taken = known.counters.as_owner_qualified(|| store::next(&known.series, key))?;
+    let number = match taken {
+        Some(number) => number,
+        None => first(&known, key)?,
+    };
+    LAST.borrow_mut().get_or_insert_default().note(known.series.id, key.clone(), number.number);
+    Ok((known, number))
+}
+
+/// Takes the next number of a key that may have no counter yet.
+#[cold]
+fn first(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+    let taken = known.counters.as_owner_qualified(|| store::first(&known.series, key))?;
+    // Its counters go with a series that is dropped. One that was waited for then must not begin anew.
+    let now = store::read(known.table, &known.name).ok_or_else(|| unknown(&known.name))?;
+    if now?.0.id != known.series.id {
+        return Err(unknown(&known.name).into());
+    }
+    let exhausted = || SeriesError::Exhausted {
+        series: known.shown(),
+        key: shown_key(key),
+        max_value: known.series.max_value,
+    };
+    Ok(taken.ok_or_else(exhausted)?)
+}
+
+/// The last number of a key that this session got.
+pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
+    let known = look_up(name)?;
+    known.check(Action::Look, role::current())?;
+    known.series.check_key(key, &known.shown())?;
+    let last = LAST.borrow().as_ref().and_then(|last| last.last(known.series.id, key.clone()));
+    Ok(last.ok_or_else(|| SeriesError::NoLast { series: known.shown(), key: shown_key(key) })?)
+}
+
+/// Has a key go on above a value; with `force` also above a lower one than it gave last.
+pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+    server::refuse_unless_writable(c"series_set()");
+    let known = look_up(name)?;
+    known.check(Action::Move, role::current())?;
+    known.series.check_key(key, &known.shown())?;
+    known.series.check_value(value)?;
+    known.counters.as_owner_qualified(|| {
+        if store::set(&known.series, key, value, force)? {
+            return Ok(());
+        }
+        let last = store::last(&known.series, key)?.map_or(value, |last| last.number);
+        Err(SeriesError::Below { series: known.shown(), key: shown_key(key), value, last }.into())
+    })
+}
+
+/// Sees to it that a key goes on above a value.
+pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberError> {
+    server::refuse_unless_writable(c"series_attach()");
+    let known = look_up(name)?;
+    known.check(Action::Move, role::current())?;
+    known.series.check_key(key, &known.shown())?;
+    let value = value.max(known.series.start - 1);
+    known.series.check_value(value)?;
+    known.counters.as_owner_qualified(|| store::set(&known.series, key, value, false))?;
+    Ok(())
+}
+
+/// What the session got last is forgotten.
+pub fn forget_last() {
+    LAST.borrow_mut().take();
+}
+
+impl Known {
+    /// Its name in a message.
+    pub fn shown(&self) -> String {
+        TagText(self.name).shown()
+    }
+
+    /// A number in its format.
+    pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
+        TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(encoding::not_utf8("format")))
+    }
+
+    /// The table of series.
+    pub fn table(&self) -> Source {
+        self.table
+    }
+
+    /// Fails unless a role may do this with it.
+    pub fn check(&self, action: Action, role: Oid) -> Result<(), SeriesError> {
+        if self.allows(action, role) {
+            return Ok(());
+        }
+        let role = role::name(role).unwrap_or_default();
+        Err(SeriesError::Denied { series: self.shown(), action, role })
+    }
+
+    /// Fails where other servers would number, too.
+    fn refuse_elsewhere(&self) -> Result<(), SeriesError> {
+        match registries::first(server::database()) {
+            Some(registry) => Err(SeriesError::Registry { registry }),
+            None if self.is_citus_worker => Err(SeriesError::CitusWorker),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a role may do this with it.
+    pub fn allows(&self, action: Action, role: Oid) -> bool {
+        let Some(grants) = &self.grants else {
+            return matches!(action, Action::Take | Action::Look) || administers(self.table, role);
+        };
+        let theirs = grants
+            .iter()
+            .filter(|(grantee, _)| *grantee == InvalidOid || role::has_rights_of(role, *grantee))
+            .fold(Privileges::NONE, |all, (_, more)| all.with(*more));
+        theirs.allow(action) || administers(self.table, role)
+    }
+}
+
+/// Whether a role manages all series of this database: superusers, and roles that may write to the table of series.
+fn administers(table: Source, role: Oid) -> bool {
+    catalog::is_superuser(role) || role::may_update(role, table.oid())
+}
+
+/// What the session knows of a series: as of all that is committed by now, and of what the transaction has changed itself.
+pub fn look_up(name: &[u8]) -> Result<Rc<Known>, NoNumberError> {
+    let tag = checked(name)?;
+    // Others may have changed it since the statement began.
+    catalog::take_in_changes();
+    let kept = KNOWN.borrow().as_ref().and_then(|all| all.get(&tag).cloned());
+    match kept.filter(|known| known.as_of == CHANGES.get()) {
+        Some(known) => Ok(known),
+        None => look_up_anew(&tag),
+    }
+}
+
+#[cold]
+fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
+    // Before the table is looked at: what changes meanwhile is looked at again.
+    let as_of = CHANGES.get();
+    let is_citus_worker = citus::is_worker()?;
+    let table = store::table().ok_or(SeriesError::NoTable)?;
+    WATCH.begin(table);
+    let row = store::read(table, name).ok_or_else(|| unknown(name))?;
+    let (series, is_restricted) = row?;
+    let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
+    let grants = is_restricted.then(|| store::privileges(series.id));
+    let known = Rc::new(Known { name: *name, series, counters, grants, table, is_citus_worker, as_of });
+    let mut all = KNOWN.borrow_mut();
+    let all = all.get_or_insert_default();
+    // Those that were dropped, or have changed, are not kept.
+    all.retain(|_, known| known.as_of == as_of);
+    all.insert(*name, known.clone());
+    Ok(known)
+}
+
+/// Whether bytes can be a name; as what they are looked for.
+///
+/// # Errors
+/// [`SeriesError`].
+pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
+    let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
+    series::check_name(name, chars)?;
+    Tag::new(name).ok_or(SeriesError::LongName { bytes: name.len() })
+}
+
+/// There is no series of this name.
+pub fn unknown(name: &Tag) -> SeriesError {
+    SeriesError::Unknown { name: TagText(*name).shown() }
+}
+
+/// A key in a message.
+fn shown_key(key: &Key) -> String {
+    match key {
+        Key::Bigint(number) => number.to_string(),
+        Key::Text(bytes) => format!("\"{}\"", excerpt(&String::from_utf8_lossy(bytes))),
+        Key::Uuid(uuid) => snowflake_ids_core::Uuid(*uuid).to_string(),
+    }
+}

@@ -1,0 +1,27 @@
+//! Why a series gave no number.
+
+use crate::pg::report::{report, spi};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
+use snowflake_ids_core::series::SeriesError;
+
+/// Why a series gave no number.
+#[derive(Debug, thiserror::Error)]
+pub enum NoNumberError {
+    /// It cannot.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+    /// SPI failed without an SQL error.
+    #[error(transparent)]
+    Spi(#[from] SpiError),
+}
+
+impl From<NoNumberError> for ErrorReport {
+    #[cold]
+    fn from(error: NoNumberError) -> Self {
+        match error {
+            NoNumberError::Series(error) => report(&error),
+            NoNumberError::Spi(error) => spi(&error),
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! Series. Their tables, and what is done to them with the rights of the tables' owner, are written in SQL, in the file beside this
+//! one; here are the functions that every role may call, which look whether the caller may.
+
+use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::role;
+use crate::pg::statement::Statement;
+use crate::pg::tag::TagText;
+use crate::pg::text::{Text, TextOut};
+use crate::series::error::NoNumberError;
+use crate::series::{self, Known};
+use pgrx::Uuid;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, SeriesError};
+use std::ffi::CStr;
+use std::rc::Rc;
+
+/// The name of a series, not yet looked for.
+fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
+    let series = series.ok_or_else(|| report(&SeriesError::NullName))?;
+    Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
+}
+
+/// What can be a key.
+trait AsKey {
+    fn as_key(&self) -> Result<Key, ErrorReport>;
+}
+
+impl AsKey for i64 {
+    fn as_key(&self) -> Result<Key, ErrorReport> {
+        Ok(Key::Bigint(*self))
+    }
+}
+
+impl AsKey for Text<'_> {
+    fn as_key(&self) -> Result<Key, ErrorReport> {
+        Key::text(self.bytes(MAX_KEY_BYTES, "key")?).map_err(|error| report(&error))
+    }
+}
+
+impl AsKey for Uuid {
+    fn as_key(&self) -> Result<Key, ErrorReport> {
+        Ok(Key::Uuid(u128::from_be_bytes(**self)))
+    }
+}
+
+/// A key that is there. What is wrong with the series is told first.
+fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
+    match key {
+        Some(key) => key.as_key(),
+        None => Err(report(&SeriesError::NullKey { series: series::look_up(name)?.shown() })),
+    }
+}
+
+const NEXTVAL: &CStr = c"series_nextval()";
+
+fn next(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<i64, ErrorReport> {
+    let name = name(series)?;
+    let (_, taken) = series::next(NEXTVAL, name, &key(name, of)?)?;
+    Ok(taken.number)
+}
+
+fn next_text(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<TextOut, ErrorReport> {
+    let name = name(series)?;
+    let (known, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
+    known.written(taken).map_err(|report| *report)
+}
+
+fn last(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<i64, ErrorReport> {
+    let name = name(series)?;
+    Ok(series::last(name, &key(name, of)?)?)
+}
+
+fn set(
+    series: Option<&Text<'_>>,
+    of: Option<impl AsKey>,
+    value: Option<i64>,
+    force: Option<bool>,
+) -> Result<(), ErrorReport> {
+    let name = name(series)?;
+    let key = key(name, of)?;
+    let value = value.ok_or_else(|| report(&SeriesError::NullValue))?;
+    Ok(series::set(name, &key, value, force.unwrap_or(false))?)
+}
+
+/// The next number of a key.
+#[pg_extern(volatile, parallel_unsafe)]
+fn series_nextval(series: Option<Text<'_>>, key: Option<i64>) -> Result<i64, ErrorReport> {
+    next(series.as_ref(), key)
+}
+
+/// The next number of a key.
+#[pg_extern(name = "series_nextval", volatile, parallel_unsafe)]
+fn series_nextval_of_text(series: Option<Text<'_>>, key: Option<Text<'_>>) -> Result<i64, ErrorReport> {
+    next(series.as_ref(), key)
+}
+
+/// The next number of a key.
+#[pg_extern(name = "series_nextval", volatile, parallel_unsafe)]
+fn series_nextval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<i64, ErrorReport> {
+    next(series.as_ref(), key)
+}
+
+/// The next number of a key, in the series' format.
+#[pg_extern(volatile, parallel_unsafe)]
+fn series_nextval_text(series: Option<Text<'_>>, key: Option<i64>) -> Result<TextOut, ErrorReport> {
+    next_text(series.as_ref(), key)
+}
+
+/// The next number of a key, in the series' format.
+#[pg_extern(name = "series_nextval_text", volatile, parallel_unsafe)]
+fn series_nextval_text_of_text(
+    series: Option<Text<'_>>,
+    key: Option<Text<'_>>,
+) -> Result<TextOut, ErrorReport> {
+    next_text(series.as_ref(), key)
+}
+
+/// The next number of a key, in the series' format.
+#[pg_extern(name = "series_nextval_text", volatile, parallel_unsafe)]
+fn series_nextval_text_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<TextOut, ErrorReport> {
+    next_text(series.as_ref(), key)
+}
+
+/// The last number of a key that this session got.
+#[pg_extern(volatile, parallel_restricted)]
+fn series_currval(series: Option<Text<'_>>, key: Option<i64>) -> Result<i64, ErrorReport> {
+    last(series.as_ref(), key)
+}
+
+/// The last number of a key that this session got.
+#[pg_extern(name = "series_currval", volatile, parallel_restricted)]
+fn series_currval_of_text(series: Option<Text<'_>>, key: Option<Text<'_>>) -> Result<i64, ErrorReport> {
+    last(series.as_ref(), key)
+}
+
+/// The last number of a key that this session got.
+#[pg_extern(name = "series_currval", volatile, parallel_restricted)]
+fn series_currval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<i64, ErrorReport> {
+    last(series.as_ref(), key)
+}
+
+static ALTER: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7)",
+    &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID],
+);
+static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.series_drop($1)", &[TEXTOID]);
+static GRANT: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)",
+    &[TEXTOID, TEXTOID, TEXTOID],
+);
+static REVOKE: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)",
+    &[TEXTOID, TEXTOID, TEXTOID],
+);
+
+/// A series that the caller may change.
+struct Own {
+    known: Rc<Known>,
+    name: Tag,
+}
+
+impl Own {
+    fn checked(series: Option<&Text<'_>>) -> Result<Self, ErrorReport> {
+        let name = name(series)?;
+        let known = series::look_up(name)?;
+        known.check(Action::Own, role::current()).map_err(|error| report(&error))?;
+        let name = series::checked(name).map_err(|error| report(&error))?;
+        Ok(Self { known, name })
+    }
+
+    /// Runs a statement whose first argument is the name.
+    fn run<'a>(
+        &self,
+        statement: &Statement,
+        others: impl IntoIterator<Item = DatumWithOid<'a>>,
+    ) -> Result<(), ErrorReport> {
+        let arguments: Vec<_> = [TagText(self.name).into()].into_iter().chain(others).collect();
+        self.known.table().as_owner(|| statement.run(&arguments)).map_err(|error| spi(&error))
+    }
+}
+
+/// A text that the statement reads, and we do not.
+fn handed_on<'a>(
+    text: Option<&Text<'_>>,
+    name: &'static str,
+    limit: usize,
+) -> Result<DatumWithOid<'a>, ErrorReport> {
+    Ok(text.map(|text| text.as_is(limit, name)).transpose()?.into())
+}
+
+/// Reads a list of privileges; it comes back as it is stored.
+fn listed(privileges: Option<&Text<'_>>) -> Result<String, ErrorReport> {
+    let list = privileges.ok_or_else(|| {
+        bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
+    })?;
+    Privileges::parse(&list.read("privileges")?).map(|list| list.to_string()).map_err(|error| report(&error))
+}
+
+#[pg_schema]
+mod snowflake_ids {
+    use super::{
+        ALTER, Action, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_SERIES_BYTES,
+        NoNumberError, Own, Privileges, REVOKE, SeriesError, Text, Uuid, handed_on, listed, role, series,
+        set,
+    };
+    use pgrx::prelude::*;
+
+    /// Has a key go on above a value, like setval.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_set(
+        series: Option<Text<'_>>,
+        key: Option<i64>,
+        value: Option<i64>,
+        force: default!(Option<bool>, false),
+    ) -> Result<(), ErrorReport> {
+        set(series.as_ref(), key, value, force)
+    }
+
+    /// Has a key go on above a value, like setval.
+    #[pg_extern(name = "series_set", volatile, parallel_unsafe)]
+    fn series_set_of_text(
+        series: Option<Text<'_>>,
+        key: Option<Text<'_>>,
+        value: Option<i64>,
+        force: default!(Option<bool>, false),
+    ) -> Result<(), ErrorReport> {
+        set(series.as_ref(), key, value, force)
+    }
+
+    /// Has a key go on above a value, like setval.
+    #[pg_extern(name = "series_set", volatile, parallel_unsafe)]
+    fn series_set_of_uuid(
+        series: Option<Text<'_>>,
+        key: Option<Uuid>,
+        value: Option<i64>,
+        force: default!(Option<bool>, false),
+    ) -> Result<(), ErrorReport> {
+        set(series.as_ref(), key, value, force)
+    }
+
+    /// Changes a series; what is null stays as it is.
+    #[allow(clippy::too_many_arguments, reason = "what a series has")]
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_alter(
+        name: Option<Text<'_>>,
+        max_value: default!(Option<i64>, "NULL"),
+        time_zone: default!(Option<Text<'_>>, "NULL"),
+        format: default!(Option<Text<'_>>, "NULL"),
+        description: default!(Option<Text<'_>>, "NULL"),
+        owner: default!(Option<Text<'_>>, "NULL"),
+        new_name: default!(Option<Text<'_>>, "NULL"),
+    ) -> Result<(), ErrorReport> {
+        let others = [
+            max_value.into(),
+            handed_on(time_zone.as_ref(), "time_zone", MAX_NAME_BYTES)?,
+            handed_on(format.as_ref(), "format", MAX_NAME_BYTES)?,
+            handed_on(description.as_ref(), "description", MAX_DESCRIPTION_BYTES)?,
+            handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
+            handed_on(new_name.as_ref(), "new_name", MAX_SERIES_BYTES)?,
+        ];
+        Own::checked(name.as_ref())?.run(&ALTER, others)
+    }
+
+    /// Drops a series that no column uses, with its keys.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_drop(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
+        Own::checked(name.as_ref())?.run(&DROP, [])
+    }
+
+    /// Grants privileges on a series to a role, or to public.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_grant(
+        series: Option<Text<'_>>,
+        role: Option<Text<'_>>,
+        privileges: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        let own = Own::checked(series.as_ref())?;
+        let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
+        own.run(&GRANT, [role, listed(privileges.as_ref())?.into()])
+    }
+
+    /// Revokes privileges on a series from a role, or from public.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_revoke(
+        series: Option<Text<'_>>,
+        role: Option<Text<'_>>,
+        privileges: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        let own = Own::checked(series.as_ref())?;
+        let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
+        own.run(&REVOKE, [role, listed(privileges.as_ref())?.into()])
+    }
+
+    /// Whether the current role has a privilege on a series; of several, any.
+    #[pg_extern(stable, parallel_safe, strict)]
+    fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
+        let wanted = listed(Some(&privilege))?;
+        let wanted = Privileges::stored(&wanted);
+        let known = match series::look_up(super::name(Some(&series))?) {
+            Ok(known) => known,
+            Err(NoNumberError::Series(SeriesError::Unknown { .. })) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let actions = [Action::Take, Action::Look, Action::Move];
+        let role = role::current();
+        Ok(actions.into_iter().any(|action| wanted.names(action) && known.allows(action, role)))
+    }
+}
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use super::AsKey;
+    use crate::pg::encoding::{self, to_utf8};
+    use crate::pg::report::{report, spi};
+    use crate::pg::role;
+    use crate::pg::text::Text;
+    use crate::series;
+    use crate::store::{citus, series as store};
+    use pgrx::Uuid;
+    use pgrx::heap_tuple::PgHeapTuple;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use pgrx::{AllocatedByPostgres, WhoAllocated};
+    use snowflake_ids_core::definition::MAX_DESCRIPTION_BYTES;
+    use snowflake_ids_core::privilege::Action;
+    use snowflake_ids_core::series::{MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Row, Series, SeriesError};
+
+    /// Fails where no series can be of these terms.
+    #[allow(clippy::too_many_arguments, reason = "what a series has")]
+    #[pg_extern(volatile, parallel_safe)]
+    fn series_check(
+        name: Option<Text<'_>>,
+        kind: Option<Text<'_>>,
+        key_type: Option<Text<'_>>,
+        start: Option<i64>,
+        max_value: Option<i64>,
+        reset: Option<Text<'_>>,
+        time_zone: Option<Text<'_>>,
+        format: Option<Text<'_>>,
+        description: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        let refused = |error: SeriesError| report(&error);
+        let name = name.ok_or(SeriesError::NullName).map_err(refused)?;
+        series::checked(name.bytes(MAX_NAME_BYTES, "name")?).map_err(refused)?;
+        if let Some(description) = &description {
+            description.as_is(MAX_DESCRIPTION_BYTES, "description")?;
+        }
+        let zone = time_zone.ok_or(SeriesError::Missing { column: "time_zone" }).map_err(refused)?;
+        zone.as_is(MAX_TIME_ZONE_BYTES, "time_zone")?;
+        let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
+        let key_type = key_type.as_ref().map(|key_type| key_type.read("key_type")).transpose()?;
+        let reset = reset.as_ref().map(|reset| reset.read("reset")).transpose()?;
+        let format = format.as_ref().map(|format| format.bytes(MAX_NAME_BYTES, "format")).transpose()?;
+        let format =
+            format.map(|bytes| to_utf8(bytes).ok_or_else(|| encoding::not_utf8("format"))).transpose()?;
+        let row = Row {
+            id: Some(0),
+            kind: kind.as_deref().unwrap_or_default(),
+            key_type: key_type.as_deref().unwrap_or_default(),
+            start,
+            max_value,
+            reset: reset.as_deref(),
+            time_zone: "",
+            format: format.as_deref(),
+        };
+        Series::new(&row).map(drop).map_err(refused)
+    }
+
+    /// Fails where a kind of series that takes no numbers ahead is to take some.
+    #[pg_extern(immutable, parallel_safe)]
+    fn series_check_steps(step: Option<i32>, max_step: Option<i32>) -> Result<(), ErrorReport> {
+        let given = [("step", step), ("max_step", max_step)].into_iter().find(|(_, given)| given.is_some());
+        match given {
+            Some((argument, _)) => Err(report(&SeriesError::NoSuchArgument { kind: "gapless", argument })),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails where other servers number, too.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_refuse(registry: Option<Text<'_>>) -> Result<(), ErrorReport> {
+        if let Some(registry) = registry {
+            let registry = registry.read("registry")?.into_owned();
+            return Err(report(&SeriesError::Registry { registry }));
+        }
+        if citus::is_worker().map_err(|error| spi(&error))? {
+            return Err(report(&SeriesError::CitusWorker));
+        }
+        Ok(())
+    }
+
+    /// What a column that a series is to fill has to hold, where a role may take the series' numbers.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_to_attach(
+        series: Option<Text<'_>>,
+        owner: pg_sys::Oid,
+    ) -> Result<
+        TableIterator<'static, (name!(key_type, &'static str), name!(max_value, i64), name!(is_dated, bool))>,
+        ErrorReport,
+    > {
+        let known = series::look_up(super::name(series.as_ref())?)?;
+        for role in [role::current(), owner] {
+            known.check(Action::Take, role).map_err(|error| report(&error))?;
+        }
+        let Series { key_type, max_value, reset, .. } = &known.series;
+        Ok(TableIterator::once((key_type.name(), *max_value, reset.is_some())))
+    }
+
+    /// Sees to it that a key goes on above a value.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn series_raise(series: Text<'_>, key: i64, value: i64) -> Result<bool, ErrorReport> {
+        raise_above(&series, &key, value)
+    }
+
+    /// Sees to it that a key goes on above a value.
+    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
+    fn series_raise_text(series: Text<'_>, key: Text<'_>, value: i64) -> Result<bool, ErrorReport> {
+        raise_above(&series, &key, value)
+    }
+
+    /// Sees to it that a key goes on above a value.
+    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
+    fn series_raise_uuid(series: Text<'_>, key: Uuid, value: i64) -> Result<bool, ErrorReport> {
+        raise_above(&series, &key, value)
+    }
+
+    fn raise_above(series: &Text<'_>, key: &impl AsKey, value: i64) -> Result<bool, ErrorReport> {
+        series::raise_above(super::name(Some(series))?, &key.as_key()?, value)?;
+        Ok(true)
+    }
+
+    /// Has all sessions look for series anew.
+    #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
+    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
+    fn series_changed<'a>(
+        _trigger: &'a PgTrigger<'a>,
+    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+        if let Some(table) = store::table() {
+            table.announce();
+        }
+        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+    }
+}
+
+extension_sql!(
+    "
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
+    'whether the current role has a privilege on a series; of several, any';
+",
+    name = "series_functions",
+    requires = [
+        series_nextval,
+        series_nextval_of_text,
+        series_nextval_of_uuid,
+        series_nextval_text,
+        series_nextval_text_of_text,
+        series_nextval_text_of_uuid,
+        series_currval,
+        series_currval_of_text,
+        series_currval_of_uuid,
+        snowflake_ids::series_set,
+        snowflake_ids::series_set_of_text,
+        snowflake_ids::series_set_of_uuid,
+        snowflake_ids::series_alter,
+        snowflake_ids::series_drop,
+        snowflake_ids::series_grant,
+        snowflake_ids::series_revoke,
+        snowflake_ids::has_series_privilege
+    ]
+);
+extension_sql_file!(
+    "series.sql",
+    name = "series",
+    requires = [
+        snowflake_ids_internal::series_check,
+        snowflake_ids_internal::series_check_steps,
+        snowflake_ids_internal::series_refuse,
+        snowflake_ids_internal::series_changed,
+        snowflake_ids_internal::series_to_attach,
+        snowflake_ids_internal::series_raise,
+        snowflake_ids_internal::series_raise_text,
+        snowflake_ids_internal::series_raise_uuid,
+        "series_fill",
+        "series_functions",
+        "segments"
+    ]
+);

@@ -1,0 +1,467 @@
+/* Series, and the counters of their keys. What is in here is all there is: a number is taken by changing the row of its key, in the
+   caller's transaction. */
+CREATE TABLE snowflake_ids.series (
+    name        text COLLATE "C" PRIMARY KEY,
+    kind        text    NOT NULL DEFAULT 'gapless',
+    key_type    text    NOT NULL DEFAULT 'bigint',
+    start       bigint  NOT NULL DEFAULT 1,
+    max_value   bigint  NOT NULL DEFAULT 9223372036854775807,
+    reset       text    CHECK (reset IN ('day', 'month', 'year')),
+    time_zone   text    NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
+    format      text,
+    description text,
+    restricted  boolean NOT NULL DEFAULT false,
+    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number()
+);
+COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
+COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
+COMMENT ON COLUMN snowflake_ids.series.id IS
+    'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
+
+/* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
+CREATE TABLE snowflake_ids.series_bigint (
+    series     bigint NOT NULL,
+    key        bigint NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_text (
+    series     bigint NOT NULL,
+    key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
+    last_value bigint NOT NULL,
+    period     date,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_uuid (
+    series     bigint NOT NULL,
+    key        uuid NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
+COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
+COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
+COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
+
+/* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
+CREATE TABLE snowflake_ids.series_privilege (
+    series     bigint  NOT NULL,
+    grantee    regrole NOT NULL,
+    privileges text    NOT NULL,
+    PRIMARY KEY (series, grantee)
+);
+COMMENT ON TABLE snowflake_ids.series_privilege IS 'rights of roles on restricted series';
+COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - is PUBLIC';
+COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
+    'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
+
+/* Whatever writes a row. */
+CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
+        NEW.format, NEW.description);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
+CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+
+/* Privileges and counters go with their series, whichever role deletes it. */
+CREATE FUNCTION snowflake_ids_internal.series_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = OLD.id;
+    DELETE FROM snowflake_ids.series_bigint AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
+
+/* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
+CREATE FUNCTION snowflake_ids_internal.series_check_home() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    registry text;
+BEGIN
+    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+    SELECT r.server INTO registry FROM snowflake_ids.registry_server AS r ORDER BY r.position LIMIT 1;
+    PERFORM snowflake_ids_internal.series_refuse(registry);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_taken(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE duplicate_object USING
+        MESSAGE = format('series "%s" already exists', left(name, 128)),
+        HINT = 'Change it with snowflake_ids.series_alter, or choose another name.';
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.series_create(
+    name        text,
+    kind        text    DEFAULT 'gapless',
+    key_type    regtype DEFAULT 'bigint',
+    start       bigint  DEFAULT 1,
+    step        integer DEFAULT NULL,
+    max_step    integer DEFAULT NULL,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    description text    DEFAULT NULL,
+    owner       name    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- The type's name as it is written with this search_path.
+    type_name text := coalesce(key_type::text, '');
+BEGIN
+    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description);
+    PERFORM snowflake_ids_internal.series_check_steps(step, max_step);
+    PERFORM snowflake_ids_internal.series_check_home();
+    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description)
+    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
+
+/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/series.rs. */
+CREATE FUNCTION snowflake_ids_internal.series_alter(
+    name        text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    description text,
+    owner       name,
+    new_name    text
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF new_name <> name THEN
+        PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
+    END IF;
+    UPDATE snowflake_ids.series AS s
+    SET max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        description = coalesce(description, s.description),
+        name = coalesce(new_name, s.name)
+    WHERE s.name = name COLLATE "C";
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.series_taken(new_name);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'drop');
+    DELETE FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+END
+$$;
+
+/* Fails where triggers fill columns from a series. */
+CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    users text;
+BEGIN
+    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
+                      ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
+    INTO users
+    FROM pg_trigger AS t
+    WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
+        AND substring(t.tgargs FROM 1 FOR position('\x00'::bytea IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding());
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_set_owner(name text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+    series_id bigint;
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner is a role.',
+            HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', 'OWNER') WHERE p.series = series_id;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+    PERFORM snowflake_ids_internal.series_add_privileges(series_id, new_owner, 'OWNER');
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_add_privileges(series bigint, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges) VALUES ($1, $2, $3)
+    ON CONFLICT (series, grantee) DO UPDATE
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
+$$;
+
+/* The series' id, which takes privileges to be used from now on. What is left of roles that were dropped goes. */
+CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    SELECT s.id, NOT s.restricted INTO series_id, was_open FROM snowflake_ids.series AS s
+    WHERE s.name = name COLLATE "C" FOR NO KEY UPDATE;
+    DELETE FROM snowflake_ids.series_privilege AS p
+    WHERE p.series = series_id AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.id = series_id AND was_open;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_grant(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+    row record := snowflake_ids_internal.series_restrict(name);
+BEGIN
+    IF row.was_open AND grantee <> 0 THEN
+        RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
+            DETAIL = 'From now on it takes privileges to use it.',
+            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_revoke(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
+    series_id bigint := (SELECT s.id FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" AND s.restricted);
+BEGIN
+    IF grantee_oid = 0 THEN
+        series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
+    ELSIF series_id IS NULL THEN
+        RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
+            DETAIL = 'Nothing was revoked.',
+            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+    END IF;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
+    WHERE p.series = series_id AND p.grantee = grantee_oid;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+END
+$$;
+
+/* The trigger that fills a column; null where there is none. */
+CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.tgname FROM pg_trigger AS t
+    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure
+        AND position('\x00'::bytea || convert_to(column_name::text, getdatabaseencoding()) || '\x00'::bytea IN t.tgargs) > 0
+        -- The second of three arguments.
+        AND position('\x00'::bytea IN t.tgargs)
+            = position('\x00'::bytea || convert_to(column_name::text, getdatabaseencoding()) || '\x00'::bytea IN t.tgargs)
+    ORDER BY t.tgname LIMIT 1
+$$;
+
+CREATE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+    column_name  name := "column";
+    table_name   text := relation::text;
+    of_table     pg_class;
+    of_column    pg_attribute;
+    of_key       pg_attribute;
+    terms        record;
+    column_type  oid;
+    key_name     text;
+    highest      bigint;
+BEGIN
+    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
+            DETAIL = 'In an older snapshot the newest rows may be missing.';
+    END IF;
+    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
+    IF of_table.relkind NOT IN ('r', 'p') THEN
+        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
+            DETAIL = 'A trigger fills the column before a row is stored.';
+    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+    -- No rows come meanwhile, and the table keeps its name.
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
+    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
+
+    SELECT * INTO of_column FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
+    END IF;
+    SELECT * INTO of_key FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
+    END IF;
+    column_type := of_column.atttypid;
+    -- Of a domain, what it is over.
+    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
+        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
+    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
+                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
+            DETAIL = 'The server fills it by itself.',
+            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
+                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+    ELSIF of_key.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
+            DETAIL = 'The server computes it after the trigger.',
+            HINT = 'Choose a plain column.';
+    ELSIF of_column.atthasdef THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
+            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
+            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+    ELSIF of_column.attnum = of_key.attnum THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
+            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
+            DETAIL = format('Its max_value is %s.', terms.max_value),
+            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
+            HINT = 'Choose another column, or a series whose keys are of this type.';
+    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
+            DETAIL = 'The trigger would move rows to another partition.';
+    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
+            HINT = 'Detach it first: snowflake_ids.series_detach.';
+    END IF;
+
+    -- What a table's owner has put into it, as a policy or an index, runs with no other role's rights.
+    IF column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated
+        AND of_table.relowner <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
+        AND snowflake_ids_internal.as_owner(relation,
+            format('SELECT 1::bigint FROM %s WHERE %I IS NOT NULL LIMIT 1', table_name, column_name)) IS NOT NULL THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('table %s has rows with numbers', relation),
+            DETAIL = 'The series goes on above them, and its owner has to read them.',
+            HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                          quote_ident(pg_get_userbyid(of_table.relowner)));
+    END IF;
+    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given.
+    IF column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated THEN
+        EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
+            (SELECT %I::%s AS key, max(%I)::bigint AS highest FROM %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
+            key_column, terms.key_type, column_name, table_name, key_column, column_name)
+        INTO highest USING series;
+    END IF;
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        ('snowflake_ids_fill_' || column_name)::name, table_name, column_name, series, column_name, key_column);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_attach IS
+    'has a series fill a column from the key in another one, unless a row brings a value';
+
+CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+BEGIN
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.';
+    END IF;
+    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
+
+/* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
+CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
+SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
+       s.format, s.restricted, s.description
+FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
+    SELECT CASE s.key_type
+        WHEN 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        WHEN 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
+    END AS keys) AS c
+WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
+COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
+COMMENT ON COLUMN snowflake_ids.series_status.keys IS 'keys with a counter, counted up to 10,000';
+
+/* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
+   index. */
+CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
+SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
+FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
+    SELECT b.key::text AS key, b.last_value, b.period, b.key AS key_bigint, NULL::text COLLATE "C" AS key_text, NULL::uuid AS key_uuid
+    FROM snowflake_ids.series_bigint AS b WHERE b.series = s.id
+    UNION ALL
+    SELECT t.key, t.last_value, t.period, NULL, t.key, NULL FROM snowflake_ids.series_text AS t WHERE t.series = s.id
+    UNION ALL
+    SELECT u.key::text, u.last_value, u.period, NULL, NULL, u.key FROM snowflake_ids.series_uuid AS u WHERE u.series = s.id
+) AS k
+WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
+COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
+GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;

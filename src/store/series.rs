@@ -1,0 +1,288 @@
+//! The tables of series: their definitions, looked at without SQL, and the counters of their keys, through SQL.
+//!
+//! All names in the statements are qualified, operators included: they run with the rights of the tables' owner under the
+//! caller's `search_path`.
+
+use crate::pg::catalog::{self, Source};
+use crate::pg::rows::{self, Unseen};
+use crate::pg::statement::Statement;
+use crate::pg::tag::TagText;
+use crate::pg::text::TextOut;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, TEXTOID, UUIDOID};
+use pgrx::pg_sys::Oid;
+use pgrx::spi::{SpiError, SpiHeapTupleData};
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::privilege::Privileges;
+use snowflake_ids_core::serial::Reset;
+use snowflake_ids_core::series::{Key, KeyType, Row, Series, SeriesError};
+use std::ffi::CStr;
+
+const EXTENSION: &CStr = c"snowflake_ids";
+
+/// The first day of the present period of a dated series, given its reset and its time zone. The clock's, as for tags: not the
+/// transaction's.
+macro_rules! label {
+    ($reset:literal, $time_zone:literal) => {
+        concat!(
+            "(SELECT pg_catalog.date_trunc(",
+            $reset,
+            ", pg_catalog.timezone(",
+            $time_zone,
+            ", pg_catalog.clock_timestamp()))::pg_catalog.date AS label)"
+        )
+    };
+}
+
+/// Days since 1970.
+macro_rules! returning {
+    () => {
+        " RETURNING k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date"
+    };
+}
+
+/// The statements of one table of counters. A key that has a counter takes one look at the index, one change of the row and one
+/// record in the log; it is tried first, as a key is new but once.
+macro_rules! counters {
+    ($name:ident, $table:literal, $of:ident) => {
+        static $name: Counters = Counters {
+            next: Statement::new(
+                concat!(
+                    "UPDATE snowflake_ids.",
+                    $table,
+                    " AS k SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
+                      WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                          AND k.last_value OPERATOR(pg_catalog.<) $3",
+                    returning!()
+                ),
+                &[INT8OID, $of, INT8OID],
+            ),
+            first: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value) VALUES ($1, $2, $4)
+                      ON CONFLICT (series, key) DO UPDATE SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
+                      WHERE k.last_value OPERATOR(pg_catalog.<) $3",
+                    returning!()
+                ),
+                &[INT8OID, $of, INT8OID, INT8OID],
+            ),
+            next_dated: Statement::new(
+                concat!(
+                    "UPDATE snowflake_ids.",
+                    $table,
+                    " AS k SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) p.label THEN $4
+                               ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
+                          period = GREATEST(k.period, p.label)
+                      FROM ",
+                    label!("$5", "$6"),
+                    " AS p
+                      WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                          AND (k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) p.label)",
+                    returning!()
+                ),
+                &[INT8OID, $of, INT8OID, INT8OID, TEXTOID, TEXTOID],
+            ),
+            first_dated: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period) SELECT $1, $2, $4, p.label FROM ",
+                    label!("$5", "$6"),
+                    " AS p
+                      ON CONFLICT (series, key) DO UPDATE
+                      SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN $4
+                              ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
+                          period = GREATEST(k.period, EXCLUDED.period)
+                      WHERE k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
+                    returning!()
+                ),
+                &[INT8OID, $of, INT8OID, INT8OID, TEXTOID, TEXTOID],
+            ),
+            set: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period) SELECT $1, $2, $3, p.label FROM ",
+                    label!("$5", "$6"),
+                    " AS p
+                      ON CONFLICT (series, key) DO UPDATE
+                      SET last_value = EXCLUDED.last_value, period = GREATEST(k.period, EXCLUDED.period)
+                      WHERE $4 OR k.last_value OPERATOR(pg_catalog.<=) EXCLUDED.last_value
+                          OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
+                    returning!()
+                ),
+                &[INT8OID, $of, INT8OID, BOOLOID, TEXTOID, TEXTOID],
+            ),
+            read: Statement::new(
+                concat!(
+                    "SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
+                     FROM snowflake_ids.",
+                    $table,
+                    " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2"
+                ),
+                &[INT8OID, $of],
+            ),
+        };
+    };
+}
+
+/// What is done with the counters of one type of keys.
+struct Counters {
+    /// The next number of a key that has a counter, and has numbers left.
+    next: Statement,
+    /// The same, of a key that may have none yet.
+    first: Statement,
+    next_dated: Statement,
+    first_dated: Statement,
+    set: Statement,
+    read: Statement,
+}
+
+counters!(OF_BIGINTS, "series_bigint", INT8OID);
+counters!(OF_TEXTS, "series_text", TEXTOID);
+counters!(OF_UUIDS, "series_uuid", UUIDOID);
+
+/// A number, and the first day of its period in days since 1970; 0 where the series is not dated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number {
+    /// The number.
+    pub number: i64,
+    /// The day.
+    pub day: i32,
+}
+
+/// The table of series of this database; None where the extension is not. Only within a transaction.
+pub fn table() -> Option<Source> {
+    Source::look_up(c"series").filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+}
+
+/// The table that has the counters of keys of a type. Only within a transaction.
+pub fn counters(of: KeyType) -> Option<Source> {
+    let name = match of {
+        KeyType::Bigint => c"series_bigint",
+        KeyType::Text => c"series_text",
+        KeyType::Uuid => c"series_uuid",
+    };
+    Source::look_up(name).filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+}
+
+/// What the row of this name says, and whether it takes privileges to use the series; None where there is none. Waits where the
+/// table is locked. Only within a transaction, of which it sees what that has changed.
+pub fn read(table: Source, name: &Tag) -> Option<Result<(Series, bool), SeriesError>> {
+    let mut found = None;
+    let each = |row: &rows::Row<'_>| {
+        let is_restricted = row.boolean(c"restricted").unwrap_or(true);
+        found = Some(series_of(row).map(|series| (series, is_restricted)));
+    };
+    match rows::of_key(table, c"name", &TagText(*name), each) {
+        Ok(()) | Err(Unseen::NoTable | Unseen::Locked) => found,
+    }
+}
+
+fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
+    let text = |column| row.text(column);
+    let (kind, key_type, time_zone) = (text(c"kind"), text(c"key_type"), text(c"time_zone"));
+    let (reset, format) = (text(c"reset"), text(c"format"));
+    Series::new(&Row {
+        id: row.number(c"id"),
+        kind: kind.as_deref().unwrap_or_default(),
+        key_type: key_type.as_deref().unwrap_or_default(),
+        start: row.number(c"start"),
+        max_value: row.number(c"max_value"),
+        reset: reset.as_deref(),
+        time_zone: time_zone.as_deref().unwrap_or_default(),
+        format: format.as_deref(),
+    })
+}
+
+/// Which roles have which privileges on a series. Only within a transaction.
+pub fn privileges(id: i64) -> Vec<(Oid, Privileges)> {
+    let mut found = Vec::new();
+    let note = |row: &rows::Row<'_>| {
+        if let (Some(grantee), Some(list)) = (row.oid(c"grantee"), row.text(c"privileges")) {
+            found.push((grantee, Privileges::stored(&list)));
+        }
+    };
+    if let Some(table) = Source::look_up(c"series_privilege") {
+        // Where there is no such table no role has any.
+        let _ = rows::of_number(table, c"series", id, note);
+    }
+    found
+}
+
+/// Takes the next number of a key that has a counter, in the present transaction; None where it has none, or no number left.
+pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
+    let counters = counters_of(key);
+    match series.reset {
+        None => {
+            let arguments = [series.id.into(), datum(key), series.max_value.into()];
+            counters.next.first(&arguments, number)
+        }
+        Some(reset) => counters.next_dated.first(&all_terms(series, key, reset), number),
+    }
+}
+
+/// The same of a key that may have no counter yet, which it has then.
+pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
+    let counters = counters_of(key);
+    match series.reset {
+        None => {
+            let arguments = [series.id.into(), datum(key), series.max_value.into(), series.start.into()];
+            counters.first.first(&arguments, number)
+        }
+        Some(reset) => counters.first_dated.first(&all_terms(series, key, reset), number),
+    }
+}
+
+fn all_terms<'a>(series: &'a Series, key: &Key, reset: Reset) -> [DatumWithOid<'a>; 6] {
+    [
+        series.id.into(),
+        datum(key),
+        series.max_value.into(),
+        series.start.into(),
+        reset.name().into(),
+        series.time_zone.as_str().into(),
+    ]
+}
+
+/// Sets a key to a value in the present transaction; unless `force`, not below the numbers that it has given in this period. Whether
+/// it was done.
+pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, SpiError> {
+    let arguments = [
+        series.id.into(),
+        datum(key),
+        value.into(),
+        force.into(),
+        series.reset.map(Reset::name).into(),
+        series.time_zone.as_str().into(),
+    ];
+    Ok(counters_of(key).set.first(&arguments, number)?.is_some())
+}
+
+/// Where a key is; None where it has no counter.
+pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
+    counters_of(key).read.first(&[series.id.into(), datum(key)], number)
+}
+
+fn counters_of(key: &Key) -> &'static Counters {
+    match key.key_type() {
+        KeyType::Bigint => &OF_BIGINTS,
+        KeyType::Text => &OF_TEXTS,
+        KeyType::Uuid => &OF_UUIDS,
+    }
+}
+
+fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
+    match key {
+        Key::Bigint(number) => (*number).into(),
+        Key::Text(bytes) => TextOut::of_bytes(bytes).into(),
+        Key::Uuid(uuid) => pgrx::Uuid::from_bytes(uuid.to_be_bytes()).into(),
+    }
+}
+
+fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
+    let number = row.get::<i64>(1)?.unwrap_or_default();
+    Ok(Number { number, day: row.get::<i32>(2)?.unwrap_or_default() })
+}

@@ -60,7 +60,7 @@ fn node(group_id: i32, worker_id: i32) -> Node {
         version: Some("1.0".to_owned()),
         report: Some(format!(
             r#"{{"datacenter_id": 0, "worker_id": {worker_id}, "layout": "41/0/10/12", "state": "ready",
-                "identity": "main", "registry": {registry}}}"#
+                "identity": "main", "timeline": "3", "registry": {registry}}}"#
         )),
         error: None,
     }
@@ -120,6 +120,10 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
             "layout is 41/0/5/17, and that of node 1 41/0/10/12",
         ),
         (edited(&node(2, 2), "\"main\"", "\"another\""), "\"citus_coordinator\", is not the cluster's"),
+        (
+            edited(&node(2, 2), "\"timeline\": \"3\"", "\"timeline\": \"2\""),
+            "was on timeline 2 when it last asked, and on timeline 3 for node 1",
+        ),
         (of_nobody, "uses no registry"),
         (without(&node(2, 2), "none is free"), "no worker id: none is free"),
     ];

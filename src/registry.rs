@@ -20,3 +20,4 @@ pub mod serve;
 mod session;
 
 pub use serve::this;
+pub use session::look;

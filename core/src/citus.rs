@@ -20,6 +20,9 @@ pub enum NoCoordinatorError {
     /// Its catalog has no row of it.
     #[error("this worker of a Citus cluster does not know where the coordinator is")]
     Unknown,
+    /// What is said of connections cannot be read. Without it they might be less safe than was asked for.
+    #[error("{0} is no list of options for connections")]
+    Options(&'static str),
 }
 
 impl Explain for NoCoordinatorError {
@@ -31,6 +34,7 @@ impl Explain for NoCoordinatorError {
         Some(match self {
             Self::NotWorker => format!("\"{COORDINATOR}\" stands for the coordinator of a worker's cluster."),
             Self::Unknown => "pg_dist_node has no active primary of group 0.".to_owned(),
+            Self::Options(_) => "It may ask for an sslmode, so it is not passed over.".to_owned(),
         })
     }
 
@@ -41,6 +45,7 @@ impl Explain for NoCoordinatorError {
                  cluster: SELECT snowflake_ids.use_local_registry()."
             }
             Self::Unknown => "On the coordinator: SELECT citus_set_coordinator_host('host', port).",
+            Self::Options(_) => "Write it as libpq's connection strings are: name = value, with a space between options.",
         }
         .to_owned())
     }
@@ -115,6 +120,9 @@ pub struct Report {
     pub state: String,
     /// The registries that its ids come from; itself, where it uses none.
     pub identity: String,
+    /// The timelines that they were seen on last.
+    #[serde(default)]
+    pub timeline: Option<String>,
     /// What it calls them; None where it is its own.
     pub registry: Option<String>,
 }
@@ -171,6 +179,19 @@ pub enum Problem {
     /// It has its ids from elsewhere.
     #[error("its registry, {0}, is not the cluster's")]
     Stranger(String),
+    /// The registry may be two: a former primary that nobody has stopped, and the one that was promoted.
+    #[error(
+        "its registry was on timeline {its} when it last asked, and on timeline {others} for node {other}: it asks a former \
+         primary, or has not asked since"
+    )]
+    Timeline {
+        /// What it has seen.
+        its: String,
+        /// The node that it is compared with.
+        other: i32,
+        /// What that has seen.
+        others: String,
+    },
     /// It issues nothing yet.
     #[error("it has no worker id: {0}")]
     Without(String),
@@ -185,9 +206,9 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether it may go away by itself.
+    /// Whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_))
+        matches!(self, Self::Without(_) | Self::Shared { .. })
     }
 }
 
@@ -251,6 +272,12 @@ fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>)
         if report.identity != meant.identity && (report.registry.is_some() || node.group_id == 0) {
             let named = report.registry.as_ref().map_or("itself".to_owned(), |name| format!("\"{name}\""));
             return Some(Problem::Stranger(named));
+        }
+        if let (Some(its), Some(others)) = (&report.timeline, &meant.timeline)
+            && report.identity == meant.identity
+            && its != others
+        {
+            return Some(Problem::Timeline { its: its.clone(), other: *node_id, others: others.clone() });
         }
     }
     if report.registry.is_none() && node.group_id != 0 {

@@ -60,7 +60,7 @@ fn node(group_id: i32, worker_id: i32) -> Node {
         version: Some("1.0".to_owned()),
         report: Some(format!(
             r#"{{"datacenter_id": 0, "worker_id": {worker_id}, "layout": "41/0/10/12", "state": "ready",
-                "identity": "main", "registry": {registry}}}"#
+                "identity": "main", "timeline": "3", "registry": {registry}}}"#
         )),
         error: None,
     }
@@ -120,6 +120,10 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
             "layout is 41/0/5/17, and that of node 1 41/0/10/12",
         ),
         (edited(&node(2, 2), "\"main\"", "\"another\""), "\"citus_coordinator\", is not the cluster's"),
+        (
+            edited(&node(2, 2), "\"timeline\": \"3\"", "\"timeline\": \"2\""),
+            "was on timeline 2 when it last asked, and on timeline 3 for node 1",
+        ),
         (of_nobody, "uses no registry"),
         (without(&node(2, 2), "none is free"), "no worker id: none is free"),
     ];
@@ -133,12 +137,13 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
 }
 
 #[test]
-fn only_a_worker_id_that_has_not_come_yet_is_waited_for() {
+fn only_a_worker_id_of_its_own_is_waited_for() {
     let mut nodes = cluster();
     nodes[1] = without(&nodes[1], "none is free");
     nodes[2].is_active = false;
+    nodes[3] = edited(&nodes[3], "\"worker_id\": 3", "\"worker_id\": 0");
     let may_pass = |judged: Judged| judged.problem.is_some_and(|problem| problem.may_pass());
-    assert_eq!(judge(nodes).into_iter().map(may_pass).collect::<Vec<_>>(), [false, true, false, false]);
+    assert_eq!(judge(nodes).into_iter().map(may_pass).collect::<Vec<_>>(), [true, true, false, true]);
 }
 
 /// Datacenters have worker ids of their own.

@@ -36,6 +36,10 @@ SELECT snowflake_ids.use_registry('citus_coordinator');
 -- A worker.
 UPDATE pg_catalog.pg_dist_local_group SET groupid = 1;
 CALL snowflake_ids.use_citus();
+-- What Citus is told of its connections is not passed over where it cannot be read.
+SET LOCAL citus.node_conninfo = 'sslmode';
+SELECT snowflake_ids.use_registry('citus_coordinator');
+SET LOCAL citus.node_conninfo = '';
 UPDATE pg_catalog.pg_dist_node SET isactive = false;
 SELECT snowflake_ids.use_registry('citus_coordinator');
 DELETE FROM pg_catalog.pg_dist_node;

@@ -29,6 +29,11 @@ pub fn ask(
     answer.map_err(|error| refused(server, &error))
 }
 
+/// Which registry a name leads to now.
+pub fn look(server: &str) -> Checked<wire::Registry> {
+    ask(&mut Caller::default(), server, None, RequestBody::Introduce).map(|answer| answer.registry)
+}
+
 fn options_of(server: &str) -> Checked<Options> {
     PgTryBuilder::new(|| Ok(options(server)))
         .catch_others(|error| {

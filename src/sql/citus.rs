@@ -19,11 +19,29 @@ mod snowflake_ids_internal {
 
     /// More than the nodes of any cluster say of themselves.
     const MOST: usize = 64 << 20;
+    /// More than a name has.
+    const MOST_OF_NAME: usize = 1000;
 
     /// What tells the registry that this database is, or would be, from others.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_identity() -> Option<String> {
         registry::this().map(|this| this.identity)
+    }
+
+    /// How often the server that this database is on was promoted, or set back.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn registry_timeline() -> Option<i64> {
+        registry::this().map(|this| this.timeline.into())
+    }
+
+    /// Which registry is found by a name now, in JSON: its identity and its timeline.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn registry_look(server: Text<'_>) -> Result<String, ErrorReport> {
+        let server = server.read_up_to(MOST_OF_NAME, "server")?;
+        let found = registry::look(&server).map_err(|report| *report)?;
+        serde_json::to_string(&found).map_err(|error| {
+            bad_argument("the registry makes no sense", format!("{}.", excerpt(&error.to_string())))
+        })
     }
 
     /// Whether this database may join in a transaction that another session may commit: then the worker id stays where it is
@@ -83,6 +101,8 @@ extension_sql_file!(
     name = "citus",
     requires = [
         snowflake_ids_internal::registry_identity,
+        snowflake_ids_internal::registry_timeline,
+        snowflake_ids_internal::registry_look,
         snowflake_ids_internal::citus_judge,
         snowflake_ids_internal::citus_may_join,
         "registries",

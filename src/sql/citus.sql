@@ -24,9 +24,11 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
-        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()), 'registry', r.server)::text
+        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
+        'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server)::text
     FROM snowflake_ids.status AS s,
-         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(server, ',' ORDER BY position) AS server
+         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
+                 string_agg(server, ',' ORDER BY position) AS server
           FROM snowflake_ids.registry_server) AS r
 $$;
 
@@ -65,12 +67,13 @@ DECLARE
     nodes text;
 BEGIN
     SELECT coalesce(json_agg(json_build_object('node_id', n.node_id, 'node_name', n.node_name, 'node_port', n.node_port, 'group_id', n.group_id,
-        'is_active', n.is_active, 'version', CASE WHEN v.success THEN v.result END, 'report', CASE WHEN r.success THEN r.result END,
+        'is_active', n.is_active, 'version', CASE WHEN v.success THEN left(v.result, 100) END,
+        'report', CASE WHEN r.success THEN left(r.result, 10000) END,
         'error', left(CASE WHEN v.success THEN r.result ELSE v.result END, 1000))), '[]')::text
     INTO nodes
     FROM snowflake_ids_internal.citus_nodes() AS n
         LEFT JOIN pg_catalog.run_command_on_all_nodes(
-            $command$SELECT coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'snowflake_ids'), '')$command$
+            $command$SELECT coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids'), '')$command$
         ) AS v ON v.nodeid = n.node_id
         LEFT JOIN pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.citus_report()') AS r ON r.nodeid = n.node_id;
     RETURN QUERY SELECT j.* FROM snowflake_ids_internal.citus_judge(nodes) AS j;
@@ -90,29 +93,54 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.citus_status IS
     'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
 
-/* Has this node use a registry, unless it is the one in use: its identity says so, or its name where that is not known yet. The
-   options are those of the user mapping that the node needs for it. */
-CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, options text[]) RETURNS text
+/* Gives this node the user mapping that it needs for a registry. Its options may have a password: what fails is given back, not
+   raised, as the statement would be logged with the error. */
+CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    owner name;
+BEGIN
+    PERFORM set_config('pg_stat_statements.track_utility', 'off', true);
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
+    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server AND m.usename = owner AND coalesce(m.umoptions, '{}') = options) THEN
+        EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
+        EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
+            (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
+             FROM pg_options_to_table(options) AS o));
+    END IF;
+    RETURN '';
+EXCEPTION WHEN OTHERS OR query_canceled THEN
+    RETURN format('its user mapping was not made: %s', SQLERRM);
+END
+$$;
+
+/* Has this node use the registry of this identity, unless it does already. From another one it is not taken away: other nodes may
+   still draw from that. */
+CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     used    record;
-    owner   name;
+    found   json;
     message text;
     detail  text;
     hint    text;
 BEGIN
     SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
-    IF options IS NOT NULL THEN
-        SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
-        IF (SELECT m.umoptions FROM pg_user_mappings AS m WHERE m.srvname = server AND m.usename = owner) IS DISTINCT FROM options THEN
-            EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
-            EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
-                (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
-                 FROM pg_options_to_table(options) AS o));
-        END IF;
+    IF used.identity <> identity THEN
+        RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    IF (CASE WHEN identity IS NULL THEN used.server = server ELSE used.identity = identity END) THEN
+    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
+    IF found ->> 'identity' <> identity THEN
+        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF (found ->> 'timeline')::bigint < timeline THEN
+        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF used.server IS NOT NULL THEN
+        UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
+        WHERE r.identity = identity AND r.timeline < (found ->> 'timeline')::integer;
         RETURN NULL;
     END IF;
     -- Another session may be at it.
@@ -123,6 +151,31 @@ EXCEPTION WHEN OTHERS THEN
     -- Citus passes nothing on but the message.
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
     RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
+END
+$$;
+
+/* Refuses where a node draws from another registry than the one of this identity. As nodes would be moved one after another, one
+   that has moved could get the worker id, or the numbers, of one that has not. */
+CREATE FUNCTION snowflake_ids_internal.citus_refuse_move(identity text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    others text;
+BEGIN
+    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO others
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        JOIN pg_catalog.run_command_on_all_nodes(format($command$
+            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
+                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
+            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
+    WHERE n.is_active AND r.success AND r.result <> '';
+    IF others IS NOT NULL THEN
+        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = others,
+            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+    END IF;
 END
 $$;
 
@@ -155,11 +208,14 @@ DECLARE
     used     text;
     identity text;
     options  text[];
+    timeline bigint;
+    there    json;
     version  text;
     place    text;
+    old      text;
     told     jsonb;
     idle     jsonb;
-    joined   boolean;
+    mapped   jsonb;
     failed   text[];
     passes   boolean;
     nodes    bigint;
@@ -172,6 +228,12 @@ BEGIN
             HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
     END IF;
     PERFORM snowflake_ids_internal.citus_check();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+    END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
         SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
         RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
@@ -197,7 +259,7 @@ BEGIN
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
         -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
-        SELECT m.umoptions INTO options
+        SELECT coalesce(m.umoptions, '{}') INTO options
         FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
         WHERE m.srvname = server AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
         IF NOT FOUND THEN
@@ -219,6 +281,16 @@ BEGIN
             HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
     END LOOP;
 
+    IF outside THEN
+        there := snowflake_ids_internal.registry_look(server);
+        identity := there ->> 'identity';
+        timeline := (there ->> 'timeline')::bigint;
+    ELSE
+        identity := snowflake_ids_internal.registry_identity();
+        timeline := snowflake_ids_internal.registry_timeline();
+    END IF;
+    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
+
     -- An extension that was created here before Citus is not on the workers.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
     told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
@@ -228,17 +300,39 @@ BEGIN
         END IF;
     END$do$ $command$, version), true);
 
-    -- Each node in a transaction of its own, which the others see: this one is not over yet.
     IF outside THEN
-        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, NULL, NULL)', server), false);
+        -- A worker that does not know the function would log the statement, with the password.
+        SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
+        FROM pg_catalog.run_command_on_workers(
+                $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success AND w.result <> 'f';
+        IF old IS NOT NULL THEN
+            RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = old,
+                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
+        FROM pg_catalog.run_command_on_workers(format(
+                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE OR w.result <> '';
+        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        told := told || snowflake_ids_internal.citus_tell(
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
     END IF;
-    SELECT l.registry IS NOT DISTINCT FROM server OR NOT outside INTO joined FROM snowflake_ids_internal.citus_look() AS l WHERE l.group_id = 0;
-    IF joined THEN
-        SELECT coalesce(string_agg(r.identity, ',' ORDER BY r.position), snowflake_ids_internal.registry_identity()) INTO identity
-        FROM snowflake_ids.registry_server AS r;
+    -- While the coordinator gives ids of its own, none goes to the registry.
+    IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
-            coalesce(server, 'citus_coordinator'), identity, options), true);
+            coalesce(server, 'citus_coordinator'), identity, timeline), true);
     END IF;
+    told := told || coalesce(mapped, '{}');
 
     -- Worker ids come within a second or so.
     LOOP
@@ -250,9 +344,11 @@ BEGIN
                coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
                string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
         INTO nodes, failed, passes, workers
-        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id, l.problem IS NULL OR l.may_pass AS may_pass,
-                     CASE WHEN l.problem IS NULL OR l.may_pass THEN coalesce(idle ->> l.node_id::text, l.problem)
-                          ELSE coalesce(told ->> l.node_id::text, l.problem) END AS problem
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
+                     (l.problem IS NULL OR l.may_pass) AND told ->> l.node_id::text IS NULL AS may_pass,
+                     CASE WHEN told ->> l.node_id::text IS NOT NULL THEN told ->> l.node_id::text WHEN l.problem IS NULL OR l.may_pass THEN
+                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
+                          ELSE l.problem END AS problem
               FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
               WHERE n.is_active) AS p;
         EXIT WHEN failed IS NULL;

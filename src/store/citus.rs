@@ -67,9 +67,13 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     } else {
         String::new()
     };
-    // Citus lets none in that is no list of options.
-    let [of_all, of_role] = [of_all, of_role].map(|said| options_of_string(&said).unwrap_or_default());
-    Ok(Ok(place.options(of_all, of_role)))
+    // What libpq says of one may show a password.
+    let read = |name, said: &str| options_of_string(said).map_err(|_| NoCoordinatorError::Options(name));
+    let options = read("citus.node_conninfo", &of_all).and_then(|of_all| {
+        let of_role = read("pg_dist_authinfo", &of_role)?;
+        Ok(place.options(of_all, of_role))
+    });
+    Ok(options)
 }
 
 fn utf8(bytes: Option<Vec<u8>>) -> String {

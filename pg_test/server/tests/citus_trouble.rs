@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
+use snowflake_ids_server_tests::cluster::ROLE;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::{Server, ids, sql};
 
@@ -218,16 +219,176 @@ fn two_coordinators_of_one_worker() -> Result<()> {
     }
     ids::unique(taken)?;
     ensure!(citus::problems(&mut client)?[&2].is_some(), "its registry is that of the first");
-    if let Err(error) = client.batch_execute(USE_CITUS) {
-        // It is not moved: the first one has to let it go.
-        ensure!(error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE), "{error}");
-        return Ok(());
-    }
-    well(&mut client, 2)?;
-    // It may have another's worker id now, who is told of, too.
-    let detail = citus::failed(&mut one.session()?)?;
-    let stranger = "its registry, \"citus_coordinator\", is not the cluster's";
-    ensure!(detail.starts_with("node 2 ") && detail.contains(stranger), "{detail}");
-    ensure!(citus::problems(&mut one.session()?)?[&2].as_deref() == Some(stranger));
+    // It is not moved: the first one has to let it go.
+    refuses_to_move(&mut client, USE_CITUS, &[(2, one.workers[0].port())], "citus_coordinator")?;
+    well(&mut one.session()?, 3)
+}
+
+/// The call changes nothing where nodes use another registry, and names them.
+fn refuses_to_move(
+    client: &mut postgres::Client,
+    call: &str,
+    nodes: &[(i32, u16)],
+    registry: &str,
+) -> Result<()> {
+    let error = sql::error(client, call)?;
+    let message = "nodes of the cluster draw from another registry";
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    let lines =
+        nodes.iter().map(|(node, port)| format!("node {node} (127.0.0.1:{port}): registry \"{registry}\""));
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    ensure!(error.detail() == Some(&lines), "{error:?}");
+    ensure!(error.hint().is_some_and(|hint| hint.contains("use_local_registry")), "{error:?}");
     Ok(())
+}
+
+const OUTSIDE: &str = "call snowflake_ids.use_citus('central')";
+
+/// A registry outside of a cluster, known to the coordinator.
+fn outside(cluster: &Citus) -> Result<Server> {
+    let registry = citus::node().start()?;
+    registry.serve_nodes()?;
+    cluster.coordinator.introduce("central", &[registry.port()])?;
+    Ok(registry)
+}
+
+/// The new registry knows nothing of the worker ids and the numbers of the old one. Each way an administrator ends what was.
+#[test]
+fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
+    let cluster = Citus::joined(2)?;
+    let _registry = outside(&cluster)?;
+    let mut client = cluster.session()?;
+    let workers = [(2, cluster.workers[0].port()), (3, cluster.workers[1].port())];
+    let mut taken = Vec::new();
+    let mut take = || -> Result<()> {
+        for server in cluster.servers() {
+            let mut client = server.connect("postgres")?;
+            wait_for_id(&mut client)?;
+            taken.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
+        }
+        Ok(())
+    };
+    take()?;
+    refuses_to_move(&mut client, OUTSIDE, &workers, "citus_coordinator")?;
+    for worker in &cluster.workers {
+        let mapped = "select count(*) from pg_user_mappings";
+        ensure!(sql::one::<i64>(&mut worker.connect("postgres")?, mapped)? == 0, "it was given a mapping");
+    }
+    well(&mut client, 3)?;
+    let end = "select snowflake_ids.use_local_registry()";
+    // One that is left is enough.
+    cluster.workers[0].connect("postgres")?.batch_execute(end)?;
+    refuses_to_move(&mut client, OUTSIDE, &workers[1..], "citus_coordinator")?;
+    cluster.workers[1].connect("postgres")?.batch_execute(end)?;
+    client.batch_execute(OUTSIDE)?;
+    well(&mut client, 3)?;
+    take()?;
+    // And back.
+    client.batch_execute(end)?;
+    refuses_to_move(&mut client, USE_CITUS, &workers, "central")?;
+    for worker in &cluster.workers {
+        worker.connect("postgres")?.batch_execute(end)?;
+    }
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 3)?;
+    take()?;
+    ids::unique(taken)
+}
+
+/// By the same name a node may find another registry: its row of the coordinator is an old one.
+#[test]
+fn a_worker_that_finds_another_coordinator_is_not_joined() -> Result<()> {
+    let (cluster, other) = (Citus::start(1)?, Citus::start(0)?);
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    worker.batch_execute(&format!(
+        "update pg_dist_node set nodeport = {} where groupid = 0",
+        other.coordinator.port()
+    ))?;
+    let detail = citus::failed(&mut cluster.session()?)?;
+    ensure!(detail.contains("is another one here than on the coordinator"), "{detail}");
+    ensure!(sql::one::<i64>(&mut worker, "select count(*) from snowflake_ids.registry_server")? == 0);
+    Ok(())
+}
+
+/// A worker that has seen an older timeline than the coordinator's may lease from a former primary. It asks anew when it is told.
+#[test]
+fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of() -> Result<()> {
+    let cluster = Citus::joined(1)?;
+    let mut client = cluster.session()?;
+    cluster.workers[0]
+        .connect("postgres")?
+        .batch_execute("update snowflake_ids.registry_server set timeline = 0")?;
+    let problems = citus::problems(&mut client)?;
+    ensure!(problems[&2].as_ref().is_some_and(|problem| problem.contains("on timeline 0")), "{problems:?}");
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 2)
+}
+
+/// No error has it logged, nor does the duration; and the call fails, although the worker gives ids.
+#[test]
+fn a_password_that_a_worker_is_not_given_is_not_logged_there() -> Result<()> {
+    let cluster = Citus::start(1)?;
+    let registry = outside(&cluster)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(OUTSIDE)?;
+    registry.connect("postgres")?.batch_execute(&format!("alter role {ROLE} password 'rotated-secret'"))?;
+    client.batch_execute(
+        "alter user mapping for postgres server central options (set password 'rotated-secret')",
+    )?;
+    let worker = &cluster.workers[0];
+    worker.reload("log_min_duration_statement", "0")?;
+    let mut session = worker.connect("postgres")?;
+    session.batch_execute(
+        "set citus.enable_ddl_propagation = off;
+         create function refuse() returns event_trigger language plpgsql as $$ begin raise 'not today'; end $$;
+         create event trigger refuse on ddl_command_start when tag in ('CREATE USER MAPPING') execute function refuse()",
+    )?;
+    let error = sql::error(&mut client, OUTSIDE)?;
+    let line = format!("node 2 (127.0.0.1:{}): its user mapping was not made: not today", worker.port());
+    ensure!(error.detail() == Some(&line), "{error:?}");
+    ensure!(worker.logged("rotated-secret") == 0, "the password is in the log");
+    session.batch_execute("drop event trigger refuse")?;
+    client.batch_execute(OUTSIDE)?;
+    ensure!(worker.logged("rotated-secret") == 0, "the password is in the log");
+    well(&mut client, 2)?;
+    // A worker that does not know what it is told would log it.
+    registry.connect("postgres")?.batch_execute(&format!("alter role {ROLE} password 'newest-secret'"))?;
+    client.batch_execute(
+        "alter user mapping for postgres server central options (set password 'newest-secret')",
+    )?;
+    session.batch_execute(
+        "alter extension snowflake_ids drop function snowflake_ids_internal.citus_map;
+         alter function snowflake_ids_internal.citus_map rename to citus_other",
+    )?;
+    let error = sql::error(&mut client, OUTSIDE)?;
+    let message = "nodes of the cluster do not have this version of the extension";
+    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)?;
+    ensure!(worker.logged("newest-secret") == 0, "the password is in the log");
+    Ok(())
+}
+
+/// Trust, peer and certificates do without options.
+#[test]
+fn a_user_mapping_without_options_is_made_on_workers() -> Result<()> {
+    let cluster = Citus::start(1)?;
+    let _registry = outside(&cluster)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "drop user mapping for postgres server central; create user mapping for postgres server central",
+    )?;
+    client.batch_execute("alter server central options (set dbname 'postgres')")?;
+    client.batch_execute(OUTSIDE)?;
+    well(&mut client, 2)
+}
+
+#[test]
+fn the_call_looks_at_what_nodes_do_meanwhile() -> Result<()> {
+    let cluster = Citus::start(1)?;
+    let mut client = cluster.session()?;
+    let error = sql::error(&mut client, &format!("begin isolation level repeatable read; {USE_CITUS}"))?;
+    let message = "cannot set the registry of a cluster at isolation level \"repeatable read\"";
+    sql::explains(&error, &SqlState::ACTIVE_SQL_TRANSACTION, message)?;
+    client.batch_execute("rollback")?;
+    client.batch_execute(&format!("begin; {USE_CITUS}; commit"))?;
+    well(&mut client, 2)
 }

@@ -82,11 +82,11 @@ fn a_worker_whose_worker_id_another_database_leases_is_joined_by_a_call() -> Res
     let (coordinator, node) =
         (auto().start()?, cluster::node().set("max_prepared_transactions", "1").start()?);
     coordinator.create_database("app")?;
-    coordinator.connect("app")?.batch_execute("create extension snowflake_ids")?;
     wait_for_id(&mut coordinator.connect("app")?)?;
     wait_for_id(&mut node.session()?)?;
     node.create_database("app")?;
     let mut client = worker_in(&node, "app", 1, coordinator.port())?;
+    client.batch_execute("drop extension snowflake_ids")?;
     client.batch_execute("begin; create extension snowflake_ids")?;
     client.batch_execute("prepare transaction 'node'")?;
     client.batch_execute("commit prepared 'node'")?;

@@ -11,8 +11,8 @@ use crate::pg::process::PerProcess;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{encoding, role, server};
-use crate::shared::registries;
 use crate::store::citus;
+use crate::store::registry as sites;
 use crate::store::series::{self as store, Number};
 use error::NoNumberError;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -37,6 +37,8 @@ pub struct Known {
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     table: Source,
+    /// The registry that this database's ids come from, if there is one.
+    registry: Option<String>,
     /// Whether other nodes of a cluster would number, too.
     is_citus_worker: bool,
     /// As of which change of the table.
@@ -165,7 +167,7 @@ impl Known {
 
     /// Fails where other servers would number, too.
     fn refuse_elsewhere(&self) -> Result<(), SeriesError> {
-        match registries::first(server::database()) {
+        match self.registry.clone() {
             Some(registry) => Err(SeriesError::Registry { registry }),
             None if self.is_citus_worker => Err(SeriesError::CitusWorker),
             None => Ok(()),
@@ -207,13 +209,15 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     // Before the table is looked at: what changes meanwhile is looked at again.
     let as_of = CHANGES.get();
     let is_citus_worker = citus::is_worker()?;
+    let registry = sites::sites()?.into_iter().next().map(|site| site.server);
     let table = store::table().ok_or(SeriesError::NoTable)?;
     WATCH.begin(table);
     let row = store::read(table, name).ok_or_else(|| unknown(name))?;
     let (series, is_restricted) = row?;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
     let grants = is_restricted.then(|| store::privileges(series.id));
-    let known = Rc::new(Known { name: *name, series, counters, grants, table, is_citus_worker, as_of });
+    let known =
+        Rc::new(Known { name: *name, series, counters, grants, table, registry, is_citus_worker, as_of });
     let mut all = KNOWN.borrow_mut();
     let all = all.get_or_insert_default();
     // Those that were dropped, or have changed, are not kept.

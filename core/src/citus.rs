@@ -125,6 +125,9 @@ pub struct Report {
     pub timeline: Option<String>,
     /// What it calls them; None where it is its own.
     pub registry: Option<String>,
+    /// The database whose own table its worker id is leased from, where no registry on another server leases it.
+    #[serde(default)]
+    pub leased_from: Option<String>,
 }
 
 /// What is shown of a node.
@@ -174,8 +177,13 @@ pub enum Problem {
         others: String,
     },
     /// It is a worker, and none leases it a worker id.
-    #[error("it uses no registry, and gives no ids")]
+    #[error("it uses no registry, and gives no ids beyond what it had before it was added")]
     Unregistered,
+    /// Another of its databases leases it its worker id.
+    #[error(
+        "its worker id is leased from its own database \"{0}\", and the cluster's registry does not know of it"
+    )]
+    Elsewhere(String),
     /// It has its ids from elsewhere.
     #[error("its registry, {0}, is not the cluster's")]
     Stranger(String),
@@ -208,7 +216,7 @@ pub enum Problem {
 impl Problem {
     /// Whether it may go away by itself: a server that has just joined has its former worker id for a moment.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_) | Self::Shared { .. })
+        matches!(self, Self::Without(_) | Self::Shared { .. } | Self::Elsewhere(_))
     }
 }
 
@@ -282,6 +290,9 @@ fn problem(node: &Node, report: Option<&Report>, other: Option<&(Node, Report)>)
     }
     if report.registry.is_none() && node.group_id != 0 {
         return Some(Problem::Unregistered);
+    }
+    if let Some(database) = report.leased_from.clone().filter(|_| report.registry.is_some()) {
+        return Some(Problem::Elsewhere(database));
     }
     // A server that was not asked for ids since its start is well.
     let waits = report.worker_id.is_none() && report.state != IDLE;

@@ -3,9 +3,10 @@
 use crate::issuer;
 use crate::pg::catalog::{self, Source};
 use crate::pg::encoding::from_utf8;
-use crate::pg::{cluster, server, tag};
+use crate::pg::{cluster, database, server, tag};
 use crate::segment::place;
 use crate::shared::generator::shared;
+use crate::store::citus;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Tables};
 use crate::store::worker::Rows;
@@ -39,6 +40,17 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Vec<u32> {
     });
     // Without its state this server issues nothing.
     taken.ok().flatten().unwrap_or_default()
+}
+
+/// The database by way of which this server has its worker ids together with others, where that is not this one and this one is
+/// of a Citus cluster: nodes of both would get the same worker id from each.
+pub fn leases_elsewhere() -> Result<Option<String>, SpiError> {
+    let Some((shared, this)) = shared().zip(this()) else { return Ok(None) };
+    if !citus::is_there()? {
+        return Ok(None);
+    }
+    let held = issuer::change(shared, |state, _| state.held_for(server::database(), &this.identity));
+    Ok(held.ok().flatten().and_then(database::name))
 }
 
 /// The tables of this database where it is a registry, with the rights that the caller has.

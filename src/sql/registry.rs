@@ -91,6 +91,11 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     guc::set_for_transaction(c"lock_timeout", &timeout);
     own::keep_quiet(true);
     let now = SystemClock.now();
+    if matches!(ask, wire::RequestBody::Lease(_))
+        && let Some(database) = source.as_owner(serve::leases_elsewhere).map_err(|error| spi(&error))?
+    {
+        return Err(leases_elsewhere(&database));
+    }
     let ask = worker_registry::bounded(ask, now, serve::taken_workers);
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
     let said = PgTryBuilder::new(work).finally(|| own::keep_quiet(false)).execute();
@@ -105,6 +110,21 @@ fn in_a_block(function: &str) -> ErrorReport {
         function_name!(),
     )
     .set_detail("It is what other servers ask by.")
+}
+
+/// Worker ids of one server come from one place.
+fn leases_elsewhere(database: &str) -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "this database leases no worker ids",
+        function_name!(),
+    )
+    .set_detail(format!(
+        "Database \"{database}\" of this server leases them, and nodes of both clusters would get the same ones."
+    ))
+    .set_hint(format!(
+        "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with its name."
+    ))
 }
 
 /// A database that takes its ids from a registry has none to give.

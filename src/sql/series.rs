@@ -397,15 +397,15 @@ mod snowflake_ids_internal {
     }
 
     /// What a column that a series is to fill has to hold, where a role may take the series' numbers.
-    #[pg_extern(volatile, parallel_unsafe)]
+    #[pg_extern(volatile, parallel_unsafe, strict)]
     fn series_to_attach(
-        series: Option<Text<'_>>,
+        series: Text<'_>,
         owner: pg_sys::Oid,
     ) -> Result<
         TableIterator<'static, (name!(key_type, &'static str), name!(max_value, i64), name!(is_dated, bool))>,
         ErrorReport,
     > {
-        let known = series::look_up(super::name(series.as_ref())?)?;
+        let known = series::look_up(super::name(Some(&series))?)?;
         for role in [role::current(), owner] {
             known.check(Action::Take, role).map_err(|error| report(&error))?;
         }

@@ -199,7 +199,7 @@ BEGIN
     INTO users
     FROM pg_trigger AS t
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
-        AND substring(t.tgargs FROM 1 FOR position('\x00'::bytea IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding());
+        AND CASE WHEN t.tgnargs = 3 THEN starts_with(encode(t.tgargs, 'hex'), encode(convert_to(name, getdatabaseencoding()), 'hex') || '00') END;
     IF users IS NOT NULL THEN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),

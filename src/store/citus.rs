@@ -41,6 +41,11 @@ static AUTHINFO: Statement = Statement::new(
     &[INT4OID],
 );
 
+/// Whether this database has Citus.
+pub fn is_there() -> Result<bool, SpiError> {
+    is(&IS_THERE)
+}
+
 /// Whether this database is a worker's. Ids from its own tables would be those of others.
 pub fn is_worker() -> Result<bool, SpiError> {
     Ok(is(&IS_THERE)? && is(&IS_WORKER)?)

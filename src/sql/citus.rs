@@ -9,7 +9,7 @@ mod snowflake_ids_internal {
     use crate::pg::encoding::legible;
     use crate::pg::report::bad_argument;
     use crate::pg::text::Text;
-    use crate::pg::{database, server};
+    use crate::pg::{database, server, transaction};
     use crate::registry;
     use crate::shared::generator::shared;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -24,6 +24,12 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_identity() -> Option<String> {
         registry::this().map(|this| this.identity)
+    }
+
+    /// Whether the caller has begun the transaction, and may roll it back.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn in_transaction_block() -> bool {
+        transaction::is_block()
     }
 
     /// Whether this database may join in a transaction that another session may commit: then the worker id stays where it is
@@ -85,6 +91,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_identity,
         snowflake_ids_internal::citus_judge,
         snowflake_ids_internal::citus_may_join,
+        snowflake_ids_internal::in_transaction_block,
         "registries",
         "status_view"
     ]

@@ -9,7 +9,7 @@ mod snowflake_ids_internal {
     use crate::pg::encoding::legible;
     use crate::pg::report::bad_argument;
     use crate::pg::text::Text;
-    use crate::pg::{database, server};
+    use crate::pg::{database, server, transaction};
     use crate::registry;
     use crate::shared::generator::shared;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -42,6 +42,12 @@ mod snowflake_ids_internal {
         serde_json::to_string(&found).map_err(|error| {
             bad_argument("the registry makes no sense", format!("{}.", excerpt(&error.to_string())))
         })
+    }
+
+    /// Whether the caller has begun the transaction, and may roll it back.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn in_transaction_block() -> bool {
+        transaction::is_block()
     }
 
     /// Whether this database may join in a transaction that another session may commit: then the worker id stays where it is
@@ -105,6 +111,7 @@ extension_sql_file!(
         snowflake_ids_internal::registry_look,
         snowflake_ids_internal::citus_judge,
         snowflake_ids_internal::citus_may_join,
+        snowflake_ids_internal::in_transaction_block,
         "registries",
         "status_view"
     ]

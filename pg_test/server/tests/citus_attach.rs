@@ -186,13 +186,73 @@ fn a_node_that_is_not_fit_is_named_and_nothing_is_changed() -> Result<()> {
     let error = sql::error(&mut client, &call("attach", "serial_key", "id", ", kind => 'segment'"))?;
     let detail = error.detail().unwrap_or_default();
     ensure!(detail.contains(&format!("127.0.0.1:{port}")) && detail.contains("not here"), "{error:?}");
-    ensure!(
-        sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.segment")? == 0,
-        "a tag is left"
-    );
     // The same again mends it.
     worker.batch_execute("drop event trigger refuse")?;
     client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
     insert(&cluster, "serial_key")?;
     ids::unique(stored(&cluster, "serial_key", "id")?)
+}
+
+/// What a worker was told stays, so the tag and the coordinator's default do, too.
+#[test]
+fn no_id_comes_twice_where_a_worker_fails_in_the_middle() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    client.batch_execute("select snowflake_ids.segment_create('shared')")?;
+    insert(&cluster, "serial_key")?;
+    client.batch_execute("delete from serial_key where id > 5")?;
+    cluster.workers[1].connect("postgres")?.batch_execute(
+        "create function refuse() returns event_trigger language plpgsql as
+             $$ begin raise exception 'not here'; end $$;
+         create event trigger refuse on ddl_command_start when tag in ('ALTER TABLE') execute function refuse()",
+    )?;
+    let attach = call("attach", "serial_key", "id", ", kind => 'segment', tag => 'shared'");
+    let refused = sql::error(&mut client, &attach)?;
+    ensure!(refused.message() == "1 of the cluster's workers failed", "{refused:?}");
+    let changed = defaults(&cluster, "serial_key", "id")?;
+    ensure!(changed[0] == changed[1] && changed[1] != changed[2], "{changed:?}");
+    insert(&cluster, "serial_key")?;
+    let ids = stored(&cluster, "serial_key", "id")?;
+    ensure!(ids.len() == 55, "{}", ids.len());
+    ids::unique(ids)
+}
+
+#[test]
+fn a_transaction_block_is_refused() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    let before = defaults(&cluster, "serial_key", "id")?;
+    for function in ["attach", "detach"] {
+        client.batch_execute("begin")?;
+        let refused = sql::error(&mut client, &call(function, "serial_key", "id", ""))?;
+        client.batch_execute("rollback")?;
+        sql::explains(&refused, &SqlState::ACTIVE_SQL_TRANSACTION, refused.message())?;
+    }
+    ensure!(defaults(&cluster, "serial_key", "id")? == before);
+    Ok(())
+}
+
+/// Clients may hold some, or write them later.
+#[test]
+fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    let mut worker = cluster.workers[1].connect("postgres")?;
+    let last = "select max(nextval('serial_key_id_seq')) from generate_series(1, 5000)";
+    let last: i64 = sql::one(&mut worker, last)?;
+    client.batch_execute(&format!("insert into serial_key (id) values ({})", last - 4000))?;
+    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    let id: i64 = sql::one(&mut client, "insert into serial_key (note) values ('x') returning id")?;
+    ensure!(id > last, "{last}, {id}");
+    Ok(())
+}
+
+/// Nodes that are not told yet would give its ids.
+#[test]
+fn another_tag_is_refused_until_the_column_is_detached() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment', tag => 'one'"))?;
+    let other = call("attach", "serial_key", "id", ", kind => 'segment', tag => 'other'");
+    let refused = sql::error(&mut client, &other)?;
+    sql::explains(&refused, &SqlState::FEATURE_NOT_SUPPORTED, refused.message())?;
+    client.batch_execute(&call("detach", "serial_key", "id", ""))?;
+    client.batch_execute(&other)?;
+    Ok(())
 }

@@ -12,6 +12,25 @@
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
+        RETURN;
+    END IF;
+    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
+    PERFORM snowflake_ids_internal.check_alone('attach', relation);
+    PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.attach IS
+    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+
+CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
+    generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
@@ -21,8 +40,6 @@ DECLARE
     expression text;
     former text;
 BEGIN
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
-    PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     IF kind = 'segment' AND tag IS NULL THEN
@@ -32,6 +49,7 @@ BEGIN
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     former := snowflake_ids_internal.default_of(relation, "column");
     IF distributed THEN
+        PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
         propagation := snowflake_ids_internal.propagate('off');
     END IF;
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
@@ -64,14 +82,11 @@ BEGIN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
     IF distributed THEN
-        PERFORM snowflake_ids_internal.attach_workers(relation, "column", expression, kind, tag, sequence, generator);
-        PERFORM snowflake_ids_internal.raise_above_workers(relation, "column", tag) WHERE kind = 'segment';
         PERFORM snowflake_ids_internal.propagate(propagation);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+COMMENT ON FUNCTION snowflake_ids_internal.attach_here IS 'attaches a column on this node';
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
@@ -84,6 +99,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
+    PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
     expression := snowflake_ids_internal.default_of(relation, "column");

@@ -78,12 +78,11 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.registries_in_use IS 'which registries ids of this database come from';
 
--- Of a registry on another server, which gives ids of a tag as soon as it is told. Former defaults of other nodes may give some
--- until they are told, too: where these may be in the range that the new ids begin in, there has to be room for them.
+-- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and have
+-- given some that are not stored: where these may be in the range that the new ids begin in, there has to be room for them.
 CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
-        WHEN NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN highest
         WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression THEN highest
         WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
             THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
@@ -108,33 +107,107 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.check_workers IS 'fails where a worker cannot do to a column what is to be done';
 
-CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, expression text, kind text, tag text,
-    sequence text, generator text) RETURNS void
+-- Workers commit by themselves: what is rolled back here would leave them as they are then.
+CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
-        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
-        snowflake_ids_internal.qualified_name(relation), attribute, expression, kind, tag, sequence, generator,
-        current_setting('lock_timeout')));
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids_internal.attach_workers IS 'attaches a column of a distributed table on all workers';
-
--- The row of the tag was locked since it was raised first, so no node got ids of it. Now none takes what its column gave before.
-CREATE FUNCTION snowflake_ids_internal.raise_above_workers(relation regclass, attribute name, tag text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    highest bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        highest := snowflake_ids_internal.highest_id(relation, attribute);
-        PERFORM snowflake_ids_internal.check_room_above(relation, attribute, highest);
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, attribute));
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = format('cannot %s a column of a distributed table in a transaction block', function),
+            DETAIL = format('Table "%s" is changed on each node in a transaction of its own.', relation),
+            HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', function);
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids_internal.raise_above_workers IS
-    'makes a tag go on above what workers gave of a column until they were told of its new default';
+COMMENT ON FUNCTION snowflake_ids_internal.check_alone IS 'fails in a transaction block';
+
+-- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+CREATE FUNCTION snowflake_ids_internal.check_tag_stays(relation regclass, attribute name, tag text, former text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known text := snowflake_ids_internal.tag_of_default(former);
+BEGIN
+    IF tag <> known COLLATE "C" THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', attribute, relation, known),
+            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, attribute);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_tag_stays IS 'fails where a column of a distributed table has another tag';
+
+-- In a session of its own, whose transaction has ended when workers are told: the tag, and what the coordinator gives, stay
+-- whatever happens then.
+CREATE FUNCTION snowflake_ids_internal.attach_coordinator(relation regclass, attribute name, kind text, tag text,
+    sequence text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done record;
+    failed jsonb;
+BEGIN
+    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
+        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, tag, sequence, generator,
+        snowflake_ids_internal.bounded_lock_timeout())) AS r;
+    IF done.success IS NOT TRUE THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
+            HINT = 'Mend that, and do the same again: no worker has been changed.';
+    ELSIF done.result <> '' THEN
+        failed := done.result;
+        RAISE EXCEPTION USING
+            ERRCODE = failed ->> 'code',
+            MESSAGE = failed ->> 'message',
+            DETAIL = failed ->> 'detail',
+            HINT = failed ->> 'hint';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_coordinator IS
+    'attaches a column of a distributed table on the coordinator, in another session';
+
+-- Citus passes nothing on but an error's message. So what failed is the result.
+CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
+    sequence text, generator text, timeout text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true);
+    PERFORM snowflake_ids_internal.attach_here(relation_name::regclass, attribute, kind, tag, sequence, generator);
+    RETURN '';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN jsonb_build_object('code', SQLSTATE, 'message', message, 'detail', coalesce(detail, ''), 'hint', coalesce(hint, ''));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_in_session IS 'attaches a column on this node; gives what failed, in JSON';
+
+-- One who waits for a table holds up those who come after.
+CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.bounded_lock_timeout IS 'how long nodes of a cluster wait for a table: 20 s where nothing is set';
+
+CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, kind text, tag text, sequence text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(relation);
+    END IF;
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, snowflake_ids_internal.id_default(kind, tag, generator),
+        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_workers IS 'attaches a column of a distributed table on all workers';
 
 -- Workers go on with their own numbers above those that are in the column.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
@@ -147,7 +220,8 @@ BEGIN
     PERFORM snowflake_ids_internal.citus_run_on_workers(format(
         'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)',
         snowflake_ids_internal.qualified_name(relation), attribute, kind, sequence_name,
-        snowflake_ids_internal.reached_by_groups(relation, attribute, expression), current_setting('lock_timeout')));
+        snowflake_ids_internal.reached_by_groups(relation, attribute, expression),
+        snowflake_ids_internal.bounded_lock_timeout()));
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.detach_workers IS 'detaches a column of a distributed table on all workers';

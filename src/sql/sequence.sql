@@ -94,9 +94,13 @@ $$;
 /* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_workers boolean := false;
 BEGIN
-    RETURN to_regclass('pg_catalog.pg_dist_node') IS NOT NULL
-        AND EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0);
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
+    END IF;
+    RETURN has_workers;
 END
 $$;
 

@@ -128,19 +128,19 @@ fn series_nextval_text_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> R
 }
 
 /// The last number of a key that this session got.
-#[pg_extern(volatile, parallel_restricted)]
+#[pg_extern(volatile, parallel_unsafe)]
 fn series_currval(series: Option<Text<'_>>, key: Option<i64>) -> Result<i64, ErrorReport> {
     last(series.as_ref(), key)
 }
 
 /// The last number of a key that this session got.
-#[pg_extern(name = "series_currval", volatile, parallel_restricted)]
+#[pg_extern(name = "series_currval", volatile, parallel_unsafe)]
 fn series_currval_of_text(series: Option<Text<'_>>, key: Option<Text<'_>>) -> Result<i64, ErrorReport> {
     last(series.as_ref(), key)
 }
 
 /// The last number of a key that this session got.
-#[pg_extern(name = "series_currval", volatile, parallel_restricted)]
+#[pg_extern(name = "series_currval", volatile, parallel_unsafe)]
 fn series_currval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<i64, ErrorReport> {
     last(series.as_ref(), key)
 }
@@ -397,16 +397,16 @@ mod snowflake_ids_internal {
     }
 
     /// What a column that a series is to fill has to hold, where a role may take the series' numbers.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
+    #[pg_extern(volatile, parallel_unsafe)]
     fn series_to_attach(
-        series: Text<'_>,
-        owner: pg_sys::Oid,
+        series: Option<Text<'_>>,
+        owner: Option<pg_sys::Oid>,
     ) -> Result<
         TableIterator<'static, (name!(key_type, &'static str), name!(max_value, i64), name!(is_dated, bool))>,
         ErrorReport,
     > {
-        let known = series::look_up(super::name(Some(&series))?)?;
-        for role in [role::current(), owner] {
+        let known = series::look_up(super::name(series.as_ref())?)?;
+        for role in owner.into_iter().chain([role::current()]) {
             known.check(Action::Take, role).map_err(|error| report(&error))?;
         }
         let Series { key_type, max_value, reset, .. } = &known.series;

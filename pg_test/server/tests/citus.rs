@@ -152,6 +152,25 @@ fn a_second_database_leaves_worker_ids_where_they_come_from() -> Result<()> {
     unique(&cluster, "t")
 }
 
+/// Nodes of both clusters have worker ids of the first one's registry, which the second one's does not know.
+#[test]
+fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
+    let cluster = Citus::joined(2)?;
+    for server in cluster.servers() {
+        wait_for_id(&mut server.connect("postgres")?)?;
+        server.reload("snowflake_ids.registry_database", "postgres")?;
+    }
+    let mut client = cluster.second()?;
+    client.batch_execute(USE_CITUS)?;
+    let stranger = citus::node().start()?;
+    stranger.connect("postgres")?.batch_execute("create database second")?;
+    stranger.create_citus("second")?;
+    citus::add(&mut client, &stranger)?;
+    let error = sql::error(&mut stranger.connect("second")?, snowflakes::NEXT)?;
+    ensure!(said(&error).contains("this database leases no worker ids"), "{error:?}");
+    Ok(())
+}
+
 /// A registry that is no node of the cluster: Citus has its foreign server on all nodes, and no user mappings.
 #[test]
 fn a_registry_outside_the_cluster_serves_all_nodes() -> Result<()> {

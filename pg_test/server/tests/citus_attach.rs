@@ -256,3 +256,14 @@ fn another_tag_is_refused_until_the_column_is_detached() -> Result<()> {
     client.batch_execute(&other)?;
     Ok(())
 }
+
+/// Workers hold ids of its tag, and would give them again.
+#[test]
+fn a_sequence_is_not_restarted_on_the_coordinator() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    insert(&cluster, "serial_key")?;
+    client.batch_execute("alter sequence serial_key_id_seq restart")?;
+    insert(&cluster, "serial_key")?;
+    ids::unique(stored(&cluster, "serial_key", "id")?)
+}

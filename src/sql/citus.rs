@@ -20,7 +20,7 @@ mod snowflake_ids_internal {
     /// More than the nodes of any cluster say of themselves.
     const MOST: usize = 64 << 20;
     /// More than a name has.
-    const MOST_OF_NAME: usize = 1000;
+    const MOST_OF_NAME: usize = 256;
 
     /// What tells the registry that this database is, or would be, from others.
     #[pg_extern(volatile, parallel_unsafe)]

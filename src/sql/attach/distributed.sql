@@ -113,9 +113,9 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
-            MESSAGE = format('cannot %s a column of a distributed table in a transaction block', function),
+            MESSAGE = format('cannot %s a column of a distributed table in a transaction block', left(function, 16)),
             DETAIL = format('Table "%s" is changed on each node in a transaction of its own.', relation),
-            HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', function);
+            HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', left(function, 16));
     END IF;
 END
 $$;

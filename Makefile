@@ -31,7 +31,7 @@ SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*
   $(shell find src core/src core/Cargo.toml -type f)
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm restores bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
   clean help
 
 ## Build
@@ -97,7 +97,7 @@ layers: ## does each module import lower ones only, and is unsafe code in its pl
 
 shellcheck: ## the scripts
 	@echo '== shellcheck'
-	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh
+	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh
 
 doc: ## the documentation of the code, where a broken link is an error
 	@echo '== cargo doc'
@@ -160,6 +160,15 @@ test-orm: setup ## ORMs against the installed extension; installs them first. OR
 	@$(MAKE) --no-print-directory install
 	@echo '== ORMs'
 	@devtools/test-orm.sh $(ORM)
+
+test-patroni: setup ## three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== Patroni'
+	@devtools/test-patroni.sh $(RUN)
+
+test-citus: ## the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator; not part of `make test`
+	@echo '== Citus'
+	@pg_test/citus/check.sh "$(CITUS)"
 
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'

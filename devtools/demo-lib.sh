@@ -3,6 +3,18 @@
 # shellcheck source=devtools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
+# need_packages PACKAGE...: Debian's, where they are missing.
+need_packages() {
+  local package missing=()
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
+  done
+  [[ ${#missing[@]} -gt 0 ]] || return 0
+  { command -v apt-get >/dev/null && can_become_root; } || fail "These packages are missing: ${missing[*]}"
+  as_root apt-get update -q
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
 new_password() { od -An -N8 -tx8 /dev/urandom | tr -d ' '; }
 
 # Creates FILE, which only we and the server's user can read, of what comes in.

@@ -12,18 +12,6 @@ all=(django sqlalchemy typeorm drizzle prisma activerecord sqlx hibernate)
 root=$PWD work=$TARGET/orm
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false npm_config_loglevel=error
 
-# need_packages PACKAGE...: Debian's, where they are missing.
-need_packages() {
-  local package missing=()
-  for package in "$@"; do
-    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
-  done
-  [[ ${#missing[@]} -gt 0 ]] || return 0
-  { command -v apt-get >/dev/null && can_become_root; } || fail "These packages are missing: ${missing[*]}"
-  as_root apt-get update -q
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
-}
-
 python_project() {
   python3 -m ensurepip --version >/dev/null 2>&1 || need_packages python3-venv
   [[ -x .venv/bin/pip ]] || python3 -m venv .venv

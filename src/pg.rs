@@ -21,6 +21,7 @@ pub mod process;
 pub mod random;
 pub mod redirect;
 pub mod relation;
+pub mod relcache;
 pub mod replication;
 pub mod report;
 pub mod role;

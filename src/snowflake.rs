@@ -36,19 +36,17 @@ static FILLER: PerProcess<OnceCell<Filler>> = PerProcess::new(OnceCell::new());
 #[inline]
 pub fn next_at_once() -> Option<i64> {
     let shared = generator::shared().filter(|_| server::out_of_recovery())?;
-    match SESSION.pop(shared) {
+    let issued = match SESSION.pop(&**shared) {
         None => refill(shared).ok(),
-        next => next,
-    }
+        issued => issued,
+    };
+    Some(SESSION.hand_out(&shared.layout, issued?))
 }
 
 /// The next id of this session.
 pub fn next(function: &'static str) -> Result<i64, SessionError> {
     let shared = ready(function)?;
-    match SESSION.pop(shared) {
-        Some(id) => Ok(id),
-        None => refill(shared).or_else(|_| wait_and_refill(shared)),
-    }
+    Ok(SESSION.hand_out(&shared.layout, issued(shared)?))
 }
 
 /// The next id of a named generator where nothing stands in its way; None where [`next_of`] has more to do. Calls nothing of
@@ -91,32 +89,27 @@ fn look_up_again(known: &Known) -> Result<(), NamedError> {
 /// The next id of a named generator, out of the session's block or taken where the layout has its ids from.
 #[inline]
 fn next_from(shared: &Shared, known: &Known) -> Option<i64> {
-    let (seat, named) = (known.seat()?, known.named());
-    let source = shared.seated(seat, &named.layout);
-    if let Some(only) = only_of(named).ok()? {
-        return next_fitting(shared, known, &source, &only);
-    }
-    if let Some(id) = known.session.pop_of(&source) {
-        return Some(id);
-    }
-    let rules = named.rules(settings::rules());
-    let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
-    known.session.refill_of(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
+    let issued = match only_of(known.named()).ok()? {
+        Some(only) => next_fitting(shared, known, &only),
+        None => issued_from(shared, known),
+    };
+    Some(id_of(known, issued?))
 }
 
 #[inline]
-fn id_of(known: &Known, Issued { position, node_bits }: Issued) -> i64 {
-    known.session.hand_out_of(&known.named().layout, position, node_bits)
+fn id_of(known: &Known, issued: Issued) -> i64 {
+    known.session.hand_out(&known.named().layout, issued)
 }
 
 /// The same of one shard's ids.
-fn next_fitting(shared: &Shared, known: &Known, source: &Seated<'_>, only: &Shard) -> Option<i64> {
+fn next_fitting(shared: &Shared, known: &Known, only: &Shard) -> Option<Issued> {
     let (session, named) = (&known.session, known.named());
-    if let Some(id) = session.pop_fitting(source, only) {
-        return Some(id);
+    let source = shared.seated(known.seat()?, &named.layout);
+    if let Some(issued) = session.pop_fitting(&source, only) {
+        return Some(issued);
     }
     let (rules, cache) = (named.rules(settings::rules()), cache_of(named));
-    session.refill_fitting(source, &SystemClock, &rules, cache, only, |ids| shared.count(ids)).ok()
+    session.refill_fitting(&source, &SystemClock, &rules, cache, only, |ids| shared.count(ids)).ok()
 }
 
 /// The shard whose ids a generator gives, where it does not give every id.
@@ -156,8 +149,8 @@ fn cache_of(named: &Named) -> NonZeroU32 {
 #[inline]
 pub fn uuid_at_once() -> Option<Uuid> {
     let shared = generator::shared().filter(|_| server::out_of_recovery())?;
-    let issued = match SESSION.pop_issued(&**shared) {
-        None => refill_issued(shared).ok(),
+    let issued = match SESSION.pop(&**shared) {
+        None => refill(shared).ok(),
         issued => issued,
     };
     made(&shared.layout, issued?).ok()
@@ -166,11 +159,7 @@ pub fn uuid_at_once() -> Option<Uuid> {
 /// The next UUID of this session.
 pub fn uuid(function: &'static str) -> Result<Uuid, SessionError> {
     let shared = ready(function)?;
-    let issued = match SESSION.pop_issued(&**shared) {
-        Some(issued) => issued,
-        None => refill_issued(shared).or_else(|_| wait_and_refill_issued(shared))?,
-    };
-    Ok(made(&shared.layout, issued)?)
+    Ok(made(&shared.layout, issued(shared)?)?)
 }
 
 /// The next UUID of a named generator where nothing stands in its way; None where [`uuid_of`] has more to do. No error of the
@@ -203,12 +192,12 @@ pub fn uuid_of(function: &'static str, known: &Known) -> Result<Uuid, NoIdError>
 fn issued_from(shared: &Shared, known: &Known) -> Option<Issued> {
     let (seat, named) = (known.seat()?, known.named());
     let source = shared.seated(seat, &named.layout);
-    if let Some(issued) = known.session.pop_issued(&source) {
+    if let Some(issued) = known.session.pop(&source) {
         return Some(issued);
     }
     let rules = named.rules(settings::rules());
     let take = |source: &Seated<'_>| session::take(source, &rules, &SystemClock, cache_of(named));
-    known.session.refill_issued(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
+    known.session.refill(&source, &SystemClock, &rules, take, |ids| shared.count(ids)).ok()
 }
 
 #[cold]
@@ -219,7 +208,7 @@ fn wait_and_issue_of(
 ) -> Result<Issued, SessionError> {
     let named = known.named();
     let (first, seat) = or_with_first_lease(shared, || {
-        known.session.wait_and_refill_issued(
+        known.session.wait_and_refill(
             &issuer(shared),
             &named.layout,
             named.sequence_start,
@@ -310,34 +299,32 @@ fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     }
 }
 
-/// The next id when the block gave none: it is due for a look at the clock, or has to be filled.
-#[inline(always)]
-#[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
-fn refill(shared: &Shared) -> Result<i64, GeneratorError> {
-    SESSION.refill(shared, &SystemClock, &settings::rules(), settings::cache(), |ids| shared.count(ids))
+/// The next position of this session, however long that takes.
+#[inline]
+fn issued(shared: &'static Shared) -> Result<Issued, SessionError> {
+    match SESSION.pop(&**shared) {
+        Some(issued) => Ok(issued),
+        None => refill(shared).or_else(|_| wait_and_refill(shared)),
+    }
 }
 
-/// The same for a UUID.
-#[inline]
-fn refill_issued(shared: &Shared) -> Result<Issued, GeneratorError> {
+/// The next position when the block gave none: it is due for a look at the clock, or has to be filled.
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
+fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
     let rules = settings::rules();
     let take = |source: &core_issuer::Shared| session::take(source, &rules, &SystemClock, settings::cache());
-    SESSION.refill_issued(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
+    SESSION.refill(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
 }
 
 #[cold]
-fn wait_and_refill_issued(shared: &'static Shared) -> Result<Issued, SessionError> {
+fn wait_and_refill(shared: &'static Shared) -> Result<Issued, SessionError> {
     let waited = or_with_first_lease(shared, || {
-        SESSION.wait_and_refill_issued(&issuer(shared), &shared.layout, None, |source, rules, clock| {
+        SESSION.wait_and_refill(&issuer(shared), &shared.layout, None, |source, rules, clock| {
             session::take(source, rules, clock, settings::cache())
         })
     });
     waited.map(|(first, _)| first)
-}
-
-#[cold]
-fn wait_and_refill(shared: &'static Shared) -> Result<i64, SessionError> {
-    or_with_first_lease(shared, || SESSION.wait_and_refill(&issuer(shared), settings::cache()))
 }
 
 /// Does it again where there was no worker id, and the transaction that creates the extension leases one.
@@ -406,11 +393,11 @@ impl Several {
     }
 
     fn hand_out(&self, position: Position) -> i64 {
-        let node_bits = self.current.node_bits;
+        let issued = Issued { position, node_bits: self.current.node_bits };
         match self.of {
-            None => SESSION.hand_out(self.shared, position, node_bits),
+            None => SESSION.hand_out(&self.layout, issued),
             Some(known) => {
-                let id = known.session.hand_out_of(&self.layout, position, node_bits);
+                let id = known.session.hand_out(&self.layout, issued);
                 SESSION.note_last(id);
                 id
             }
@@ -421,11 +408,11 @@ impl Several {
     fn held(&self, want: u64) -> Option<(Taken, Layout)> {
         let (shared, rules) = (self.shared, settings::rules());
         let Some(known) = self.of else {
-            return Some((SESSION.held(shared, &SystemClock, &rules, want)?, shared.layout));
+            return Some((SESSION.held(&**shared, &SystemClock, &rules, want)?, shared.layout));
         };
         let (seat, named) = (known.seat()?, known.named());
         let source = shared.seated(seat, &named.layout);
-        let held = known.session.held_of(&source, &SystemClock, &named.rules(rules), want)?;
+        let held = known.session.held(&source, &SystemClock, &named.rules(rules), want)?;
         known.is_current().then_some((held, named.layout))
     }
 }
@@ -447,13 +434,16 @@ fn take_several(
 }
 
 fn take_own(shared: &'static Shared, want: NonZeroU32) -> Result<Taken, SessionError> {
-    match shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
-        Ok(taken) => {
-            shared.count(taken.positions.count());
-            Ok(taken)
-        }
-        Err(_) => Ok(or_with_first_lease(shared, || session::wait_and_take(&issuer(shared), want))?.0),
+    if let Ok(taken) = shared.generator.take(&shared.layout, &settings::rules(), &SystemClock, want) {
+        shared.count(taken.positions.count());
+        return Ok(taken);
     }
+    let waited = or_with_first_lease(shared, || {
+        session::wait_and_take(&issuer(shared), &shared.layout, None, |source, rules, clock| {
+            session::take(source, rules, clock, want)
+        })
+    });
+    Ok(waited?.taken)
 }
 
 fn take_named(
@@ -489,7 +479,7 @@ fn take_of(
         return Ok(taken);
     }
     let waited = or_with_first_lease(shared, || {
-        session::wait_and_take_of(
+        session::wait_and_take(
             &issuer(shared),
             &named.layout,
             named.sequence_start,

@@ -10,6 +10,7 @@
 mod attach;
 mod audit;
 mod change;
+mod citus;
 mod decode;
 mod generate;
 mod generator;

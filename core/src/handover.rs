@@ -80,11 +80,12 @@ pub fn leave<H: NodeTables, R: Registries>(
     if sites.is_empty() {
         return Ok(false);
     }
+    // Rows are not let in where a registry keeps them.
+    here.set_sites(&[]).map_err(HandoverError::Here)?;
     take_back(here, there, &sites, unheard)?;
     for site in &sites {
         here.give_up_lease(site).map_err(HandoverError::Here)?;
     }
-    here.set_sites(&[]).map_err(HandoverError::Here)?;
     here.switch(false).map_err(HandoverError::Here)?;
     Ok(true)
 }

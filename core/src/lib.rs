@@ -37,6 +37,7 @@
 //! | [`tag_registry`] | what a registry does about tags |
 //! | [`registry_link`] | the registries that a database uses |
 //! | [`registry_client`] | sending requests to them |
+//! | [`citus`] | a cluster's coordinator, and what is wrong with its nodes |
 //! | [`registry_error`] | why one gave no response |
 //! | [`backoff`] | pauses that grow with each failure |
 //! | [`handover`] | beginning to use registries, and ending it |
@@ -73,6 +74,7 @@ pub mod block;
 pub mod bound_sequence;
 pub mod carry_over;
 pub mod carry_over_file;
+pub mod citus;
 pub mod clock;
 pub mod definition;
 pub mod directory;

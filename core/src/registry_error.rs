@@ -21,7 +21,7 @@ impl Explain for Unregistered {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("Call snowflake_ids.use_registry here, with the cluster's registry.".to_owned())
+        Some("On the coordinator, CALL snowflake_ids.use_citus(), which has this node use_registry('citus_coordinator').".to_owned())
     }
 }
 
@@ -189,7 +189,8 @@ impl RegistryError {
                  when it answers."
             }
             Self::NoServer(_) => {
-                "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment."
+                "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a \
+                 Citus cluster: CALL snowflake_ids.use_citus() on the coordinator."
             }
             Self::Stranger(Stranger::Another) => {
                 "Where that is meant: there, raise the tags above all ids in use with snowflake_ids.segment_raise; then \

@@ -265,8 +265,8 @@ fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, S
     let one = NonZeroU32::MIN;
     let issuer = server.issuer();
     session
-        .wait_and_refill_of(&issuer, layout, None, |source, rules, clock| take(source, rules, clock, one))
-        .map(|(id, _)| id)
+        .wait_and_refill(&issuer, layout, None, |source, rules, clock| take(source, rules, clock, one))
+        .map(|(issued, _)| session.hand_out(layout, issued))
 }
 
 #[test]

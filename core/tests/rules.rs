@@ -6,12 +6,12 @@
 use snowflake_ids_core::guard::{Guard, leave_out};
 use snowflake_ids_core::issuer::Shared;
 use snowflake_ids_core::lease::{Holder, Policy, Row};
-use snowflake_ids_core::session::Session;
+use snowflake_ids_core::session::{self, Session};
 use snowflake_ids_core::state::Identity;
 use snowflake_ids_core::wire::{Entry, LeaseRequest, Leased};
 use snowflake_ids_core::worker_registry::{self, Held, WorkerRows};
 use snowflake_ids_core::{
-    Clock, Generator, Layout, NodeBits, Position, Rules, SequenceStart, Taken, UnixMicros,
+    Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, Taken, UnixMicros,
 };
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -215,16 +215,23 @@ fn an_id_is_made_with_the_bits_that_were_read_with_its_position() {
     });
 }
 
+fn refill(session: &Session, shared: &Shared, clock: &impl Clock) -> Issued {
+    let taken = |source: &Shared| session::take(source, &RULES, clock, many(100));
+    session.refill(shared, clock, &RULES, taken, |_| {}).unwrap()
+}
+
 #[test]
 fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
     needs(Guard::BlockKeepsBits, || {
         let shared = Shared::new(layout(), Identity::Leased { datacenter: 0 }, NOW, 1, None);
         let session = Session::new();
         shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
-        let mut ids = vec![session.refill(&shared, &NOW, &RULES, many(100), |_| {}).unwrap()];
-        ids.extend(std::iter::from_fn(|| session.pop(&shared)));
+        let mut held = vec![refill(&session, &shared, &NOW)];
+        held.extend(std::iter::from_fn(|| session.pop(&shared)));
         let clock = Succession { generator: &shared.generator, node_bits: NODES[1] };
-        ids.push(session.refill(&shared, &clock, &RULES, many(100), |_| {}).unwrap());
+        held.push(refill(&session, &shared, &clock));
+        let mut ids: Vec<i64> =
+            held.into_iter().map(|issued| session.hand_out(&shared.layout, issued)).collect();
         ids.extend(take(&shared.generator, &NOW, 100));
         are_all_different(&ids)
     });

@@ -1,5 +1,3 @@
--- Every node takes an id and says as whom. All worker ids must differ, and all workers name the registry.
+-- Whether all nodes have the registry, and worker ids of their own. From any node.
 
-SELECT nodeid, success, result FROM run_command_on_all_nodes($$SELECT snowflake_nextval()$$);
-SELECT nodeid, success, result FROM run_command_on_all_nodes(
-    $$SELECT format('worker id %s from %s (%s): %s', worker_id, registry, scope, state) FROM snowflake_ids.status$$);
+SELECT node_id, node_name, node_port, worker_id, layout, registry, version, problem FROM snowflake_ids.citus_status();

@@ -1,11 +1,12 @@
 //! The extension and its tables, as the catalog knows them.
 
-use pgrx::{IntoDatum, PgRelation, pg_guard, pg_sys};
+use pgrx::{IntoDatum, PgRelation, pg_sys};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
 
 use super::process::PerProcess;
+use super::relcache::{self, Listener};
 use super::role::{self, Settings};
 use super::sequence::plan_anew;
 
@@ -186,21 +187,16 @@ impl Watch {
     /// Watches this table from now on, and no other.
     pub fn begin(&'static self, table: Source) {
         self.table.set(table.oid());
-        let argument: *const Self = self;
-        // SAFETY: registered once for the life of the process; the argument is valid forever, and only read.
-        self.once.call_once(|| unsafe {
-            pg_sys::CacheRegisterRelcacheCallback(Some(watched_changed), pg_sys::Datum::from(argument));
-        });
+        self.once.call_once(|| relcache::listen(self));
     }
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn watched_changed(watch: pg_sys::Datum, relation: pg_sys::Oid) {
-    // SAFETY: what `begin` passed.
-    let watch = unsafe { &*watch.cast_mut_ptr::<Watch>() };
-    if relation == pg_sys::InvalidOid || watch.table.get() == relation {
-        (watch.action)();
-        plan_anew();
+impl Listener for Watch {
+    fn changed(&self, relation: pg_sys::Oid) {
+        if relation == pg_sys::InvalidOid || self.table.get() == relation {
+            (self.action)();
+            plan_anew();
+        }
     }
 }
 
@@ -219,14 +215,10 @@ pub fn on_change(action: Action) {
 
 fn watch() {
     static ONCE: Once = Once::new();
-    // SAFETY: registered once for the life of the process.
-    ONCE.call_once(|| unsafe {
-        pg_sys::CacheRegisterRelcacheCallback(Some(changed), pg_sys::Datum::from(0));
-    });
+    ONCE.call_once(|| relcache::listen(&changed));
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+fn changed(relation: pg_sys::Oid) {
     if relation == pg_sys::InvalidOid || SOURCE.get() == Some(Source(relation)) {
         SOURCE.set(None);
         if let Some(action) = ON_CHANGE.get() {

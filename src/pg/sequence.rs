@@ -1,8 +1,8 @@
 //! Sequences of others: how they count, who may use them, and calls of the server's functions for them.
 
 use super::process::PerProcess;
-use super::role;
-use pgrx::{IntoDatum, pg_guard, pg_sys};
+use super::{relcache, role};
+use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::{Once, OnceLock};
@@ -25,14 +25,10 @@ static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(No
 pub fn on_change(table: Option<pg_sys::Oid>, action: Action) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
-    // SAFETY: registered once for the life of the process.
-    ONCE.call_once(|| unsafe {
-        pg_sys::CacheRegisterRelcacheCallback(Some(changed), pg_sys::Datum::from(0));
-    });
+    ONCE.call_once(|| relcache::listen(&changed));
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+fn changed(relation: pg_sys::Oid) {
     let Some((table, action)) = WATCHED.get() else { return };
     if relation == pg_sys::InvalidOid || table.is_none_or(|table| table == relation) {
         action();
@@ -48,12 +44,10 @@ static TOLD: OnceLock<Action> = OnceLock::new();
 /// nothing of the server's. Only while the server loads libraries.
 pub fn tell_changes(action: Action) {
     TOLD.get_or_init(|| action);
-    // SAFETY: registered once, for all processes.
-    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(any_changed), pg_sys::Datum::from(0)) };
+    relcache::listen(&any_changed);
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn any_changed(_argument: pg_sys::Datum, _relation: pg_sys::Oid) {
+fn any_changed(_relation: pg_sys::Oid) {
     if let Some(action) = TOLD.get() {
         action();
     }

@@ -3,11 +3,13 @@
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
-use crate::pg::report::raise;
+use crate::pg::report::{raise, report, spi};
 use crate::pg::{server, worker};
 use crate::shared::registries::{self, Entry};
+use crate::store::citus;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
+use snowflake_ids_core::citus::COORDINATOR;
 use snowflake_ids_core::failover::Health;
 pub use snowflake_ids_core::registry_client::Options;
 use snowflake_ids_core::registry_client::{self, Network, RegistryClient, Statement};
@@ -130,18 +132,22 @@ pub fn entry(site: &Site) -> Option<&'static Entry> {
     registries::entry(server::database(), site.position, &site.server)
 }
 
-/// libpq's options for a foreign server, with the user mapping of the extension's owner. Only within a transaction; what
-/// is missing is an SQL error. Connections are made with the server's own account, so no other role may say where to.
+/// libpq's options for a foreign server, with the user mapping of the extension's owner; or for the coordinator of the Citus
+/// cluster that this server is a worker of, where that is named. Only within a transaction; what is missing is an SQL error.
+/// Connections are made with the server's own account, so no other role may say where to.
 pub fn options(server: &str) -> Options {
-    let owner = Source::find().map_or(pgrx::pg_sys::InvalidOid, Source::owner);
-    let theirs = owner_of(server);
-    for (owner, what) in [
-        (owner, "table \"snowflake_ids.segment\"".to_owned()),
-        (theirs, format!("foreign server \"{server}\"")),
-    ] {
-        if !is_superuser(owner) {
-            raise(not_trusted(&what));
-        }
+    let source = Source::find();
+    let owner = source.map_or(pgrx::pg_sys::InvalidOid, Source::owner);
+    if !is_superuser(owner) {
+        raise(not_trusted("table \"snowflake_ids.segment\""));
+    }
+    if let Some(source) = source.filter(|_| server == COORDINATOR) {
+        // Citus' catalog is written by superusers only. It is read each time: a coordinator that moves is followed.
+        let found = source.as_owner(citus::coordinator).unwrap_or_else(|error| raise(spi(&error)));
+        return found.unwrap_or_else(|error| raise(report(&error)));
+    }
+    if !is_superuser(owner_of(server)) {
+        raise(not_trusted(&format!("foreign server \"{server}\"")));
     }
     options_of(server, owner)
 }

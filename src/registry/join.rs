@@ -3,6 +3,7 @@
 use super::call::Caller;
 use super::session::{Checked, ask};
 use crate::lease;
+use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
 use crate::pg::report::{raise, report};
 use crate::pg::transaction::{self, Hooks};
@@ -119,9 +120,10 @@ static MOVING: PerProcess<Cell<Option<u32>>> = PerProcess::new(Cell::new(None));
 /// Whether it changes what registries this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Another session may commit it, and would not know what there is to do then.
+/// Another session may commit it, and would not know what there is to do then. That an extension is created, the launcher finds
+/// out by itself; Citus prepares the transaction in which a new worker gets it.
 fn refuse_to_prepare() {
-    if CHANGED.get() {
+    if CHANGED.get() && !Source::registry().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
             Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has changed the registry",

@@ -126,8 +126,13 @@ extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = 
 extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
 extension_sql_file!("attach/notices.sql", name = "attach_notices", requires = ["attach_changes"]);
 extension_sql_file!(
+    "attach/distributed.sql",
+    name = "attach_distributed",
+    requires = ["attach_notices", "citus"]
+);
+extension_sql_file!(
     "privileges.sql",
     name = "privileges",
-    requires = ["attach_notices", "registries", "layout_change"],
+    requires = ["attach_distributed", "citus", "registries", "layout_change"],
     finalize
 );

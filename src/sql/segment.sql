@@ -157,16 +157,38 @@ BEGIN
 END
 $$;
 
+/* Where a registry is, as far as it is said: of a foreign server, or of a Citus cluster's coordinator. */
+CREATE FUNCTION snowflake_ids_internal.registry_place(server name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    place text;
+BEGIN
+    IF server = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n
+            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1' INTO place;
+    ELSE
+        SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
+        FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
+        WHERE s.srvname = server AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+    END IF;
+    RETURN left(place, 1000);
+END
+$$;
+
 /* Refuses where the tags are kept by registries on other servers. */
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     servers text;
+    place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
     -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT string_agg(quote_ident(server), ', ' ORDER BY position) INTO servers FROM snowflake_ids.registry_server;
+    SELECT string_agg(quote_ident(server), ', ' ORDER BY position),
+           snowflake_ids_internal.registry_place((array_agg(server ORDER BY position))[1])
+    INTO servers, place FROM snowflake_ids.registry_server;
     IF servers IS NOT NULL AND was_home THEN
         RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
             ERRCODE = 'serialization_failure',
@@ -176,10 +198,26 @@ BEGIN
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'Changes here would have no effect.',
-            HINT = 'Connect to the registry, and call the function there.';
+            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || place, ''));
     END IF;
 END
 $$;
+
+/* A row that is written by hand would give no ids, and nobody would be told. What is restored from a dump is let in: it was
+   written before this transaction, or on another cluster. */
+CREATE FUNCTION snowflake_ids_internal.segment_admit() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER segment_admit BEFORE INSERT ON snowflake_ids.segment
+    FOR EACH ROW WHEN (NEW.update_time >= transaction_timestamp()
+                       AND (NEW.system_identifier, NEW.timeline) IS NOT DISTINCT FROM
+                           (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.timeline()))
+    EXECUTE FUNCTION snowflake_ids_internal.segment_admit();
 
 CREATE FUNCTION snowflake_ids.segment_create(
     tag         text,

@@ -35,6 +35,7 @@ mod snowflake_ids {
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
+    use snowflake_ids_core::citus;
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::state::Identity;
     use snowflake_ids_core::{Clock, Position, Snapshot};
@@ -129,7 +130,7 @@ mod snowflake_ids {
         match issuer(shared).obstacle() {
             Some(obstacle) => obstacle,
             None if snapshot.limit > Position::ZERO => "ready".into(),
-            None => lease().unwrap_or_else(|| "idle".into()),
+            None => lease().unwrap_or_else(|| citus::IDLE.into()),
         }
     }
 }

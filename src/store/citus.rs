@@ -1,7 +1,11 @@
-//! Citus, as far as its catalog tells: whether this database is part of a cluster.
+//! Citus, as far as its catalog tells: whether this database is part of a cluster, and where the coordinator is.
 
+use crate::pg::libpq::options_of_string;
 use crate::pg::statement::Statement;
+use pgrx::pg_sys::BuiltinOid::INT4OID;
 use pgrx::spi::SpiError;
+use snowflake_ids_core::citus::{Coordinator, NoCoordinatorError};
+use snowflake_ids_core::registry_client::Options;
 
 static IS_THERE: Statement =
     Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL", &[]);
@@ -12,9 +16,64 @@ static IS_WORKER: Statement = Statement::new(
     &[],
 );
 
+static HAS_NODES: Statement =
+    Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL", &[]);
+
+/// The columns that not every version has are read as JSON.
+static COORDINATOR: Statement = Statement::new(
+    "SELECT convert_to(n.nodename, 'UTF8'), n.nodeport, coalesce((to_jsonb(n) ->> 'nodeid')::integer, 0),
+            convert_to(current_database()::text, 'UTF8'), convert_to(current_user::text, 'UTF8'),
+            convert_to(coalesce(current_setting('citus.node_conninfo', true), ''), 'UTF8')
+     FROM pg_catalog.pg_dist_node AS n
+     WHERE n.groupid = 0 AND coalesce(to_jsonb(n) ->> 'noderole', 'primary') = 'primary'
+           AND coalesce((to_jsonb(n) ->> 'isactive')::boolean, true)
+     ORDER BY 3 LIMIT 1",
+    &[],
+);
+
+static HAS_AUTHINFO: Statement =
+    Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_authinfo') IS NOT NULL", &[]);
+
+/// What is said of a node goes before what is said of all of them.
+static AUTHINFO: Statement = Statement::new(
+    "SELECT convert_to(a.authinfo, 'UTF8') FROM pg_catalog.pg_dist_authinfo AS a
+     WHERE a.rolename = current_user AND a.nodeid IN (0, $1) ORDER BY a.nodeid DESC LIMIT 1",
+    &[INT4OID],
+);
+
 /// Whether this database is a worker's. Ids from its own tables would be those of others.
 pub fn is_worker() -> Result<bool, SpiError> {
     Ok(is(&IS_THERE)? && is(&IS_WORKER)?)
+}
+
+/// libpq's options for the coordinator, as the present role connects to it. Only with the rights of the tables' owner: others
+/// may not see all that is read.
+pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
+    if !is_worker()? {
+        return Ok(Err(NoCoordinatorError::NotWorker));
+    }
+    if !is(&HAS_NODES)? {
+        return Ok(Err(NoCoordinatorError::Unknown));
+    }
+    let found = COORDINATOR.first(&[], |row| {
+        let text = |column| Ok::<_, SpiError>(utf8(row.get::<Vec<u8>>(column)?));
+        let port = u16::try_from(row.get::<i32>(2)?.unwrap_or_default()).unwrap_or_default();
+        let place = Coordinator { host: text(1)?, port, database: text(4)?, user: text(5)? };
+        Ok((place, row.get::<i32>(3)?.unwrap_or_default(), text(6)?))
+    })?;
+    let Some((place, node, of_all)) = found else { return Ok(Err(NoCoordinatorError::Unknown)) };
+    let of_role = if is(&HAS_AUTHINFO)? {
+        AUTHINFO.first(&[node.into()], |row| Ok(utf8(row.get::<Vec<u8>>(1)?)))?.unwrap_or_default()
+    } else {
+        String::new()
+    };
+    // Citus lets none in that is no list of options.
+    let [of_all, of_role] = [of_all, of_role].map(|said| options_of_string(&said).unwrap_or_default());
+    Ok(Ok(place.options(of_all, of_role)))
+}
+
+fn utf8(bytes: Option<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
 }
 
 fn is(question: &'static Statement) -> Result<bool, SpiError> {

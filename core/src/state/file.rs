@@ -14,6 +14,11 @@ use serde_json::value::RawValue;
 /// The file's name, in the data directory.
 pub const FILE: &str = "snowflake_ids.state.json";
 
+/// The file's length is a multiple of this. What copies a data directory in use may copy a file up to the length that it had when
+/// it looked. Of one that has grown by a digit since the end would be missing, and the copy would issue nothing once it is
+/// promoted.
+const LENGTH: usize = 1024;
+
 /// The form of the state that this version writes.
 const VERSION: u32 = 3;
 
@@ -70,13 +75,15 @@ impl Sealed<'_> {
     }
 }
 
-/// The content of the file, in the present form.
+/// The content of the file, in the present form: a line, with spaces at its end.
 pub(super) fn to_text(state: &impl Serialize) -> serde_json::Result<String> {
     let state = serde_json::value::to_raw_value(state)?;
     let Head { version, release } = Head::new(VERSION);
     let mut sealed = Sealed { version, release, checksum: 0, state: &state };
     sealed.checksum = sealed.sum();
-    serde_json::to_string(&sealed).map(|line| line + "\n")
+    let line = serde_json::to_string(&sealed)?;
+    let spaces = (line.len() + 1).next_multiple_of(LENGTH) - 1 - line.len();
+    Ok(line + &" ".repeat(spaces) + "\n")
 }
 
 /// What a file holds, whether this release wrote it or an older one.

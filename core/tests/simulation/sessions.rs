@@ -6,7 +6,7 @@ use super::host::Host;
 use super::server::SECOND;
 use snowflake_ids_core::issuer::Seat;
 use snowflake_ids_core::session::{Session, take};
-use snowflake_ids_core::{Position, Taken};
+use snowflake_ids_core::{Issued, Position, Taken};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -47,12 +47,20 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
             session.held(shared, &host, &rules, want.get().into())
     {
         return (range.from.0..range.to.0)
-            .map(|position| session.hand_out(shared, Position(position), node_bits))
+            .map(|position| {
+                session.hand_out(&shared.layout, Issued { position: Position(position), node_bits })
+            })
             .collect();
     }
-    let next = session.pop(shared).or_else(|| session.refill(shared, &host, &rules, want, |_| {}).ok());
-    match next.map_or_else(|| session.wait_and_refill(&host.issuer(), want), Ok) {
-        Ok(id) => vec![id],
+    let refill = || session.refill(shared, &host, &rules, |source| take(source, &rules, &host, want), |_| {});
+    let wait = || {
+        session.wait_and_refill(&host.issuer(), &shared.layout, None, |source, rules, clock| {
+            take(source, rules, clock, want)
+        })
+    };
+    let next = session.pop(shared).or_else(|| refill().ok());
+    match next.map_or_else(|| wait().map(|(issued, _)| issued), Ok) {
+        Ok(issued) => vec![session.hand_out(&shared.layout, issued)],
         Err(error) => {
             host.note_call(error);
             Vec::new()
@@ -78,25 +86,25 @@ fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
         let source = shared.seated(seat, &layout);
         if chance.once_in(4)
             && let Some(Taken { positions: range, node_bits }) =
-                session.held_of(&source, &host, &rules, want.get().into())
+                session.held(&source, &host, &rules, want.get().into())
         {
             return (range.from.0..range.to.0)
-                .map(|position| session.hand_out_of(&layout, Position(position), node_bits))
+                .map(|position| session.hand_out(&layout, Issued { position: Position(position), node_bits }))
                 .collect();
         }
         let refill =
-            || session.refill_of(&source, &host, &rules, |source| take(source, &rules, &host, want), |_| {});
-        if let Some(id) = session.pop_of(&source).or_else(|| refill().ok()) {
-            return vec![id];
+            || session.refill(&source, &host, &rules, |source| take(source, &rules, &host, want), |_| {});
+        if let Some(issued) = session.pop(&source).or_else(|| refill().ok()) {
+            return vec![session.hand_out(&layout, issued)];
         }
     }
-    let waited = session.wait_and_refill_of(&host.issuer(), &layout, None, |source, rules, clock| {
+    let waited = session.wait_and_refill(&host.issuer(), &layout, None, |source, rules, clock| {
         take(source, rules, clock, want)
     });
     match waited {
-        Ok((id, seat)) => {
+        Ok((issued, seat)) => {
             named.seat = Some(seat);
-            vec![id]
+            vec![session.hand_out(&layout, issued)]
         }
         Err(error) => {
             host.note_call(error);

@@ -15,11 +15,13 @@
 //! | [`snowflakes`], [`segments`] | what tests of either kind of ids ask again and again |
 //! | [`registry`] | the table that leases worker ids |
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
+//! | [`citus`] | a stand-in for Citus, and a cluster of it |
 //! | [`sessions`] | many sessions at once |
 //! | [`bouncer`] | a pooler between clients and a server |
 
 pub mod bouncer;
 pub mod builder;
+pub mod citus;
 mod clock;
 pub mod cluster;
 mod copies;

@@ -64,6 +64,13 @@ impl Server {
         self.set("unix_socket_directories", &self.folder.path().to_string_lossy())
     }
 
+    /// Gives a stopped server another port.
+    pub fn move_port(&mut self) -> Result<()> {
+        ensure!(self.postmaster.is_none(), "the server is running");
+        self.port = port::free()?;
+        self.set_address()
+    }
+
     /// Adds a line to `postgresql.conf`; it counts from the next start or reload.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         let mut conf = File::options().append(true).open(self.folder.data().join("postgresql.conf"))?;

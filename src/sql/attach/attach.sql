@@ -15,10 +15,14 @@ CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
+    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    propagation text;
     highest bigint;
     expression text;
+    former text;
 BEGIN
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     IF kind = 'segment' AND tag IS NULL THEN
@@ -26,22 +30,43 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF distributed THEN
+        propagation := snowflake_ids_internal.propagate('off');
+    END IF;
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
-    ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
+    ELSIF expression IS DISTINCT FROM former THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
-    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
-    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
+            CASE WHEN expression IS DISTINCT FROM former THEN highest END, expression, false);
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
+        highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
+    ELSE
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
+    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
+    -- and before any node gives ids of the tag.
+    IF kind = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
+    END IF;
     IF sequence = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
     ELSIF sequence = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.attach_workers(relation, "column", expression, kind, tag, sequence, generator);
+        PERFORM snowflake_ids_internal.raise_above_workers(relation, "column", tag) WHERE kind = 'segment';
+        PERFORM snowflake_ids_internal.propagate(propagation);
     END IF;
 END
 $$;
@@ -52,10 +77,13 @@ CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
+    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    propagation text;
     expression text;
     highest bigint;
 BEGIN
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
     expression := snowflake_ids_internal.default_of(relation, "column");
@@ -66,18 +94,30 @@ BEGIN
                 ELSE format('Its default is %s.', expression) END,
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
-    highest := snowflake_ids_internal.highest_id(relation, "column");
-    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind = 'identity');
+        propagation := snowflake_ids_internal.propagate('off');
+        -- Before the highest id is looked for: from then on no worker takes one.
+        PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
+        highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
+    ELSE
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
     IF kind = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest);
+        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
         IF kind = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
             PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
         END IF;
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.propagate(propagation);
     END IF;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
 END

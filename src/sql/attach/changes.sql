@@ -85,9 +85,21 @@ COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
 
 -- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
-RETURNS regclass LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s OWNED BY %s.%I',
-        sequence_name, options, snowflake_ids_internal.qualified_name(relation), attribute))::regclass
+RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    column_name text := format('%s.%I', snowflake_ids_internal.qualified_name(relation), attribute);
+    made regclass;
+BEGIN
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        RETURN snowflake_ids_internal.create_sequence_for(relation,
+            format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
+    END IF;
+    -- Citus refuses that, and has nothing against the two one after the other.
+    made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
+    PERFORM snowflake_ids_internal.as_owner(made,
+        format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
+    RETURN made;
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
 

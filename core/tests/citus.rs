@@ -1,0 +1,179 @@
+//! A Citus cluster: libpq's options for the coordinator, and what is wrong with nodes.
+
+use snowflake_ids_core::citus::{Coordinator, Judged, Node, judge};
+
+fn settings(named: &[(&str, &str)]) -> Vec<(String, String)> {
+    named.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// What libpq takes of a list: the last of a name.
+fn last<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    options.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+#[test]
+fn the_catalog_says_where_to_and_citus_settings_how() {
+    let place = Coordinator {
+        host: "coordinator".to_owned(),
+        port: 5433,
+        database: "app".to_owned(),
+        user: "postgres".to_owned(),
+    };
+    let of_all = settings(&[("sslmode", "require"), ("sslrootcert", "ca"), ("host", "elsewhere")]);
+    let of_role = settings(&[
+        ("sslmode", "verify-full"),
+        ("password", "secret"),
+        ("user", "other"),
+        ("hostaddr", "::1"),
+    ]);
+    let options = place.options(of_all, of_role);
+    let wanted = [
+        ("host", Some("coordinator")),
+        ("port", Some("5433")),
+        ("dbname", Some("app")),
+        ("user", Some("postgres")),
+        ("target_session_attrs", Some("read-write")),
+        ("sslmode", Some("verify-full")),
+        ("sslrootcert", Some("ca")),
+        ("password", Some("secret")),
+        ("hostaddr", None),
+    ];
+    for (name, value) in wanted {
+        assert_eq!(last(&options, name), value, "{name}");
+    }
+    assert_eq!(
+        options.iter().filter(|(name, _)| name == "host").count(),
+        1,
+        "lists of hosts are taken apart"
+    );
+}
+
+/// A node of a group, which issues as a worker; the coordinator is in group 0.
+fn node(group_id: i32, worker_id: i32) -> Node {
+    let registry = if group_id == 0 { "null" } else { "\"citus_coordinator\"" };
+    Node {
+        node_id: group_id + 1,
+        node_name: "host".to_owned(),
+        node_port: 5432,
+        group_id,
+        is_active: true,
+        version: Some("1.0".to_owned()),
+        report: Some(format!(
+            r#"{{"datacenter_id": 0, "worker_id": {worker_id}, "layout": "41/0/10/12", "state": "ready",
+                "identity": "main", "registry": {registry}}}"#
+        )),
+        error: None,
+    }
+}
+
+fn cluster() -> Vec<Node> {
+    (0..4).map(|group| node(group, group)).collect()
+}
+
+fn edited(node: &Node, from: &str, to: &str) -> Node {
+    let report = node.report.as_deref().map(|report| report.replace(from, to));
+    assert_ne!(report, node.report, "{from}");
+    Node { report, ..node.clone() }
+}
+
+/// A node without a worker id, in this state.
+fn without(node: &Node, state: &str) -> Node {
+    let worker = format!("\"worker_id\": {}", node.node_id - 1);
+    edited(&edited(node, &worker, "\"worker_id\": null"), "\"ready\"", &format!("\"{state}\""))
+}
+
+#[test]
+fn a_node_that_was_asked_for_no_id_yet_is_well() {
+    let mut nodes = cluster();
+    nodes[2] = without(&nodes[2], "idle");
+    assert_eq!(problems(nodes), [None, None, None, None]);
+}
+
+fn problems(nodes: Vec<Node>) -> Vec<Option<String>> {
+    judge(nodes).into_iter().map(|judged| judged.problem.map(|problem| problem.to_string())).collect()
+}
+
+#[test]
+fn nothing_is_wrong_with_nodes_that_agree() {
+    assert_eq!(problems(cluster()), [None, None, None, None]);
+    assert!(judge(Vec::new()).is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_a_node_is_said_of_it_alone() {
+    let silent =
+        Node { version: None, report: None, error: Some("connection refused".to_owned()), ..node(2, 2) };
+    let mute = Node { report: None, error: Some("it must be loaded".to_owned()), ..node(2, 2) };
+    let of_nobody = edited(&edited(&node(2, 2), "\"main\"", "\"its own\""), "\"citus_coordinator\"", "null");
+    let cases = [
+        (Node { is_active: false, ..node(2, 2) }, "not active"),
+        (silent, "cannot be asked: connection refused"),
+        (Node { version: Some(String::new()), report: None, ..node(2, 2) }, "not created"),
+        (
+            Node { version: Some("0.9".to_owned()), ..node(2, 2) },
+            "version 0.9 of the extension, and node 1 1.0",
+        ),
+        (mute, "how it fares: it must be loaded"),
+        (Node { report: Some("{".to_owned()), ..node(2, 2) }, "how it fares: EOF"),
+        (
+            edited(&node(2, 2), "41/0/10/12", "41/0/5/17"),
+            "layout is 41/0/5/17, and that of node 1 41/0/10/12",
+        ),
+        (edited(&node(2, 2), "\"main\"", "\"another\""), "\"citus_coordinator\", is not the cluster's"),
+        (of_nobody, "uses no registry"),
+        (without(&node(2, 2), "none is free"), "no worker id: none is free"),
+    ];
+    for (wrong, said) in cases {
+        let mut nodes = cluster();
+        nodes[2] = wrong;
+        let found = problems(nodes);
+        assert!(found[2].as_ref().is_some_and(|found| found.contains(said)), "{said}: {found:?}");
+        assert_eq!([&found[0], &found[1], &found[3]], [&None; 3], "{said}");
+    }
+}
+
+#[test]
+fn only_a_worker_id_that_has_not_come_yet_is_waited_for() {
+    let mut nodes = cluster();
+    nodes[1] = without(&nodes[1], "none is free");
+    nodes[2].is_active = false;
+    let may_pass = |judged: Judged| judged.problem.is_some_and(|problem| problem.may_pass());
+    assert_eq!(judge(nodes).into_iter().map(may_pass).collect::<Vec<_>>(), [false, true, false, false]);
+}
+
+/// Datacenters have worker ids of their own.
+#[test]
+fn two_nodes_with_one_worker_id_are_both_named() {
+    let mut nodes = cluster();
+    nodes[3] = edited(&nodes[3], "\"worker_id\": 3", "\"worker_id\": 1");
+    let found = problems(nodes.clone());
+    assert!(found[1].as_ref().is_some_and(|found| found.contains("is that of node 4, too")), "{found:?}");
+    assert!(found[3].as_ref().is_some_and(|found| found.contains("is that of node 2, too")), "{found:?}");
+    nodes[3] = edited(&nodes[3], "\"datacenter_id\": 0", "\"datacenter_id\": 1");
+    assert_eq!(problems(nodes), [None, None, None, None]);
+}
+
+/// It is restarted: ids go on meanwhile.
+#[test]
+fn without_the_coordinator_workers_are_compared_with_each_other() {
+    let mut nodes = cluster();
+    (nodes[0].version, nodes[0].report) = (None, None);
+    nodes[3] = edited(&nodes[3], "\"main\"", "\"another\"");
+    let found = problems(nodes.clone());
+    assert!(found[0].is_some() && found[3].is_some(), "{found:?}");
+    assert_eq!([&found[1], &found[2]], [&None; 2]);
+    assert_eq!(problems(nodes.split_off(1)), found[1..]);
+    let alone = edited(&edited(&node(1, 1), "\"main\"", "\"its own\""), "\"citus_coordinator\"", "null");
+    assert!(problems(vec![alone])[0].is_some());
+}
+
+/// The coordinator that uses a registry of its own is what the others are compared with.
+#[test]
+fn a_coordinator_that_uses_a_registry_says_which() {
+    let outside = |node: &Node| edited(node, "\"main\"", "\"outside\"");
+    let nodes = cluster();
+    let mut moved: Vec<Node> = nodes.iter().map(outside).collect();
+    assert_eq!(problems(moved.clone()), [None, None, None, None]);
+    moved[1] = nodes[1].clone();
+    assert!(problems(moved)[1].is_some());
+}

@@ -1,0 +1,179 @@
+//! A stand-in for Citus: its catalog and its functions, as SQL that throwaway servers run; a cluster of such servers. What it
+//! does was compared with Citus 13.2.
+
+use crate::builder::Builder;
+use crate::cluster;
+use crate::server::Server;
+use crate::sql;
+use anyhow::{Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use std::collections::BTreeMap;
+use std::panic::Location;
+
+/// Makes a database one of Citus'.
+const STAND_IN: [&str; 5] = [
+    include_str!("citus/catalog.sql"),
+    include_str!("citus/run.sql"),
+    include_str!("citus/nodes.sql"),
+    include_str!("citus/propagation.sql"),
+    include_str!("citus/tables.sql"),
+];
+
+/// Makes all workers use the coordinator as their registry.
+pub const USE_CITUS: &str = "call snowflake_ids.use_citus()";
+
+/// A server of a Citus cluster, with the settings that Citus would bring.
+pub fn node() -> Builder {
+    cluster::node()
+        .set("citus.enable_ddl_propagation", "on")
+        .set("citus.node_conninfo", "sslmode=prefer")
+        .set("citus.cluster_name", "default")
+        .set("citus.local_hostname", "127.0.0.1")
+        .set("citus.node_connection_timeout", "30000")
+}
+
+impl Server {
+    /// Makes a database of this server one of Citus'.
+    #[track_caller]
+    pub fn create_citus(&self, database: &str) -> Result<Client> {
+        let mut client = self.connect(database)?;
+        client.batch_execute(&format!("set client_min_messages = warning;\n{}", STAND_IN.concat()))?;
+        Ok(client)
+    }
+}
+
+/// A coordinator and its workers. The extension is on none of them yet.
+#[derive(Debug)]
+pub struct Citus {
+    /// The coordinator.
+    pub coordinator: Server,
+    /// Its workers, in the order in which they were added.
+    pub workers: Vec<Server>,
+}
+
+impl Citus {
+    /// A coordinator and so many workers, in the database `postgres`.
+    #[track_caller]
+    pub fn bare(workers: usize) -> Result<Self> {
+        let coordinator = node().start()?;
+        coordinator.create_citus("postgres")?;
+        let mut cluster = Self { coordinator, workers: Vec::new() };
+        cluster.set_coordinator("postgres")?;
+        for _ in 0..workers {
+            cluster.add()?;
+        }
+        Ok(cluster)
+    }
+
+    /// The same, with the extension on all.
+    #[track_caller]
+    pub fn start(workers: usize) -> Result<Self> {
+        let cluster = Self::bare(workers)?;
+        cluster.session()?.batch_execute("create extension snowflake_ids")?;
+        Ok(cluster)
+    }
+
+    /// The same, where ids come from the coordinator.
+    #[track_caller]
+    pub fn joined(workers: usize) -> Result<Self> {
+        let cluster = Self::start(workers)?;
+        cluster.session()?.batch_execute(USE_CITUS)?;
+        Ok(cluster)
+    }
+
+    /// A session on the coordinator.
+    #[track_caller]
+    pub fn session(&self) -> Result<Client> {
+        let mut client = self.coordinator.connect("postgres")?;
+        client.batch_execute("set client_min_messages = warning")?;
+        Ok(client)
+    }
+
+    /// Tells all nodes where the coordinator is now.
+    #[track_caller]
+    pub fn set_coordinator(&self, database: &str) -> Result<()> {
+        let call = format!("select citus_set_coordinator_host('127.0.0.1', {})", self.coordinator.port());
+        Ok(self.coordinator.connect(database)?.batch_execute(&call)?)
+    }
+
+    /// A further worker.
+    #[track_caller]
+    pub fn add(&mut self) -> Result<i32> {
+        let worker = node().start()?;
+        worker.create_citus("postgres")?;
+        self.add_server(worker)
+    }
+
+    /// A server as a further worker, and its node's id.
+    #[track_caller]
+    pub fn add_server(&mut self, worker: Server) -> Result<i32> {
+        self.workers.push(worker);
+        self.add_last("postgres")
+    }
+
+    /// Adds the last worker to the cluster of a database.
+    #[track_caller]
+    pub fn add_last(&self, database: &str) -> Result<i32> {
+        let worker = &self.workers[self.workers.len() - 1];
+        add(&mut self.coordinator.connect(database)?, worker)
+    }
+
+    /// A second database on all servers, with a cluster of its own, and a session with it on the coordinator.
+    #[track_caller]
+    pub fn second(&self) -> Result<Client> {
+        for server in self.servers() {
+            server.connect("postgres")?.batch_execute("create database second")?;
+            server.create_citus("second")?;
+        }
+        self.set_coordinator("second")?;
+        let mut client = self.coordinator.connect("second")?;
+        client.batch_execute("set client_min_messages = warning")?;
+        for worker in &self.workers {
+            add(&mut client, worker)?;
+        }
+        client.batch_execute("create extension snowflake_ids")?;
+        Ok(client)
+    }
+
+    /// All servers, the coordinator first.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        std::iter::once(&self.coordinator).chain(&self.workers)
+    }
+}
+
+/// What `citus_status` says is wrong, by the ids of nodes.
+#[track_caller]
+pub fn problems(client: &mut Client) -> Result<BTreeMap<i32, Option<String>>> {
+    let rows = client.query("select node_id, problem from snowflake_ids.citus_status()", &[])?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// All nodes give ids, each as another worker, as `citus_status` tells.
+#[track_caller]
+pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
+    let place = Location::caller();
+    let problems = problems(client)?;
+    ensure!(problems.len() == nodes && problems.values().all(Option::is_none), "{place}: {problems:?}");
+    let workers = "select count(distinct worker_id) from snowflake_ids.citus_status()";
+    ensure!(usize::try_from(sql::one::<i64>(client, workers)?)? == nodes, "{place}: worker ids are shared");
+    Ok(())
+}
+
+/// What `use_citus` says in its DETAIL of nodes that failed.
+#[track_caller]
+pub fn failed(client: &mut Client) -> Result<String> {
+    let place = Location::caller();
+    let error = sql::error(client, USE_CITUS)?;
+    let meant = error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE
+        && error.message().ends_with("nodes of the cluster cannot give ids that no other gives")
+        && error.hint().is_some_and(|hint| hint.contains(USE_CITUS.trim_start_matches("call ")));
+    ensure!(meant, "{place}: {error:?}");
+    Ok(error.detail().unwrap_or_default().to_owned())
+}
+
+/// Adds a server to the cluster of a session's database, and gives the node's id.
+#[track_caller]
+pub fn add(coordinator: &mut Client, worker: &Server) -> Result<i32> {
+    sql::one(coordinator, &format!("select citus_add_node('127.0.0.1', {})", worker.port()))
+}

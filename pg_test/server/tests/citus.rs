@@ -1,0 +1,234 @@
+//! A Citus cluster whose ids come from its coordinator: `use_citus`, `citus_status`, nodes that come, go and come back. Citus
+//! is a stand-in here.
+
+use anyhow::{Result, ensure};
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
+use snowflake_ids_server_tests::cluster::{row, said};
+use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::{Server, Shutdown, ids, segments, snowflakes, sql};
+
+/// Ids of all servers, of both kinds: none twice.
+fn unique(cluster: &Citus, tag: &str) -> Result<()> {
+    let (mut snowflakes, mut numbers) = (Vec::new(), Vec::new());
+    for server in cluster.servers() {
+        let mut client = server.connect("postgres")?;
+        wait_for_id(&mut client)?;
+        snowflakes.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
+        numbers.extend(segments::take(&mut client, tag, 500)?);
+    }
+    ids::unique(snowflakes)?;
+    ids::unique(numbers)
+}
+
+fn workers(cluster: &Citus) -> Result<Vec<i32>> {
+    cluster
+        .servers()
+        .map(|server| snowflakes::status(&mut server.connect("postgres")?, "worker_id"))
+        .collect()
+}
+
+/// Settings and one call are all that there is to do. Before it, workers give no ids.
+#[test]
+fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing() -> Result<()> {
+    let cluster = Citus::start(3)?;
+    let mut client = cluster.session()?;
+    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    let refused = sql::error(&mut worker, snowflakes::NEXT)?;
+    ensure!(refused.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{refused:?}");
+    ensure!(refused.hint().is_some_and(|hint| hint.contains("use_citus")), "{refused:?}");
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 4)?;
+    well(&mut worker, 4)?;
+    let registry = "select server from snowflake_ids.registry_server";
+    ensure!(sql::column::<String>(&mut worker, registry)? == ["citus_coordinator"]);
+    ensure!(sql::column::<String>(&mut client, registry)?.is_empty(), "it is the registry itself");
+    unique(&cluster, "t")?;
+    // What a server holds of ids, and as whom, is not given up by the second call.
+    let (before, number) = (workers(&cluster)?, segments::next(&mut worker, "t")?);
+    let reserved: i64 = row(&mut client, "t", "max_id")?;
+    client.batch_execute(USE_CITUS)?;
+    ensure!(workers(&cluster)? == before, "worker ids have changed");
+    ensure!(segments::next(&mut worker, "t")? == number + 1, "a gap");
+    ensure!(row::<i64>(&mut client, "t", "max_id")? == reserved, "segments were given up");
+    Ok(())
+}
+
+/// Nobody calls anything for it.
+#[test]
+fn a_worker_that_is_added_joins_by_itself() -> Result<()> {
+    let mut cluster = Citus::joined(1)?;
+    let mut client = cluster.session()?;
+    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    cluster.add()?;
+    unique(&cluster, "t")?;
+    well(&mut client, 3)?;
+    // Nor after it was away from the cluster.
+    let port = cluster.workers[1].port();
+    client.batch_execute(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
+    citus::add(&mut client, &cluster.workers[1])?;
+    unique(&cluster, "t")?;
+    well(&mut client, 3)
+}
+
+#[test]
+fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was() -> Result<()> {
+    let mut cluster = Citus::joined(2)?;
+    let mut client = cluster.session()?;
+    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    unique(&cluster, "t")?;
+    let before = workers(&cluster)?;
+    cluster.workers[0].kill9()?;
+    let problems = citus::problems(&mut client)?;
+    ensure!(problems[&1].is_none() && problems[&3].is_none(), "{problems:?}");
+    ensure!(
+        problems[&2].as_ref().is_some_and(|problem| problem.contains("failed to connect")),
+        "{problems:?}"
+    );
+    cluster.workers[0].start_again()?;
+    unique(&cluster, "t")?;
+    ensure!(workers(&cluster)? == before, "worker ids have changed");
+    well(&mut client, 3)
+}
+
+/// Workers live on what they have, and find the coordinator where Citus says it is.
+#[test]
+fn the_coordinator_may_be_away_and_move() -> Result<()> {
+    let mut cluster = Citus::joined(2)?;
+    cluster.session()?.batch_execute("select snowflake_ids.segment_create('t', step => 1000)")?;
+    unique(&cluster, "t")?;
+    let mut taken = Vec::new();
+    cluster.coordinator.kill9()?;
+    for worker in &cluster.workers {
+        let mut client = worker.connect("postgres")?;
+        taken.extend(snowflakes::take(&mut client, 1000)?);
+        segments::take(&mut client, "t", 100)?;
+        let problems = citus::problems(&mut client)?;
+        ensure!(problems[&1].is_some(), "{problems:?}");
+    }
+    cluster.coordinator.move_port()?;
+    cluster.coordinator.start_again()?;
+    cluster.set_coordinator("postgres")?;
+    for worker in &cluster.workers {
+        // More than it can have.
+        segments::take(&mut worker.connect("postgres")?, "t", 50_000)?;
+        taken.extend(snowflakes::take(&mut worker.connect("postgres")?, 1000)?);
+    }
+    ids::unique(taken)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 3)
+}
+
+/// Worker ids of a server come from one database: the second one says how, and then has tags of its own.
+#[test]
+fn a_second_database_leaves_worker_ids_where_they_come_from() -> Result<()> {
+    let cluster = Citus::joined(2)?;
+    cluster.session()?.batch_execute("select snowflake_ids.segment_create('t')")?;
+    unique(&cluster, "t")?;
+    let before = workers(&cluster)?;
+    let mut client = cluster.second()?;
+    let detail = citus::failed(&mut client)?;
+    ensure!(detail.lines().count() == 2 && detail.contains("for database \"postgres\""), "{detail}");
+    ensure!(workers(&cluster)? == before, "worker ids have moved");
+    for server in cluster.servers() {
+        server.reload("snowflake_ids.registry_database", "postgres")?;
+    }
+    let mut client = cluster.coordinator.connect("second")?;
+    client.batch_execute(USE_CITUS)?;
+    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    ensure!(workers(&cluster)? == before, "worker ids have moved");
+    let (mut snowflakes, mut numbers) = (Vec::new(), Vec::new());
+    for server in cluster.servers() {
+        for database in ["postgres", "second"] {
+            let mut client = server.connect(database)?;
+            snowflakes.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
+        }
+        numbers.extend(segments::take(&mut server.connect("second")?, "t", 500)?);
+    }
+    ids::unique(snowflakes)?;
+    ids::unique(numbers)?;
+    unique(&cluster, "t")
+}
+
+/// A registry that is no node of the cluster: Citus has its foreign server on all nodes, and no user mappings.
+#[test]
+fn a_registry_outside_the_cluster_serves_all_nodes() -> Result<()> {
+    let registry = citus::node().start()?;
+    registry.serve_nodes()?.batch_execute("select snowflake_ids.segment_create('t')")?;
+    let mut cluster = Citus::start(2)?;
+    let mut client = cluster.coordinator.introduce("central", &[registry.port()])?;
+    let missing = sql::error(&mut client, "call snowflake_ids.use_citus('nowhere')")?;
+    ensure!(missing.code() == &SqlState::UNDEFINED_OBJECT && missing.hint().is_some(), "{missing:?}");
+    for _ in 0..2 {
+        client.batch_execute("call snowflake_ids.use_citus('central')")?;
+        well(&mut client, 3)?;
+    }
+    for server in cluster.servers() {
+        let used = "select server from snowflake_ids.registry_server";
+        ensure!(sql::column::<String>(&mut server.connect("postgres")?, used)? == ["central"]);
+    }
+    unique(&cluster, "t")?;
+    // A coordinator that is a node itself is no registry for a worker that comes: one call more.
+    cluster.add()?;
+    ensure!(sql::error(&mut cluster.workers[2].connect("postgres")?, snowflakes::NEXT)?.hint().is_some());
+    client.batch_execute("call snowflake_ids.use_citus('central')")?;
+    unique(&cluster, "t")?;
+    well(&mut client, 4)
+}
+
+/// Tags are the registry's, and a worker says where that is; as it does after the coordinator has moved.
+#[test]
+fn tags_are_not_created_on_workers() -> Result<()> {
+    let mut cluster = Citus::joined(1)?;
+    for moved in [false, true] {
+        if moved {
+            cluster.coordinator.stop(Shutdown::Fast)?;
+            cluster.coordinator.move_port()?;
+            cluster.coordinator.start_again()?;
+            cluster.set_coordinator("postgres")?;
+        }
+        let place = format!("host 127.0.0.1, port {}", cluster.coordinator.port());
+        let mut client = cluster.workers[0].connect("postgres")?;
+        for statement in [
+            "select snowflake_ids.segment_create('t')",
+            "insert into snowflake_ids.segment (tag) values ('t')",
+        ] {
+            let error = sql::error(&mut client, statement)?;
+            ensure!(error.hint().is_some_and(|hint| hint.contains(&place)), "{statement}: {error:?}");
+        }
+        let error = sql::error(&mut client, "select segment_nextval('t')")?;
+        ensure!(said(&error).contains("\"citus_coordinator\""), "{error:?}");
+        ensure!(sql::one::<i64>(&mut cluster.session()?, "select count(*) from snowflake_ids.segment")? == 0);
+    }
+    Ok(())
+}
+
+fn stop(server: &mut Server) -> Result<()> {
+    server.stop(Shutdown::Immediate)
+}
+
+/// The nodes that went well stay so; the call is repeated when the others are there again.
+#[test]
+fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining() -> Result<()> {
+    let mut cluster = Citus::start(3)?;
+    stop(&mut cluster.workers[1])?;
+    let mut client = cluster.session()?;
+    let detail = citus::failed(&mut client)?;
+    let port = cluster.workers[1].port();
+    ensure!(detail.starts_with(&format!("node 3 (127.0.0.1:{port}): ")), "{detail}");
+    ensure!(detail.lines().count() == 1 && detail.contains("failed to connect"), "{detail}");
+    for worker in [&cluster.workers[0], &cluster.workers[2]] {
+        wait_for_id(&mut worker.connect("postgres")?)?;
+    }
+    cluster.workers[1].start_again()?;
+    client.batch_execute(USE_CITUS)?;
+    well(&mut client, 4)?;
+    // One that Citus does not use is left out, and told of.
+    let disable = format!("select citus_disable_node('127.0.0.1', {port})");
+    client.batch_execute(&disable)?;
+    client.batch_execute(USE_CITUS)?;
+    ensure!(citus::problems(&mut client)?[&3].as_ref().is_some_and(|problem| problem.contains("not active")));
+    Ok(())
+}

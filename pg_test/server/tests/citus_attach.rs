@@ -1,0 +1,198 @@
+//! `attach` and `detach` of tables of a Citus cluster: all nodes change, or are told why not. Citus is a stand-in here.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::citus::Citus;
+use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::{ids, segments, sql};
+
+/// Two workers, with tables of each kind of column that Citus changes itself, and refuses to.
+fn cluster() -> Result<(Citus, Client)> {
+    let cluster = Citus::joined(2)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "create table serial_key (id bigserial primary key, note text);
+         create table identity_key (id bigint generated always as identity primary key, note text);
+         create table \"Odd name\" (tenant bigint, \"Id x\" bigserial, note text);
+         create table plain (id bigint primary key, note text);
+         select create_distributed_table('serial_key', 'id'), create_distributed_table('identity_key', 'id'),
+                create_distributed_table('\"Odd name\"', 'tenant'), create_reference_table('plain')",
+    )?;
+    for server in cluster.servers() {
+        wait_for_id(&mut server.connect("postgres")?)?;
+    }
+    Ok((cluster, client))
+}
+
+const TABLES: [(&str, &str); 4] =
+    [("serial_key", "id"), ("identity_key", "id"), ("\"Odd name\"", "Id x"), ("plain", "id")];
+
+fn call(function: &str, table: &str, column: &str, more: &str) -> String {
+    format!("select snowflake_ids.{function}('{}'::regclass, '{column}'{more})", table.replace('\'', "''"))
+}
+
+/// Ten rows through each node.
+fn insert(cluster: &Citus, table: &str) -> Result<()> {
+    for server in cluster.servers() {
+        let rows = format!("insert into {table} (note) select 'x' from generate_series(1, 10)");
+        server.connect("postgres")?.batch_execute(&rows)?;
+    }
+    Ok(())
+}
+
+/// The ids of all rows, which lie on the node that was asked here.
+fn stored(cluster: &Citus, table: &str, column: &str) -> Result<Vec<i64>> {
+    let mut all = Vec::new();
+    for server in cluster.servers() {
+        all.extend(sql::column::<i64>(
+            &mut server.connect("postgres")?,
+            &format!("select \"{column}\" from {table}"),
+        )?);
+    }
+    Ok(all)
+}
+
+/// The default of a column on each node.
+fn defaults(cluster: &Citus, table: &str, column: &str) -> Result<Vec<Option<String>>> {
+    let default = format!(
+        "select pg_get_expr(d.adbin, d.adrelid) from pg_attribute as a
+         left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+         where a.attrelid = '{}'::regclass and a.attname = '{column}'",
+        table.replace('\'', "''")
+    );
+    cluster.servers().map(|server| sql::one(&mut server.connect("postgres")?, &default)).collect()
+}
+
+#[test]
+fn all_nodes_take_ids_of_a_tag_and_go_back() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    for (table, column) in TABLES {
+        if table != "plain" {
+            insert(&cluster, table)?;
+        }
+        client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
+        let here = defaults(&cluster, table, column)?;
+        let expected = here[0].as_ref().is_some_and(|default| default.starts_with("segment_nextval("));
+        ensure!(expected && here.iter().all(|default| *default == here[0]), "{table}: {here:?}");
+        insert(&cluster, table)?;
+        // What the caller had set is as it was.
+        let propagates: String = sql::one(&mut client, "show citus.enable_ddl_propagation")?;
+        ensure!(propagates == "on", "{propagates}");
+        // The same again, and another kind.
+        client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
+        insert(&cluster, table)?;
+        client.batch_execute(&call("attach", table, column, ""))?;
+        let here = defaults(&cluster, table, column)?;
+        ensure!(here == vec![Some("snowflake_nextval()".to_owned()); 3], "{table}: {here:?}");
+        insert(&cluster, table)?;
+        for kind in
+            ["sequence", "identity"].into_iter().filter(|kind| table != "\"Odd name\"" || *kind == "sequence")
+        {
+            client.batch_execute(&call("detach", table, column, &format!(", kind => '{kind}'")))?;
+            insert(&cluster, table)?;
+            client.batch_execute(&call("attach", table, column, ", kind => 'segment'"))?;
+            insert(&cluster, table)?;
+        }
+        let ids = stored(&cluster, table, column)?;
+        // Each node went back to numbers of its own.
+        for group in 1..=2_i64 {
+            let count = ids.iter().filter(|id| **id >> 48 == group).count();
+            ensure!(count >= 10, "{table}: {count} of group {group}");
+        }
+        ids::unique(ids)?;
+    }
+    Ok(())
+}
+
+/// Tags begin above the rows and the coordinator's sequence, not above the workers', which count from elsewhere.
+#[test]
+fn a_tag_begins_where_the_coordinator_was() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    client.batch_execute("insert into serial_key (note) values ('one'), ('two')")?;
+    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    let id: i64 = sql::one(&mut worker, "insert into serial_key (note) values ('three') returning id")?;
+    ensure!((3..5000).contains(&id), "{id}");
+    // The sequence gives ids of the tag on each node.
+    let next: i64 = sql::one(&mut worker, "select nextval('serial_key_id_seq')")?;
+    ensure!(next == id + 1, "{id}, {next}");
+    ensure!(sql::one::<i64>(&mut worker, "select currval('serial_key_id_seq')")? == next);
+    Ok(())
+}
+
+/// They may be below what is in the column.
+#[test]
+fn what_workers_hold_of_a_tag_is_not_given_out_any_more() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    client.batch_execute("select snowflake_ids.segment_create('shared')")?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    let held = segments::next(&mut worker, "shared")?;
+    client.batch_execute("insert into plain (id) select generate_series(1, 5000)")?;
+    client.batch_execute(&call("attach", "plain", "id", ", kind => 'segment', tag => 'shared'"))?;
+    let id: i64 = sql::one(&mut worker, "insert into plain (note) values ('x') returning id")?;
+    ensure!(held < 5000 && id > 5000, "{held}, {id}");
+    Ok(())
+}
+
+#[test]
+fn a_worker_refuses_and_names_the_coordinator() -> Result<()> {
+    let (cluster, _client) = cluster()?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    let place = format!("at host 127.0.0.1, port {}", cluster.coordinator.port());
+    for query in [call("attach", "serial_key", "id", ""), call("detach", "serial_key", "id", "")] {
+        let refused = sql::error(&mut worker, &query)?;
+        sql::explains(&refused, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, refused.message())?;
+        ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
+    }
+    // So do rows of the table of tags, and what makes them.
+    for query in
+        ["select snowflake_ids.segment_create('t')", "insert into snowflake_ids.segment (tag) values ('t')"]
+    {
+        let refused = sql::error(&mut worker, query)?;
+        ensure!(refused.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{refused:?}");
+        ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
+    }
+    Ok(())
+}
+
+/// Nothing has changed then: no tag, and no default on any node.
+#[test]
+fn a_node_that_is_not_fit_is_named_and_nothing_is_changed() -> Result<()> {
+    let (cluster, mut client) = cluster()?;
+    let before = defaults(&cluster, "serial_key", "id")?;
+    let mut refused = |how: &str| -> Result<String> {
+        let error = sql::error(&mut client, &call("attach", "serial_key", "id", how))?;
+        ensure!(error.message() == "1 of the cluster's workers failed", "{error:?}");
+        let tags: i64 = sql::one(&mut client, "select count(*) from snowflake_ids.segment")?;
+        ensure!(tags == 0 && defaults(&cluster, "serial_key", "id")? == before, "{tags} tags");
+        Ok(error.detail().unwrap_or_default().to_owned())
+    };
+    let mut worker = cluster.workers[1].connect("postgres")?;
+    let port = cluster.workers[1].port();
+    // By hand, against all rules: ids come from elsewhere there.
+    worker.batch_execute("update snowflake_ids.registry_server set identity = 'another'")?;
+    let detail = refused(", kind => 'segment'")?;
+    ensure!(detail.contains(&format!("127.0.0.1:{port}")) && detail.contains("another registry"), "{detail}");
+    let identity = "select snowflake_ids_internal.registries_in_use()";
+    let identity: String = sql::one(&mut cluster.workers[0].connect("postgres")?, identity)?;
+    worker.execute("update snowflake_ids.registry_server set identity = $1", &[&identity])?;
+    // In the middle: this node has been found fit.
+    worker.batch_execute(
+        "create function refuse() returns event_trigger language plpgsql as
+             $$ begin raise exception 'not here'; end $$;
+         create event trigger refuse on ddl_command_start when tag in ('ALTER TABLE') execute function refuse()",
+    )?;
+    let error = sql::error(&mut client, &call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    let detail = error.detail().unwrap_or_default();
+    ensure!(detail.contains(&format!("127.0.0.1:{port}")) && detail.contains("not here"), "{error:?}");
+    ensure!(
+        sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.segment")? == 0,
+        "a tag is left"
+    );
+    // The same again mends it.
+    worker.batch_execute("drop event trigger refuse")?;
+    client.batch_execute(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
+    insert(&cluster, "serial_key")?;
+    ids::unique(stored(&cluster, "serial_key", "id")?)
+}

@@ -1,0 +1,246 @@
+//! Sessions that insert through all nodes of a Citus cluster, while a worker is added, another is killed, the coordinator is away
+//! and moves, and a second database comes: no id twice, no acknowledged row lost, and shards even. Citus is a stand-in here.
+//! `SNOWFLAKE_IDS_FULL=1` makes it a minute.
+
+#![allow(clippy::disallowed_types, reason = "threads of one process share it")]
+
+use anyhow::{Context, Result, ensure};
+use postgres::{Client, Config, NoTls};
+use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, well};
+use snowflake_ids_server_tests::{Server, full, ids, registry, segments, sql, wait};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+const SESSIONS: usize = 8;
+/// After so many inserts a session goes on to the next node.
+const INSERTS: usize = 10;
+const SHARDS: usize = 32;
+/// So many ids in a shard keep all shards within 2 % of each other's mean, but for less than one run in ten thousand.
+const PER_SHARD: i64 = 70_000;
+
+/// A row that was acknowledged: its snowflake id, its number.
+type Row = (i64, i64);
+
+/// Where sessions go, and what came of it.
+#[derive(Default)]
+struct Load {
+    nodes: Mutex<Vec<u16>>,
+    /// Inserts that each node has acknowledged.
+    inserts: Mutex<BTreeMap<u16, u64>>,
+    ended: AtomicBool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn connect(port: u16) -> Result<Client> {
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(port).user("postgres").dbname("postgres");
+    Ok(config.connect_timeout(Duration::from_secs(2)).connect(NoTls)?)
+}
+
+/// What a session did.
+#[derive(Default)]
+struct Done {
+    rows: Vec<Row>,
+    /// How often a node was gone, or refused.
+    refusals: usize,
+}
+
+impl Load {
+    /// One session after the other, node after node.
+    fn insert(&self, number: usize) -> Done {
+        let mut done = Done::default();
+        for turn in number.. {
+            if self.ended.load(Ordering::Relaxed) {
+                break;
+            }
+            let port = {
+                let nodes = lock(&self.nodes);
+                nodes[turn % nodes.len()]
+            };
+            if self.insert_at(port, &mut done).is_err() {
+                done.refusals += 1;
+                sleep(Duration::from_millis(20));
+            }
+        }
+        done
+    }
+
+    fn insert_at(&self, port: u16, done: &mut Done) -> Result<()> {
+        let mut client = connect(port)?;
+        for count in [1, 100].into_iter().cycle().take(INSERTS) {
+            let insert = format!(
+                "insert into orders (port) select {port} from generate_series(1, {count}) returning id, number"
+            );
+            let rows = client.query(&insert, &[])?;
+            done.rows.extend(rows.iter().map(|row| (row.get::<_, i64>(0), row.get::<_, i64>(1))));
+            *lock(&self.inserts).entry(port).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits until each of these nodes has acknowledged more.
+    fn goes_on(&self, ports: &[u16]) -> Result<()> {
+        let now = || {
+            let inserts = lock(&self.inserts);
+            ports.iter().map(|port| inserts.get(port).copied().unwrap_or_default()).collect::<Vec<_>>()
+        };
+        let before = now();
+        wait::until_true("every node to acknowledge more rows", || {
+            Ok(now().iter().zip(&before).all(|(now, before)| *now > before + 2))
+        })
+    }
+
+    fn set_nodes(&self, cluster: &Citus) {
+        *lock(&self.nodes) = ports(cluster);
+    }
+}
+
+fn ports(cluster: &Citus) -> Vec<u16> {
+    cluster.servers().map(Server::port).collect()
+}
+
+/// A worker is killed, comes back; the coordinator is away, and comes back elsewhere. Rows come all the time.
+fn strike(cluster: &mut Citus, load: &Load, worker: usize) -> Result<()> {
+    load.goes_on(&ports(cluster))?;
+    cluster.workers[worker].kill9()?;
+    let killed = cluster.workers[worker].port();
+    let others: Vec<u16> = ports(cluster).into_iter().filter(|port| *port != killed).collect();
+    load.goes_on(&others)?;
+    cluster.workers[worker].start_again()?;
+    load.goes_on(&ports(cluster))?;
+    cluster.coordinator.kill9()?;
+    let workers: Vec<u16> = cluster.workers.iter().map(Server::port).collect();
+    load.goes_on(&workers)?;
+    cluster.coordinator.move_port()?;
+    cluster.coordinator.start_again()?;
+    cluster.set_coordinator("postgres")?;
+    load.set_nodes(cluster);
+    load.goes_on(&ports(cluster))
+}
+
+/// All that happens while sessions insert; how often a worker was killed and the coordinator moved.
+fn happen(cluster: &mut Citus, load: &Load) -> Result<usize> {
+    let start = Instant::now();
+    load.goes_on(&ports(cluster))?;
+    cluster.add()?;
+    cluster.workers[cluster.workers.len() - 1].reload("snowflake_ids.registry_database", "postgres")?;
+    load.set_nodes(cluster);
+    load.goes_on(&ports(cluster))?;
+    let mut second = cluster.second()?;
+    second.batch_execute(USE_CITUS)?;
+    for round in 0.. {
+        strike(cluster, load, round % cluster.workers.len())?;
+        cluster.set_coordinator("second")?;
+        if !full() || start.elapsed() > Duration::from_mins(1) {
+            return Ok(round + 1);
+        }
+    }
+    Ok(0)
+}
+
+/// All rows are there that were acknowledged, and no id is in two of them, wherever they are.
+fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
+    let mut stored = BTreeMap::new();
+    let mut numbers = Vec::new();
+    for server in cluster.servers() {
+        for row in server.connect("postgres")?.query("select id, number, port from orders", &[])? {
+            let (id, number): Row = (row.get(0), row.get(1));
+            numbers.push(number);
+            match stored.entry(id) {
+                Entry::Vacant(free) => free.insert((number, row.get::<_, i32>(2))),
+                Entry::Occupied(taken) => {
+                    anyhow::bail!("id {id} is in rows of {:?} and of {}", taken.get(), server.port())
+                }
+            };
+        }
+    }
+    ids::unique(numbers)?;
+    for (id, number) in acknowledged {
+        let (there, _) = stored.get(id).with_context(|| format!("row {id} is lost"))?;
+        ensure!(there == number, "row {id} has number {there}, and {number} was acknowledged");
+    }
+    ids::unique(acknowledged.iter().map(|(id, _)| *id).collect())?;
+    Ok(stored.into_keys().collect())
+}
+
+/// How far the fullest or emptiest shard is from the mean: of all rows, and of so many further ids through all nodes that
+/// evenness can be told.
+fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
+    let missing = (PER_SHARD * i64::try_from(SHARDS)? - rows).max(0);
+    let further = missing / i64::try_from(cluster.workers.len() + 1)? + 1;
+    let mut shards = [0u32; SHARDS];
+    for server in cluster.servers() {
+        // A shard has the ids of one part of the hashes, as Citus divides them.
+        let count = format!(
+            "select (hashint8(id)::bigint + 2147483648) * {SHARDS} / 4294967296, count(*)
+             from (select id from orders union all select snowflake_nextvals({further})) i (id) group by 1"
+        );
+        for row in server.connect("postgres")?.query(&count, &[])? {
+            shards[usize::try_from(row.get::<_, i64>(0))?] += u32::try_from(row.get::<_, i64>(1))?;
+        }
+    }
+    let mean = f64::from(shards.iter().sum::<u32>()) / f64::from(u32::try_from(SHARDS)?);
+    Ok(shards.iter().map(|count| (f64::from(*count) / mean - 1.0).abs()).fold(0.0, f64::max))
+}
+
+/// The second database's ids: snowflake ids beside those of the first, numbers of its own.
+fn check_second(cluster: &Citus, mut of_first: Vec<i64>) -> Result<()> {
+    cluster.coordinator.connect("second")?.batch_execute("select snowflake_ids.segment_create('orders')")?;
+    let mut numbers = Vec::new();
+    for server in cluster.servers() {
+        let mut client = server.connect("second")?;
+        of_first.extend(sql::column::<i64>(&mut client, "select snowflake_nextvals(10000)")?);
+        numbers.extend(segments::take(&mut client, "orders", 500)?);
+    }
+    ids::unique(of_first)?;
+    ids::unique(numbers)
+}
+
+#[test]
+fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Result<()> {
+    let mut cluster = Citus::joined(3)?;
+    for server in cluster.servers() {
+        server.reload("snowflake_ids.registry_database", "postgres")?;
+        registry::wait_for_id(&mut server.connect("postgres")?)?;
+    }
+    cluster.session()?.batch_execute(
+        "select snowflake_ids.segment_create('orders', step => 20000);
+         create table orders (id bigint primary key default snowflake_nextval(),
+             number bigint not null default segment_nextval('orders'), port int);
+         select create_distributed_table('orders', 'id')",
+    )?;
+    let load = Load::default();
+    load.set_nodes(&cluster);
+    let (rounds, done) = thread::scope(|scope| {
+        let load = &load;
+        let sessions: Vec<_> = (0..SESSIONS).map(|number| scope.spawn(move || load.insert(number))).collect();
+        let rounds = happen(&mut cluster, load);
+        load.ended.store(true, Ordering::Relaxed);
+        let done =
+            sessions.into_iter().map(|session| session.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        (rounds, done.collect::<Vec<_>>())
+    });
+    let rounds = rounds?;
+    let refusals: usize = done.iter().map(|done| done.refusals).sum();
+    let acknowledged: Vec<Row> = done.into_iter().flat_map(|done| done.rows).collect();
+    let stored = check_rows(&cluster, &acknowledged)?;
+    let uneven = unevenness(&cluster, i64::try_from(stored.len())?)?;
+    println!(
+        "{} rows acknowledged, {} stored, of {} nodes, in {rounds} rounds, {refusals} refusals; uneven by {:.2} %",
+        acknowledged.len(),
+        stored.len(),
+        cluster.workers.len() + 1,
+        uneven * 100.0
+    );
+    ensure!(uneven < 0.02, "a shard is off by {:.2} %", uneven * 100.0);
+    check_second(&cluster, stored)?;
+    well(&mut cluster.session()?, 5)
+}

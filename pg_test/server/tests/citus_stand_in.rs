@@ -1,0 +1,188 @@
+//! The stand-in for Citus does what Citus 13.2 was seen to do, where this extension and its tests depend on it.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_ids_server_tests::citus::{self, Citus};
+use snowflake_ids_server_tests::{Server, Shutdown, sql};
+
+/// What a command gave on each node: ports of workers in their order, then `success` and `result`.
+fn on_workers(client: &mut Client, command: &str) -> Result<Vec<(bool, Option<String>)>> {
+    let rows = client.query("select success, result from run_command_on_workers($1)", &[&command])?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+fn refused(client: &mut Client, statement: &str, message: &str) -> Result<()> {
+    let error = sql::error(client, statement)?;
+    ensure!(error.message() == message, "{statement}: {error:?}");
+    Ok(())
+}
+
+/// Results are texts: of the first statement and its one value. Where there is none, they are empty, never NULL.
+#[test]
+fn commands_on_workers_give_one_text_each() -> Result<()> {
+    let cluster = Citus::bare(2)?;
+    let mut client = cluster.session()?;
+    for (command, success, result) in [
+        ("select 42", true, "42"),
+        ("select null::int", true, ""),
+        ("select 1 where false", true, ""),
+        ("set work_mem = '8MB'", true, "SET"),
+        ("do $$begin raise warning 'well'; end$$", true, "DO"),
+        ("select 1, 2", false, "expected a single column in query target"),
+        ("select generate_series(1, 2)", false, "expected a single row in query result"),
+        ("select 1/0", false, "ERROR:  division by zero"),
+        ("do $$begin raise 'one\ntwo' using detail = 'd', hint = 'h'; end$$", false, "ERROR:  one"),
+        ("", false, ""),
+        ("select 1; select 2", true, "1"),
+        // The trap: nobody is told of the error, and what came before it is undone.
+        ("set lock_timeout = 0; create table lost (a int); select 1/0", true, "SET"),
+        ("select to_regclass('lost')", true, ""),
+        ("show citus.enable_ddl_propagation", true, "on"),
+    ] {
+        let seen = on_workers(&mut client, command)?;
+        ensure!(seen == vec![(success, Some(result.to_owned())); 2], "{command}: {seen:?}");
+    }
+    refused(
+        &mut client,
+        "select run_command_on_workers(null)",
+        "worker array object cannot contain null values",
+    )?;
+    // They are outside the caller's transaction, and run as the role that calls.
+    client.batch_execute("begin; select run_command_on_workers('create table kept (a int)'); rollback")?;
+    ensure!(sql::one::<bool>(
+        &mut cluster.workers[1].connect("postgres")?,
+        "select to_regclass('kept') is not null"
+    )?);
+    for server in cluster.servers() {
+        server.connect("postgres")?.batch_execute("create role plain login")?;
+    }
+    client.batch_execute("set role plain")?;
+    ensure!(on_workers(&mut client, "select session_user")? == vec![(true, Some("plain".to_owned())); 2]);
+    Ok(())
+}
+
+/// A node that is down has a row of its own; inactive and removed ones have none.
+#[test]
+fn nodes_that_cannot_be_reached_are_told_of() -> Result<()> {
+    let mut cluster = Citus::bare(2)?;
+    let mut client = cluster.session()?;
+    let port = cluster.workers[1].port();
+    cluster.workers[1].stop(Shutdown::Immediate)?;
+    let seen = on_workers(&mut client, "select 1")?;
+    let failed = (false, Some(format!("failed to connect to 127.0.0.1:{port}")));
+    ensure!(seen.contains(&failed) && seen.contains(&(true, Some("1".to_owned()))), "{seen:?}");
+    let all = "select string_agg(nodeid || ' ' || success, ', ' order by nodeid)
+        from run_command_on_all_nodes('select 1')";
+    ensure!(sql::one::<String>(&mut client, all)? == "1 true, 2 true, 3 false");
+    let error = sql::error(&mut client, "create extension snowflake_ids")?;
+    ensure!(error.message().starts_with("connection to the remote node"), "{error:?}");
+    ensure!(sql::error(&mut client, "select citus_add_node('127.0.0.1', 1)")?.message().contains("failed"));
+    client.batch_execute(&format!("select citus_disable_node('127.0.0.1', {port})"))?;
+    ensure!(sql::one::<String>(&mut client, all)? == "1 true, 2 true");
+    cluster.workers[1].start_again()?;
+    client.batch_execute(&format!("select citus_activate_node('127.0.0.1', {port})"))?;
+    ensure!(sql::one::<String>(&mut client, all)? == "1 true, 2 true, 3 true");
+    client.batch_execute(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
+    ensure!(sql::one::<String>(&mut client, all)? == "1 true, 2 true");
+    // It does not learn of that.
+    let mut removed = cluster.workers[1].connect("postgres")?;
+    ensure!(sql::one::<i32>(&mut removed, "select groupid from pg_dist_local_group")? == 2);
+    ensure!(citus::add(&mut client, &cluster.workers[1])? > 3);
+    ensure!(sql::one::<i32>(&mut removed, "select groupid from pg_dist_local_group")? > 2);
+    Ok(())
+}
+
+/// Workers know the coordinator, and follow it.
+#[test]
+fn workers_run_commands_on_the_coordinator() -> Result<()> {
+    let cluster = Citus::bare(1)?;
+    let mut worker = cluster.workers[0].connect("postgres")?;
+    let port = "select result from run_command_on_coordinator('show port')";
+    ensure!(sql::one::<String>(&mut worker, port)? == cluster.coordinator.port().to_string());
+    ensure!(!sql::one::<bool>(&mut worker, "select citus_is_coordinator()")?);
+    let mut client = cluster.session()?;
+    ensure!(sql::one::<bool>(&mut client, "select citus_is_coordinator()")?);
+    client.batch_execute("select citus_update_node(1, '127.0.0.1', 1)")?;
+    ensure!(
+        sql::one::<String>(&mut worker, "select result from run_command_on_coordinator('select 1')")?
+            == "failed to connect to 127.0.0.1:1"
+    );
+    refused(&mut worker, "select citus_add_node('127.0.0.1', 1)", "operation is not allowed on this node")?;
+    let lone = citus::node().start()?;
+    let mut lone = lone.create_citus("postgres")?;
+    ensure!(!sql::one::<bool>(&mut lone, "select citus_is_coordinator()")?);
+    ensure!(
+        sql::one::<String>(&mut lone, "select nodeid || result from run_command_on_all_nodes('select 1')")?
+            == "01"
+    );
+    refused(
+        &mut lone,
+        "select run_command_on_coordinator('select 1')",
+        "the coordinator is not added to the metadata",
+    )
+}
+
+fn count(server: &Server, of: &str) -> Result<i64> {
+    sql::one(&mut server.connect("postgres")?, &format!("select count(*) from {of}"))
+}
+
+/// Extensions and foreign servers reach workers, also those that are added later. User mappings and privileges do not.
+#[test]
+fn what_is_created_reaches_the_workers_or_does_not() -> Result<()> {
+    let mut cluster = Citus::bare(1)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "create extension postgres_fdw; create server far foreign data wrapper postgres_fdw options (host 'a');
+         alter server far options (set host 'b');
+         create user mapping for postgres server far options (user 'x')",
+    )?;
+    cluster.add()?;
+    for worker in &cluster.workers {
+        ensure!(count(worker, "pg_foreign_server where srvoptions = '{host=b}'")? == 1);
+        ensure!(count(worker, "pg_user_mappings")? == 0);
+        let mut client = worker.connect("postgres")?;
+        for statement in ["create extension hstore", "drop server far"] {
+            refused(&mut client, statement, "operation is not allowed on this node")?;
+        }
+    }
+    let seen = on_workers(&mut client, "create extension hstore")?;
+    ensure!(seen == vec![(false, Some("ERROR:  operation is not allowed on this node".to_owned())); 2]);
+    client.batch_execute("set citus.enable_ddl_propagation = off; create extension hstore")?;
+    ensure!(count(&cluster.workers[0], "pg_extension where extname = 'hstore'")? == 0);
+    client.batch_execute("set citus.enable_ddl_propagation = on; drop server far cascade")?;
+    ensure!(count(&cluster.workers[1], "pg_foreign_server")? == 0);
+    Ok(())
+}
+
+/// Defaults of distributed tables reach workers; an identity and a distribution column are changed on each node by itself.
+#[test]
+fn defaults_of_distributed_tables_are_propagated_or_refused() -> Result<()> {
+    let mut cluster = Citus::bare(1)?;
+    let mut client = cluster.session()?;
+    client.batch_execute(
+        "create table t (id bigint generated by default as identity primary key, k bigint default 1, s bigserial);
+         select create_distributed_table('t', 'k'); alter table t alter s set default 7",
+    )?;
+    cluster.add()?;
+    for (group, worker) in (1i64..).zip(&cluster.workers) {
+        let mut worker = worker.connect("postgres")?;
+        let row = worker.query_one("insert into t default values returning id, k, s", &[])?;
+        let row: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
+        ensure!(row == [(group << 48) + 1, 1, 7], "{row:?}");
+        refused(&mut worker, "alter table t alter s set default 8", "operation is not allowed on this node")?;
+    }
+    refused(
+        &mut client,
+        "alter table t alter k set default 8",
+        "cannot execute ALTER TABLE command involving partition column",
+    )?;
+    refused(
+        &mut client,
+        "alter table t alter id drop identity",
+        "alter table command is currently unsupported",
+    )?;
+    client.batch_execute("set citus.enable_ddl_propagation = off; alter table t alter id drop identity")?;
+    client.batch_execute("alter table t alter k set default 8; drop table t")?;
+    ensure!(count(&cluster.workers[0], "pg_dist_partition")? == 1, "this was for the coordinator alone");
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! A worker of a Citus cluster, whose registry is the coordinator wherever Citus' catalog says that it is. The catalog is made of
+//! tables of its names.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::cluster;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::{Server, sql, wait};
+
+const JOIN: &str = "select snowflake_ids.use_registry('citus_coordinator')";
+/// Where nothing listens.
+const NOWHERE: u16 = 1;
+
+/// The tables of Citus on a server of this group, before it has the extension.
+fn worker(server: &Server, group: i32, coordinator: u16) -> Result<Client> {
+    worker_in(server, "postgres", group, coordinator)
+}
+
+fn worker_in(server: &Server, database: &str, group: i32, coordinator: u16) -> Result<Client> {
+    let mut client = server.connect(database)?;
+    client.batch_execute(&format!(
+        "set allow_system_table_mods = on;
+         create table pg_catalog.pg_dist_local_group (groupid integer not null primary key);
+         insert into pg_catalog.pg_dist_local_group values ({group});
+         create table pg_catalog.pg_dist_node (nodeid integer, groupid integer, nodename text, nodeport integer,
+             isactive boolean default true, noderole text default 'primary');
+         insert into pg_catalog.pg_dist_node values (1, 0, '127.0.0.1', {coordinator}), (2, 1, '127.0.0.1', {});
+         reset allow_system_table_mods",
+        server.port()
+    ))?;
+    Ok(client)
+}
+
+fn move_coordinator(client: &mut Client, port: u16) -> Result<()> {
+    Ok(client
+        .execute("update pg_catalog.pg_dist_node set nodeport = $1 where groupid = 0", &[&i32::from(port)])
+        .map(drop)?)
+}
+
+fn registries(client: &mut Client) -> Result<Vec<String>> {
+    sql::column(client, "select server::text from snowflake_ids.registry_server")
+}
+
+#[test]
+fn a_worker_joins_when_the_extension_is_created_there() -> Result<()> {
+    let (coordinator, node) = (auto().start()?, cluster::node().start()?);
+    coordinator.session()?.batch_execute("select snowflake_ids.segment_create('numbers')")?;
+    let mut client = worker(&node, 1, coordinator.port())?;
+    client.batch_execute("create extension snowflake_ids")?;
+    ensure!(registries(&mut client)? == ["citus_coordinator"]);
+    wait_for_id(&mut client)?;
+    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('numbers')")? == 1);
+    ensure!(sql::one::<i64>(&mut coordinator.session()?, "select segment_nextval('numbers')")? > 1);
+    Ok(())
+}
+
+/// Citus prepares the transaction in which a new worker gets the extension, and commits it from another session.
+#[test]
+fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
+    let (coordinator, node) =
+        (auto().start()?, cluster::node().set("max_prepared_transactions", "2").start()?);
+    coordinator.session()?;
+    let mut client = worker(&node, 1, coordinator.port())?;
+    for end in ["rollback prepared 'node'", "commit prepared 'node'"] {
+        client.batch_execute("begin; create extension snowflake_ids")?;
+        client.batch_execute("prepare transaction 'node'")?;
+        node.connect("postgres")?.batch_execute(end)?;
+    }
+    ensure!(registries(&mut client)? == ["citus_coordinator"]);
+    wait_for_id(&mut client)?;
+    // Any other transaction that changes the registry is not prepared.
+    client.batch_execute(&format!("begin; {JOIN}"))?;
+    let error = sql::error(&mut client, "prepare transaction 'node'")?;
+    ensure!(error.code() == &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    Ok(())
+}
+
+/// What is prepared is committed by a session that does not move the worker id.
+#[test]
+fn a_worker_whose_worker_id_another_database_leases_is_joined_by_a_call() -> Result<()> {
+    let (coordinator, node) =
+        (auto().start()?, cluster::node().set("max_prepared_transactions", "1").start()?);
+    coordinator.create_database("app")?;
+    coordinator.connect("app")?.batch_execute("create extension snowflake_ids")?;
+    wait_for_id(&mut coordinator.connect("app")?)?;
+    wait_for_id(&mut node.session()?)?;
+    node.create_database("app")?;
+    let mut client = worker_in(&node, "app", 1, coordinator.port())?;
+    client.batch_execute("begin; create extension snowflake_ids")?;
+    client.batch_execute("prepare transaction 'node'")?;
+    client.batch_execute("commit prepared 'node'")?;
+    ensure!(registries(&mut client)?.is_empty(), "it has joined");
+    client.batch_execute(JOIN)?;
+    let mut registry = coordinator.connect("app")?;
+    let leased =
+        || Ok(sql::one::<i64>(&mut registry, "select count(*) from snowflake_ids.worker_lease")? == 2);
+    wait::until_true("a worker id of the registry", leased)?;
+    Ok(())
+}
+
+/// As where the coordinator's extension is being created: the worker has its own, and gives no ids.
+#[test]
+fn a_worker_that_cannot_join_has_the_extension_and_gives_no_ids() -> Result<()> {
+    let (coordinator, node) = (auto().start()?, cluster::node().start()?);
+    let mut client = worker(&node, 1, coordinator.port())?;
+    client.batch_execute("create extension snowflake_ids")?;
+    let error = sql::error(&mut client, "select snowflake_nextval()")?;
+    ensure!(error.hint().is_some_and(|hint| hint.contains("use_citus")), "{error:?}");
+    coordinator.session()?;
+    client.batch_execute(JOIN)?;
+    wait_for_id(&mut client)?;
+    Ok(())
+}
+
+#[test]
+fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
+    let (coordinator, node) = (auto().start()?, cluster::node().start()?);
+    let mut registry = coordinator.session()?;
+    registry.batch_execute("select snowflake_ids.segment_create(t) from unnest(array['one', 'two']) as t")?;
+    let mut client = worker(&node, 1, coordinator.port())?;
+    client.batch_execute("create extension snowflake_ids")?;
+    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('one')")? == 1);
+    // Rows that are not it.
+    client.batch_execute(&format!(
+        "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false, 'primary'),
+             (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE}, true, 'primary')"
+    ))?;
+    client.batch_execute(JOIN)?;
+    client.batch_execute("delete from pg_catalog.pg_dist_node where nodeport = 1")?;
+    move_coordinator(&mut client, NOWHERE)?;
+    ensure!(sql::error(&mut client, JOIN)?.message().contains("cannot be reached"));
+    move_coordinator(&mut client, coordinator.port())?;
+    client.batch_execute(JOIN)?;
+    ensure!(sql::one::<i64>(&mut client, "select segment_nextval('two')")? == 1);
+    client.batch_execute("delete from pg_catalog.pg_dist_node")?;
+    let error = sql::error(&mut client, JOIN)?;
+    ensure!(error.hint().is_some_and(|hint| hint.contains("citus_set_coordinator_host")), "{error:?}");
+    Ok(())
+}
+
+/// A foreign server of the name that stands for the coordinator is another thing.
+#[test]
+fn a_worker_connects_as_citus_does() -> Result<()> {
+    let (coordinator, node) = (auto().start()?, cluster::node().start()?);
+    let mut registry = coordinator.session()?;
+    registry.batch_execute("alter role postgres password 'of the owner'")?;
+    coordinator.rule("host all postgres 127.0.0.1/32 scram-sha-256")?;
+    let mut client = worker(&node, 1, coordinator.port())?;
+    client.batch_execute("create extension snowflake_ids; create extension postgres_fdw")?;
+    client.batch_execute(&format!(
+        "create server citus_coordinator foreign data wrapper postgres_fdw
+             options (host '127.0.0.1', port '{}', dbname 'postgres');
+         create user mapping for postgres server citus_coordinator
+             options (user 'postgres', password 'of the owner')",
+        coordinator.port()
+    ))?;
+    ensure!(sql::error(&mut client, JOIN)?.message().contains("cannot be reached"));
+    client.batch_execute(
+        "set allow_system_table_mods = on;
+         create table pg_catalog.pg_dist_authinfo (nodeid integer, rolename name, authinfo text);
+         reset allow_system_table_mods;
+         insert into pg_catalog.pg_dist_authinfo values (0, 'postgres', 'password=''of all nodes'''),
+             (1, 'postgres', 'password=''of the owner'''), (2, 'postgres', 'password=''of another node''')",
+    )?;
+    client.batch_execute(JOIN)?;
+    wait_for_id(&mut client)?;
+    // What is said of all connections counts, too, and what is said of the role goes before it.
+    client.batch_execute("set citus.node_conninfo = 'password=none sslmode=nonsense'")?;
+    let error = sql::error(&mut client, JOIN)?;
+    ensure!(error.message().contains("sslmode"), "{error:?}");
+    client.batch_execute("set citus.node_conninfo = 'password=none sslmode=prefer'")?;
+    client.batch_execute(JOIN)?;
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! The nodes of a Citus cluster, as its coordinator reaches them. Written in SQL, in the file beside this one, but for what is
+//! decided: which of them have something wrong.
+
+use pgrx::prelude::*;
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::encoding::legible;
+    use crate::pg::report::bad_argument;
+    use crate::pg::text::Text;
+    use crate::pg::{database, server};
+    use crate::registry;
+    use crate::shared::generator::shared;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::citus::{Judged, Node, judge};
+    use snowflake_ids_core::error::excerpt;
+
+    /// More than the nodes of any cluster say of themselves.
+    const MOST: usize = 64 << 20;
+
+    /// What tells the registry that this database is, or would be, from others.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn registry_identity() -> Option<String> {
+        registry::this().map(|this| this.identity)
+    }
+
+    /// Whether this database may join in a transaction that another session may commit: then the worker id stays where it is
+    /// leased from, and must not be another database's.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn citus_may_join() -> bool {
+        let leases = shared().and_then(|shared| shared.counts.registry());
+        leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
+    }
+
+    /// What is wrong with nodes, an array of them in JSON; and whether that may go away by itself.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn citus_judge(
+        nodes: Text<'_>,
+    ) -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(node_id, i32),
+                name!(node_name, String),
+                name!(node_port, i32),
+                name!(group_id, i32),
+                name!(worker_id, Option<i32>),
+                name!(layout, Option<String>),
+                name!(registry, Option<String>),
+                name!(version, Option<String>),
+                name!(problem, Option<String>),
+                name!(may_pass, bool),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let nodes: Vec<Node> = serde_json::from_str(&nodes.read_up_to(MOST, "nodes")?).map_err(|error| {
+            bad_argument("the nodes make no sense", format!("{}.", excerpt(&error.to_string())))
+        })?;
+        let row = |Judged { node, report, problem }| {
+            let said = report.as_ref();
+            (
+                node.node_id,
+                legible(&node.node_name),
+                node.node_port,
+                node.group_id,
+                said.and_then(|said| said.worker_id).and_then(|worker| worker.try_into().ok()),
+                said.map(|said| legible(&said.layout)),
+                said.and_then(|said| said.registry.as_deref()).map(legible),
+                node.version.as_deref().filter(|version| !version.is_empty()).map(legible),
+                problem.as_ref().map(|problem| legible(&problem.to_string())),
+                problem.is_some_and(|problem| problem.may_pass()),
+            )
+        };
+        Ok(TableIterator::new(judge(nodes).into_iter().map(row)))
+    }
+}
+
+extension_sql_file!(
+    "citus.sql",
+    name = "citus",
+    requires = [
+        snowflake_ids_internal::registry_identity,
+        snowflake_ids_internal::citus_judge,
+        snowflake_ids_internal::citus_may_join,
+        "registries",
+        "status_view"
+    ]
+);

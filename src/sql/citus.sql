@@ -1,0 +1,292 @@
+/* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
+   transaction of its own there. What was done on some nodes stays done where others fail. */
+CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed text;
+    failures bigint;
+BEGIN
+    SELECT count(*), string_agg(format('node %s (%s:%s): %s', n.nodeid, r.nodename, r.nodeport, left(coalesce(r.result, 'no answer'), 1000)), E'\n'
+                                ORDER BY n.nodeid)
+    INTO failures, failed
+    FROM pg_catalog.run_command_on_workers(command) AS r LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
+    WHERE r.success IS NOT TRUE;
+    IF failures > 0 THEN
+        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = failed,
+            HINT = 'Mend that, and do the same again: what other nodes did stays as it is, or is done once more.';
+    END IF;
+END
+$$;
+
+/* What this node says of itself to others of its cluster, in JSON. */
+CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
+        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()), 'registry', r.server)::text
+    FROM snowflake_ids.status AS s,
+         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(server, ',' ORDER BY position) AS server
+          FROM snowflake_ids.registry_server) AS r
+$$;
+
+/* Refuses where this database belongs to no cluster. */
+CREATE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL OR to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RAISE EXCEPTION 'this database does not have Citus' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'There is no table pg_dist_node.',
+            HINT = 'CREATE EXTENSION citus first; servers without it share a registry by snowflake_ids.use_registry.';
+    END IF;
+END
+$$;
+
+/* The nodes that can have ids of their own, as Citus' catalog has them; standbys have their primaries' place. What not every version
+   has is read as JSON. */
+CREATE FUNCTION snowflake_ids_internal.citus_nodes()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT n.nodeid, n.nodename::text, n.nodeport, n.groupid, coalesce((to_jsonb(n) ->> 'isactive')::boolean, true)
+    FROM pg_catalog.pg_dist_node AS n
+    WHERE coalesce(to_jsonb(n) ->> 'noderole', 'primary') = 'primary'
+    ORDER BY n.groupid, n.nodeid;
+END
+$$;
+
+/* What is wrong with each node. Nodes are asked first for what every server can tell. */
+CREATE FUNCTION snowflake_ids_internal.citus_look()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text, may_pass boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    nodes text;
+BEGIN
+    SELECT coalesce(json_agg(json_build_object('node_id', n.node_id, 'node_name', n.node_name, 'node_port', n.node_port, 'group_id', n.group_id,
+        'is_active', n.is_active, 'version', CASE WHEN v.success THEN v.result END, 'report', CASE WHEN r.success THEN r.result END,
+        'error', left(CASE WHEN v.success THEN r.result ELSE v.result END, 1000))), '[]')::text
+    INTO nodes
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        LEFT JOIN pg_catalog.run_command_on_all_nodes(
+            $command$SELECT coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'snowflake_ids'), '')$command$
+        ) AS v ON v.nodeid = n.node_id
+        LEFT JOIN pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.citus_report()') AS r ON r.nodeid = n.node_id;
+    RETURN QUERY SELECT j.* FROM snowflake_ids_internal.citus_judge(nodes) AS j;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.citus_status()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.citus_check();
+    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
+    FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.citus_status IS
+    'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+
+/* Has this node use a registry, unless it is the one in use: its identity says so, or its name where that is not known yet. The
+   options are those of the user mapping that the node needs for it. */
+CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, options text[]) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    used    record;
+    owner   name;
+    message text;
+    detail  text;
+    hint    text;
+BEGIN
+    SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
+    IF options IS NOT NULL THEN
+        SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
+        IF (SELECT m.umoptions FROM pg_user_mappings AS m WHERE m.srvname = server AND m.usename = owner) IS DISTINCT FROM options THEN
+            EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
+            EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
+                (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
+                 FROM pg_options_to_table(options) AS o));
+        END IF;
+    END IF;
+    IF (CASE WHEN identity IS NULL THEN used.server = server ELSE used.identity = identity END) THEN
+        RETURN NULL;
+    END IF;
+    -- Another session may be at it.
+    PERFORM set_config('lock_timeout', '20s', true);
+    PERFORM snowflake_ids.use_registry(server);
+    RETURN server;
+EXCEPTION WHEN OTHERS THEN
+    -- Citus passes nothing on but the message.
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
+END
+$$;
+
+/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, by the numbers of nodes. */
+CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed jsonb;
+BEGIN
+    IF on_workers THEN
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_workers(command) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE;
+    ELSE
+        SELECT jsonb_object_agg(c.nodeid, left(coalesce(c.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_coordinator(command) AS c WHERE c.success IS NOT TRUE;
+    END IF;
+    RETURN coalesce(failed, '{}');
+END
+$$;
+
+CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    /* For how long worker ids are waited for. */
+    deadline timestamptz := clock_timestamp() + interval '30 s';
+    outside  boolean := coalesce(server, 'citus_coordinator') <> 'citus_coordinator';
+    used     text;
+    identity text;
+    options  text[];
+    version  text;
+    place    text;
+    told     jsonb;
+    idle     jsonb;
+    joined   boolean;
+    failed   text[];
+    passes   boolean;
+    nodes    bigint;
+    workers  text;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
+    END IF;
+    PERFORM snowflake_ids_internal.citus_check();
+    IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
+        RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
+        RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'pg_dist_node has no row of group 0.',
+            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+    ELSIF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            HINT = 'Commit first.';
+    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
+        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'The other nodes do not see it yet.',
+            HINT = 'Commit first.';
+    END IF;
+    SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
+    IF outside THEN
+        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        SELECT m.umoptions INTO options
+        FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
+        WHERE m.srvname = server AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
+                ERRCODE = 'undefined_object',
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+        END IF;
+    ELSIF used IS NOT NULL THEN
+        RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'A database that has its ids from elsewhere is no registry.',
+            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+    END IF;
+    FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
+        WHERE NOT n.is_active
+    LOOP
+        RAISE NOTICE 'node % is not active, and left out', place USING
+            HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
+    END LOOP;
+
+    -- An extension that was created here before Citus is not on the workers.
+    SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
+    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
+            PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
+            CREATE EXTENSION snowflake_ids VERSION %L;
+        END IF;
+    END$do$ $command$, version), true);
+
+    -- Each node in a transaction of its own, which the others see: this one is not over yet.
+    IF outside THEN
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, NULL, NULL)', server), false);
+    END IF;
+    SELECT l.registry IS NOT DISTINCT FROM server OR NOT outside INTO joined FROM snowflake_ids_internal.citus_look() AS l WHERE l.group_id = 0;
+    IF joined THEN
+        SELECT coalesce(string_agg(r.identity, ',' ORDER BY r.position), snowflake_ids_internal.registry_identity()) INTO identity
+        FROM snowflake_ids.registry_server AS r;
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
+            coalesce(server, 'citus_coordinator'), identity, options), true);
+    END IF;
+
+    -- Worker ids come within a second or so.
+    LOOP
+        -- Before they are looked at: a server takes a worker id for its first one.
+        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
+        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
+        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
+                   FILTER (WHERE p.problem IS NOT NULL),
+               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
+               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
+        INTO nodes, failed, passes, workers
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id, l.problem IS NULL OR l.may_pass AS may_pass,
+                     CASE WHEN l.problem IS NULL OR l.may_pass THEN coalesce(idle ->> l.node_id::text, l.problem)
+                          ELSE coalesce(told ->> l.node_id::text, l.problem) END AS problem
+              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
+              WHERE n.is_active) AS p;
+        EXIT WHEN failed IS NULL;
+        IF NOT passes OR clock_timestamp() > deadline THEN
+            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = array_to_string(failed, E'\n'),
+                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+        END IF;
+        PERFORM pg_sleep(0.5);
+    END LOOP;
+    RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
+        DETAIL = format('Worker ids: %s.', workers);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS
+    'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+
+/* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
+   its workers cannot see that yet, and wait for use_citus. */
+CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        RETURN;
+    ELSIF NOT snowflake_ids_internal.citus_may_join() THEN
+        RAISE EXCEPTION 'another database leases the worker id of this server';
+    END IF;
+    PERFORM snowflake_ids.use_registry('citus_coordinator');
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
+        DETAIL = SQLERRM || '.',
+        HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+END
+$$;

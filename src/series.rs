@@ -11,9 +11,8 @@ use crate::pg::process::PerProcess;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{encoding, role, server};
-use crate::store::citus;
-use crate::store::registry as sites;
 use crate::store::series::{self as store, Number};
+use crate::store::{citus, registry};
 use error::NoNumberError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
@@ -37,10 +36,8 @@ pub struct Known {
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     table: Source,
-    /// The registry that this database's ids come from, if there is one.
+    /// The first of the registries that this database draws from.
     registry: Option<String>,
-    /// Whether other nodes of a cluster would number, too.
-    is_citus_worker: bool,
     /// As of which change of the table.
     as_of: u64,
 }
@@ -166,12 +163,21 @@ impl Known {
     }
 
     /// Fails where other servers would number, too.
-    fn refuse_elsewhere(&self) -> Result<(), SeriesError> {
-        match self.registry.clone() {
-            Some(registry) => Err(SeriesError::Registry { registry }),
-            None if self.is_citus_worker => Err(SeriesError::CitusWorker),
-            None => Ok(()),
+    fn refuse_elsewhere(&self) -> Result<(), NoNumberError> {
+        if let Some(registry) = &self.registry {
+            return Err(SeriesError::Registry { registry: registry.clone() }.into());
         }
+        // A cluster says to nobody that this is one of its workers now.
+        if citus::is_there() && citus::is_worker()? {
+            return Err(SeriesError::CitusWorker.into());
+        }
+        Ok(())
+    }
+
+    /// Keeps others from dropping or renaming it until the transaction ends.
+    pub fn keep(&self) -> Result<(), NoNumberError> {
+        let is_there = self.table.as_owner_qualified(|| store::lock(&self.series, &self.name))?;
+        if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
     /// Whether a role may do this with it.
@@ -208,16 +214,14 @@ pub fn look_up(name: &[u8]) -> Result<Rc<Known>, NoNumberError> {
 fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     // Before the table is looked at: what changes meanwhile is looked at again.
     let as_of = CHANGES.get();
-    let is_citus_worker = citus::is_worker()?;
-    let registry = sites::sites()?.into_iter().next().map(|site| site.server);
     let table = store::table().ok_or(SeriesError::NoTable)?;
     WATCH.begin(table);
     let row = store::read(table, name).ok_or_else(|| unknown(name))?;
     let (series, is_restricted) = row?;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
+    let registry = table.as_owner(registry::sites)?.into_iter().next().map(|site| site.server);
     let grants = is_restricted.then(|| store::privileges(series.id));
-    let known =
-        Rc::new(Known { name: *name, series, counters, grants, table, registry, is_citus_worker, as_of });
+    let known = Rc::new(Known { name: *name, series, counters, grants, table, registry, as_of });
     let mut all = KNOWN.borrow_mut();
     let all = all.get_or_insert_default();
     // Those that were dropped, or have changed, are not kept.

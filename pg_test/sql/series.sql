@@ -224,3 +224,16 @@ SELECT snowflake_ids.administration_revoke('series', 'series_other');
 SELECT snowflake_ids.series_drop(name) FROM (SELECT name FROM snowflake_ids.series) AS s;
 SELECT count(*) FROM snowflake_ids.series_privilege;
 DROP ROLE series_user, series_group, series_other;
+
+-- A registry counts from the moment on that it is used, also for what the session knows already.
+SELECT snowflake_ids.series_create('at home');
+SELECT series_nextval('at home', 1);
+CREATE FOREIGN DATA WRAPPER series_wrapper;
+CREATE SERVER elsewhere FOREIGN DATA WRAPPER series_wrapper;
+BEGIN;
+INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline) VALUES (0, 'elsewhere', 'other', 1);
+SELECT series_nextval('at home', 1);
+ROLLBACK;
+SELECT series_nextval('at home', 1);
+DROP FOREIGN DATA WRAPPER series_wrapper CASCADE;
+SELECT snowflake_ids.series_drop('at home');

@@ -140,6 +140,74 @@ SELECT snowflake_ids.series_attach('thief', 'number', 'private', 'tenant');
 CREATE TRIGGER thief BEFORE INSERT ON thief FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill('private', 'number', 'tenant');
 INSERT INTO thief (tenant) VALUES (1);
 RESET ROLE;
+-- Who may make triggers on a table does not have its owner's rights.
+SET ROLE series_owner;
+GRANT TRIGGER ON owned TO series_writer;
+RESET ROLE;
+SET ROLE series_writer;
+CREATE TRIGGER thief BEFORE INSERT ON owned FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill('private', 'number', 'tenant');
+SELECT snowflake_ids_internal.series_make_trigger('private', 'owned'::regclass, 'number', 'tenant');
+SELECT snowflake_ids_internal.series_make_trigger('private', 'thief'::regclass, 'number', 'tenant');
+SELECT snowflake_ids_internal.series_make_trigger('private', 0, 'number', 'tenant');
+-- as_owner is for roles that may become the owner.
+SELECT snowflake_ids_internal.as_owner('owned'::regclass, 'SELECT count(*) FROM public.owned');
+SELECT snowflake_ids_internal.as_owner('thief'::regclass, 'SELECT count(*) FROM set_config(''role'', ''series_owner'', true)');
+RESET ROLE;
+
+-- What a table's owner has put into an index runs with no other role's rights.
+SET ROLE series_owner;
+CREATE FUNCTION public.whose(integer) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RAISE NOTICE 'the index is looked at as %', current_user;
+    RETURN $1 = 1;
+END
+$$;
+CREATE TABLE trap (tenant bigint, number bigint);
+CREATE INDEX ON trap (number) WHERE public.whose(1);
+RESET ROLE;
+SELECT snowflake_ids.series_create('trap');
+SELECT snowflake_ids.series_attach('trap', 'number', 'trap', 'tenant');
+SELECT snowflake_ids.series_detach('trap', 'number');
+-- Row security hides no numbers.
+CREATE TABLE hidden (tenant text, number bigint);
+INSERT INTO hidden VALUES ('a', 9);
+ALTER TABLE hidden OWNER TO series_owner;
+ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+ALTER TABLE hidden FORCE ROW LEVEL SECURITY;
+SELECT snowflake_ids.series_create('hidden', key_type => 'text', owner => 'series_owner');
+SET ROLE series_owner;
+SELECT snowflake_ids.series_attach('hidden', 'number', 'hidden', 'tenant');
+RESET ROLE;
+-- Numbers that cannot be gone on above are told of.
+CREATE TABLE old_texts (tenant text, number text);
+INSERT INTO old_texts VALUES ('a', '2020-0001');
+SELECT snowflake_ids.series_attach('old_texts', 'number', 'dated', 'tenant');
+
+-- A number is taken for a row that is not stored then.
+CREATE TABLE unstored (tenant bigint, number bigint, mail text UNIQUE);
+SELECT snowflake_ids.series_create('unstored');
+SELECT snowflake_ids.series_attach('unstored', 'number', 'unstored', 'tenant');
+INSERT INTO unstored (tenant, mail) VALUES (1, 'a'), (1, 'a'), (1, 'b') ON CONFLICT DO NOTHING;
+SELECT number, mail FROM unstored ORDER BY number;
+-- Looked up first it is not.
+INSERT INTO unstored (tenant, mail) SELECT 1, m.mail FROM (VALUES ('a'), ('c')) AS m (mail)
+    WHERE NOT EXISTS (SELECT FROM unstored AS u WHERE u.mail = m.mail) RETURNING number, mail;
+-- A value that a row brings does not move the counter.
+INSERT INTO unstored (tenant, number, mail) VALUES (1, 5, 'd');
+INSERT INTO unstored (tenant, mail) VALUES (1, 'e') RETURNING number, mail;
+
+-- Triggers of other forms are in nobody's way.
+CREATE TRIGGER other BEFORE INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill();
+SET standard_conforming_strings = off;
+SET escape_string_warning = off;
+SELECT snowflake_ids.series_create('scs');
+SELECT snowflake_ids.series_drop('scs');
+SELECT snowflake_ids.series_drop('unstored');
+SELECT snowflake_ids.series_detach('unstored', 'number');
+RESET standard_conforming_strings;
+RESET escape_string_warning;
+DROP TABLE trap, hidden, old_texts, unstored;
+DROP FUNCTION public.whose;
 DROP TABLE owned, thief, wrong, invoice, ticket, message CASCADE;
 DROP DOMAIN project;
 SELECT snowflake_ids.series_drop(name) FROM (SELECT name FROM snowflake_ids.series) AS s;

@@ -158,6 +158,14 @@ pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid
     (function != pg_sys::InvalidOid).then_some(function)
 }
 
+/// Whether there is a table of this name in `pg_catalog`. Only within a transaction.
+pub fn has_system_table(name: &CStr) -> bool {
+    // SAFETY: as above; the name is a C string.
+    let table =
+        unsafe { pg_sys::get_relname_relid(name.as_ptr(), pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE)) };
+    table != pg_sys::InvalidOid
+}
+
 /// Whether a role is a superuser. Only within a transaction.
 pub fn is_superuser(role: pg_sys::Oid) -> bool {
     // SAFETY: as above.

@@ -46,7 +46,7 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Vec<u32> {
 /// of a Citus cluster: nodes of both would get the same worker id from each.
 pub fn leases_elsewhere() -> Result<Option<String>, SpiError> {
     let Some((shared, this)) = shared().zip(this()) else { return Ok(None) };
-    if !citus::is_there()? {
+    if !citus::is_there() {
         return Ok(None);
     }
     let held = issuer::change(shared, |state, _| state.held_for(server::database(), &this.identity));

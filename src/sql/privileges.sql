@@ -27,7 +27,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.series_raise(text, bigint, bigint),
     snowflake_ids_internal.series_raise(text, text, bigint),
     snowflake_ids_internal.series_raise(text, uuid, bigint),
-    snowflake_ids_internal.series_fill(),
+    snowflake_ids_internal.series_make_trigger(text, oid, text, text),
     snowflake_ids_internal.as_owner(oid, text),
     snowflake_ids.series_grant(text, text, text),
     snowflake_ids.series_revoke(text, text, text),
@@ -89,6 +89,8 @@ BEGIN
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
         ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
+        -- To restore the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
         ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
         ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
         ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),

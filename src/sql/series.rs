@@ -10,7 +10,7 @@ use crate::series::error::NoNumberError;
 use crate::series::{self, Known};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
+use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
@@ -150,6 +150,10 @@ static ALTER: Statement = Statement::new(
     &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID],
 );
 static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.series_drop($1)", &[TEXTOID]);
+static ADD_TRIGGER: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)",
+    &[TEXTOID, OIDOID, TEXTOID, TEXTOID],
+);
 static GRANT: Statement = Statement::new(
     "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)",
     &[TEXTOID, TEXTOID, TEXTOID],
@@ -316,10 +320,12 @@ mod snowflake_ids {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use super::AsKey;
+    use super::{ADD_TRIGGER, AsKey, handed_on};
+    use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::report::{report, spi};
     use crate::pg::role;
+    use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::series;
     use crate::store::{citus, series as store};
@@ -327,7 +333,7 @@ mod snowflake_ids_internal {
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, WhoAllocated};
+    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::definition::MAX_DESCRIPTION_BYTES;
     use snowflake_ids_core::privilege::Action;
     use snowflake_ids_core::series::{MAX_NAME_BYTES, MAX_TIME_ZONE_BYTES, Row, Series, SeriesError};
@@ -409,8 +415,45 @@ mod snowflake_ids_internal {
         for role in owner.into_iter().chain([role::current()]) {
             known.check(Action::Take, role).map_err(|error| report(&error))?;
         }
+        // It is neither dropped nor renamed before the trigger is there to be seen.
+        known.keep()?;
         let Series { key_type, max_value, reset, .. } = &known.series;
         Ok(TableIterator::once((key_type.name(), *max_value, reset.is_some())))
+    }
+
+    /// Makes the trigger that fills a column of a table whose owner's rights the caller has, with the rights of the extension's owner.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn series_make_trigger(
+        series: Option<Text<'_>>,
+        relation: Option<pg_sys::Oid>,
+        column: Option<Text<'_>>,
+        key_column: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        let name = super::name(series.as_ref())?;
+        let known = series::look_up(name)?;
+        let table = relation.map(Source::of).filter(|table| table.is_there()).ok_or_else(not_owner)?;
+        let owner = table.owner();
+        if !role::has_privileges_of(owner) {
+            return Err(not_owner());
+        }
+        for role in [role::current(), owner] {
+            known.check(Action::Take, role).map_err(|error| report(&error))?;
+        }
+        let arguments = [
+            TagText(series::checked(name).map_err(|error| report(&error))?).into(),
+            table.oid().into(),
+            handed_on(column.as_ref(), "column", MAX_COLUMN_BYTES)?,
+            handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
+        ];
+        known.table().as_owner(|| ADD_TRIGGER.run(&arguments)).map_err(|error| spi(&error))
+    }
+
+    /// What the server's names have room for.
+    const MAX_COLUMN_BYTES: usize = 63;
+
+    fn not_owner() -> ErrorReport {
+        let code = PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE;
+        ErrorReport::new(code, "must be owner of the table", function_name!())
     }
 
     /// Sees to it that a key goes on above a value.
@@ -505,6 +548,7 @@ extension_sql_file!(
         snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
         snowflake_ids_internal::series_to_attach,
+        snowflake_ids_internal::series_make_trigger,
         snowflake_ids_internal::series_raise,
         snowflake_ids_internal::series_raise_text,
         snowflake_ids_internal::series_raise_uuid,

@@ -194,12 +194,17 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
+    -- Neither is it attached meanwhile: that locks the series, too.
+    PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
     INTO users
     FROM pg_trigger AS t
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
-        AND CASE WHEN t.tgnargs = 3 THEN starts_with(encode(t.tgargs, 'hex'), encode(convert_to(name, getdatabaseencoding()), 'hex') || '00') END;
+        -- Triggers of a superuser's may have other arguments.
+        AND CASE WHEN t.tgnargs = 3
+            THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
+            ELSE false END;
     IF users IS NOT NULL THEN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
@@ -290,12 +295,29 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
-    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure
-        AND position('\x00'::bytea || convert_to(column_name::text, getdatabaseencoding()) || '\x00'::bytea IN t.tgargs) > 0
+    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
+        AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
         -- The second of three arguments.
-        AND position('\x00'::bytea IN t.tgargs)
-            = position('\x00'::bytea || convert_to(column_name::text, getdatabaseencoding()) || '\x00'::bytea IN t.tgargs)
+        AND position(decode('00', 'hex') IN t.tgargs)
+            = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
     ORDER BY t.tgname LIMIT 1
+$$;
+
+/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. Nobody else may make triggers of
+   this function, which takes numbers with the rights of a table's owner: a role with TRIGGER on the table would have those. */
+CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := 'snowflake_ids_fill_' || column_name;
+BEGIN
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        trigger_name, relation, column_name, series, column_name, key_column);
+    -- Names may change hands.
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
+    END IF;
+END
 $$;
 
 CREATE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
@@ -311,7 +333,8 @@ DECLARE
     terms        record;
     column_type  oid;
     key_name     text;
-    highest      bigint;
+    is_counted   boolean;
+    member       record;
 BEGIN
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
@@ -395,27 +418,39 @@ BEGIN
             HINT = 'Detach it first: snowflake_ids.series_detach.';
     END IF;
 
-    -- What a table's owner has put into it, as a policy or an index, runs with no other role's rights.
-    IF column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated
-        AND of_table.relowner <> (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user)
-        AND snowflake_ids_internal.as_owner(relation,
-            format('SELECT 1::bigint FROM %s WHERE %I IS NOT NULL LIMIT 1', table_name, column_name)) IS NOT NULL THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('table %s has rows with numbers', relation),
-            DETAIL = 'The series goes on above them, and its owner has to read them.',
-            HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
-                          quote_ident(pg_get_userbyid(of_table.relowner)));
-    END IF;
-    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given.
-    IF column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated THEN
-        EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
-            (SELECT %I::%s AS key, max(%I)::bigint AS highest FROM %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
-            key_column, terms.key_type, column_name, table_name, key_column, column_name)
-        INTO highest USING series;
-    END IF;
-    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
-        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
-        ('snowflake_ids_fill_' || column_name)::name, table_name, column_name, series, column_name, key_column);
+    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
+    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
+    FOR member IN
+        WITH RECURSIVE below (oid) AS (
+            SELECT relation::oid
+            UNION
+            SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid)
+        SELECT c.oid::regclass AS name, c.relowner FROM below AS b JOIN pg_class AS c ON c.oid = b.oid WHERE c.relkind <> 'p' ORDER BY c.oid
+    LOOP
+        IF is_counted AND member.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+            EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
+                (SELECT %I::%s%s AS key, max(%I)::bigint AS highest FROM ONLY %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
+                key_column, terms.key_type, CASE terms.key_type WHEN 'text' THEN ' COLLATE "C"' ELSE '' END, column_name, member.name,
+                key_column, column_name)
+            USING series;
+        ELSIF snowflake_ids_internal.as_owner(member.name,
+                format('SELECT 1::bigint FROM ONLY %s WHERE %I IS NOT NULL LIMIT 1', member.name, column_name)) IS NULL THEN
+            CONTINUE;
+        ELSIF is_counted THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('table %s has rows with numbers', member.name),
+                DETAIL = 'The series goes on above them, and its owner has to read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                              quote_ident(pg_get_userbyid(member.relowner)));
+        ELSE
+            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
+                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
+                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
+            EXIT;
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_attach IS

@@ -1,14 +1,12 @@
 //! Citus, as far as its catalog tells: whether this database is part of a cluster, and where the coordinator is.
 
+use crate::pg::catalog;
 use crate::pg::libpq::options_of_string;
 use crate::pg::statement::Statement;
 use pgrx::pg_sys::BuiltinOid::INT4OID;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::citus::{Coordinator, NoCoordinatorError};
 use snowflake_ids_core::registry_client::Options;
-
-static IS_THERE: Statement =
-    Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL", &[]);
 
 /// The coordinator is in group 0, and so is a server that belongs to no cluster.
 static IS_WORKER: Statement = Statement::new(
@@ -41,14 +39,14 @@ static AUTHINFO: Statement = Statement::new(
     &[INT4OID],
 );
 
-/// Whether this database has Citus.
-pub fn is_there() -> Result<bool, SpiError> {
-    is(&IS_THERE)
-}
-
 /// Whether this database is a worker's. Ids from its own tables would be those of others.
 pub fn is_worker() -> Result<bool, SpiError> {
-    Ok(is(&IS_THERE)? && is(&IS_WORKER)?)
+    Ok(is_there() && is(&IS_WORKER)?)
+}
+
+/// Whether this database has the extension Citus. Only within a transaction; costs a look at what the process keeps of the catalog.
+pub fn is_there() -> bool {
+    catalog::has_system_table(c"pg_dist_local_group")
 }
 
 /// libpq's options for the coordinator, as the present role connects to it. Only with the rights of the tables' owner: others

@@ -261,6 +261,17 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
     Ok(counters_of(key).set.first(&arguments, number)?.is_some())
 }
 
+static LOCK: Statement = Statement::new(
+    "SELECT true FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) $1
+         AND s.name OPERATOR(pg_catalog.=) $2 COLLATE \"C\" FOR KEY SHARE",
+    &[INT8OID, TEXTOID],
+);
+
+/// Keeps a series from being dropped or renamed until the transaction ends. Whether it is there under this name.
+pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
+    Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
+}
+
 /// Where a key is; None where it has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     counters_of(key).read.first(&[series.id.into(), datum(key)], number)

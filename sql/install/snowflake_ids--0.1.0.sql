@@ -37,6 +37,34 @@ COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of
 --   nextval_support
 
 
+/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+CREATE FUNCTION snowflake_nextval() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's. */
+CREATE FUNCTION snowflake_id() RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
+
+/* The next id of a named generator: unique in its layout, across all servers. */
+CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's, and the name for the sequence. */
+CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+COMMENT ON FUNCTION snowflake_id(text) IS 'the same as snowflake_nextval(generator)';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   nextval_support
+
+
 /* The next id of a tag: dense, and growing from call to call of a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
@@ -90,34 +118,6 @@ COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FR
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- requires:
---   nextval_support
-
-
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
-CREATE FUNCTION snowflake_nextval() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-
-/* The same for tools that take a default with "nextval" in it for a sequence's. */
-CREATE FUNCTION snowflake_id() RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
-
-/* The next id of a named generator: unique in its layout, across all servers. */
-CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
-
-/* The same for tools that take a default with "nextval" in it for a sequence's, and the name for the sequence. */
-CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
-STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_id(text) IS 'the same as snowflake_nextval(generator)';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::segment::segment_currval
 CREATE  FUNCTION "segment_currval"(
 	"tag" text /* Option < TagArg < '_ > > */
@@ -146,6 +146,105 @@ CREATE  FUNCTION "segment_nextvals"(
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_nextvals_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_currval
+CREATE  FUNCTION "series_currval"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_currval_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_currval
+CREATE  FUNCTION "series_currval"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text /* Option < Text < '_ > > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_currval_of_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_currval
+CREATE  FUNCTION "series_currval"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid /* Option < Uuid > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_currval_of_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_nextval
+CREATE  FUNCTION "series_nextval"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_nextval_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_nextval
+CREATE  FUNCTION "series_nextval"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text /* Option < Text < '_ > > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_nextval_of_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_nextval
+CREATE  FUNCTION "series_nextval"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid /* Option < Uuid > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_nextval_of_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_nextval_text
+CREATE  FUNCTION "series_nextval_text"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint /* Option < i64 > */
+) RETURNS text /* Result < TextOut, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_nextval_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_nextval_text
+CREATE  FUNCTION "series_nextval_text"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text /* Option < Text < '_ > > */
+) RETURNS text /* Result < TextOut, ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_nextval_text_of_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_nextval_text
+CREATE  FUNCTION "series_nextval_text"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid /* Option < Uuid > */
+) RETURNS text /* Result < TextOut, ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_nextval_text_of_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -536,104 +635,189 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
-CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::audit::snowflake_ids::audit_run
+
+CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
+    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
+RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
+    day date, detail text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
+COMMENT ON FUNCTION snowflake_ids.audit IS
+    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
-CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::tag::snowflake_ids::segment_discard
+CREATE  FUNCTION snowflake_ids."segment_discard"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
 	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
+	"privilege" text /* Text < '_ > */
 ) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
+CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
+CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
+	"new" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids::layout_check
-CREATE  FUNCTION snowflake_ids."layout_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS TABLE (
-	"old_layout" TEXT,  /* String */
-	"new_layout" TEXT,  /* String */
-	"ready" bool,  /* bool */
-	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"years" double precision,  /* f64 */
-	"ends" timestamp with time zone  /* TimestampWithTimeZone */
-)
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_check_wrapper';
+AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -647,14 +831,6 @@ AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
-CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
 CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
 	"relation" oid, /* pg_sys :: Oid */
@@ -663,16 +839,6 @@ CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -700,15 +866,486 @@ AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid, /* Option < Uuid > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_revoke
+CREATE  FUNCTION snowflake_ids."series_revoke"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_alter
+CREATE  FUNCTION snowflake_ids."series_alter"(
+	"name" text, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"new_name" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint, /* Option < i64 > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
+CREATE  FUNCTION snowflake_ids."has_series_privilege"(
+	"series" text, /* Text < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_drop
+CREATE  FUNCTION snowflake_ids."series_drop"(
+	"name" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text, /* Option < Text < '_ > > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_grant
+CREATE  FUNCTION snowflake_ids."series_grant"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   series_nextval
+--   series_nextval_of_text
+--   series_nextval_of_uuid
+--   series_nextval_text
+--   series_nextval_text_of_text
+--   series_nextval_text_of_uuid
+--   series_currval
+--   series_currval_of_text
+--   series_currval_of_uuid
+--   snowflake_ids::series_set
+--   snowflake_ids::series_set_of_text
+--   snowflake_ids::series_set_of_uuid
+--   snowflake_ids::series_alter
+--   snowflake_ids::series_drop
+--   snowflake_ids::series_grant
+--   snowflake_ids::series_revoke
+--   snowflake_ids::has_series_privilege
+
+
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
+    'whether the current role has a privilege on a series; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
+CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
+CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
+CREATE  FUNCTION snowflake_ids_internal."registry_look"(
+	"server" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_look_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
+CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
+CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
+CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
+	"nodes" text /* Text < '_ > */
+) RETURNS TABLE (
+	"node_id" INT,  /* i32 */
+	"node_name" TEXT,  /* String */
+	"node_port" INT,  /* i32 */
+	"group_id" INT,  /* i32 */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* Option < String > */
+	"registry" TEXT,  /* Option < String > */
+	"version" TEXT,  /* Option < String > */
+	"problem" TEXT,  /* Option < String > */
+	"may_pass" bool  /* bool */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" bigint, /* i64 */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_check
+CREATE  FUNCTION snowflake_ids_internal."series_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"kind" text, /* Option < Text < '_ > > */
+	"key_type" text, /* Option < Text < '_ > > */
+	"start" bigint, /* Option < i64 > */
+	"max_value" bigint, /* Option < i64 > */
+	"reset" text, /* Option < Text < '_ > > */
+	"time_zone" text, /* Option < Text < '_ > > */
+	"format" text, /* Option < Text < '_ > > */
+	"description" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" uuid, /* Uuid */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_check_steps
+CREATE  FUNCTION snowflake_ids_internal."series_check_steps"(
+	"step" INT, /* Option < i32 > */
+	"max_step" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_check_steps_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
+CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
+	"registry" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
+CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
+	"series" text, /* Option < Text < '_ > > */
+	"owner" oid /* Option < pg_sys :: Oid > */
+) RETURNS TABLE (
+	"key_type" TEXT,  /* & '_ str */
+	"max_value" bigint,  /* i64 */
+	"is_dated" bool  /* bool */
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
+CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
+	"series" text, /* Option < Text < '_ > > */
+	"relation" oid, /* Option < pg_sys :: Oid > */
+	"column" text, /* Option < Text < '_ > > */
+	"key_column" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" text, /* Text < '_ > */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
+CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
+	"increment" bigint, /* Option < i64 > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -721,17 +1358,6 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
-	"increment" bigint, /* Option < i64 > */
-	"generator" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -757,114 +1383,64 @@ AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_discard
-CREATE  FUNCTION snowflake_ids."segment_discard"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::change::snowflake_ids::layout_check
+CREATE  FUNCTION snowflake_ids."layout_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS TABLE (
+	"old_layout" TEXT,  /* String */
+	"new_layout" TEXT,  /* String */
+	"ready" bool,  /* bool */
+	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"years" double precision,  /* f64 */
+	"ends" timestamp with time zone  /* TimestampWithTimeZone */
+)
+VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -911,28 +1487,6 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   snowflake_ids::segment_alter
 --   snowflake_ids::segment_drop
@@ -961,206 +1515,6 @@ COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
     'whether the current role has a privilege on a segment tag; of several, any';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids::audit_run
-
-CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
-    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
-RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
-    day date, detail text)
-LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
-COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
-CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
-CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
-	"new" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1337,16 +1691,38 @@ BEGIN
 END
 $$;
 
+/* Where a registry is, as far as it is said: of a foreign server, or of a Citus cluster's coordinator. */
+CREATE FUNCTION snowflake_ids_internal.registry_place(server name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    place text;
+BEGIN
+    IF server = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n
+            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1' INTO place;
+    ELSE
+        SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
+        FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
+        WHERE s.srvname = server AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+    END IF;
+    RETURN left(place, 1000);
+END
+$$;
+
 /* Refuses where the tags are kept by registries on other servers. */
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     servers text;
+    place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
     -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT string_agg(quote_ident(server), ', ' ORDER BY position) INTO servers FROM snowflake_ids.registry_server;
+    SELECT string_agg(quote_ident(server), ', ' ORDER BY position),
+           snowflake_ids_internal.registry_place((array_agg(server ORDER BY position))[1])
+    INTO servers, place FROM snowflake_ids.registry_server;
     IF servers IS NOT NULL AND was_home THEN
         RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
             ERRCODE = 'serialization_failure',
@@ -1356,10 +1732,26 @@ BEGIN
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'Changes here would have no effect.',
-            HINT = 'Connect to the registry, and call the function there.';
+            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || place, ''));
     END IF;
 END
 $$;
+
+/* A row that is written by hand would give no ids, and nobody would be told. What is restored from a dump is let in: it was
+   written before this transaction, or on another cluster. */
+CREATE FUNCTION snowflake_ids_internal.segment_admit() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER segment_admit BEFORE INSERT ON snowflake_ids.segment
+    FOR EACH ROW WHEN (NEW.update_time >= transaction_timestamp()
+                       AND (NEW.system_identifier, NEW.timeline) IS NOT DISTINCT FROM
+                           (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.timeline()))
+    EXECUTE FUNCTION snowflake_ids_internal.segment_admit();
 
 CREATE FUNCTION snowflake_ids.segment_create(
     tag         text,
@@ -1656,7 +2048,629 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- requires:
+--   segments
+
+
+CREATE FUNCTION snowflake_ids_internal.series_fill() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
+COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with the numbers of a series';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::series_check
+--   snowflake_ids_internal::series_check_steps
+--   snowflake_ids_internal::series_refuse
+--   snowflake_ids_internal::series_changed
+--   snowflake_ids_internal::series_to_attach
+--   snowflake_ids_internal::series_make_trigger
+--   snowflake_ids_internal::series_raise
+--   snowflake_ids_internal::series_raise_text
+--   snowflake_ids_internal::series_raise_uuid
+--   series_fill
+--   series_functions
+--   segments
+
+/* Series, and the counters of their keys. What is in here is all there is: a number is taken by changing the row of its key, in the
+   caller's transaction. */
+CREATE TABLE snowflake_ids.series (
+    name        text COLLATE "C" PRIMARY KEY,
+    kind        text    NOT NULL DEFAULT 'gapless',
+    key_type    text    NOT NULL DEFAULT 'bigint',
+    start       bigint  NOT NULL DEFAULT 1,
+    max_value   bigint  NOT NULL DEFAULT 9223372036854775807,
+    reset       text    CHECK (reset IN ('day', 'month', 'year')),
+    time_zone   text    NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
+    format      text,
+    description text,
+    restricted  boolean NOT NULL DEFAULT false,
+    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number()
+);
+COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
+COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
+COMMENT ON COLUMN snowflake_ids.series.id IS
+    'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
+
+/* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
+CREATE TABLE snowflake_ids.series_bigint (
+    series     bigint NOT NULL,
+    key        bigint NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_text (
+    series     bigint NOT NULL,
+    key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
+    last_value bigint NOT NULL,
+    period     date,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_uuid (
+    series     bigint NOT NULL,
+    key        uuid NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
+COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
+COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
+COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
+
+/* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
+CREATE TABLE snowflake_ids.series_privilege (
+    series     bigint  NOT NULL,
+    grantee    regrole NOT NULL,
+    privileges text    NOT NULL,
+    PRIMARY KEY (series, grantee)
+);
+COMMENT ON TABLE snowflake_ids.series_privilege IS 'rights of roles on restricted series';
+COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - is PUBLIC';
+COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
+    'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
+
+/* Whatever writes a row. */
+CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
+        NEW.format, NEW.description);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
+CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+
+/* Privileges and counters go with their series, whichever role deletes it. */
+CREATE FUNCTION snowflake_ids_internal.series_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = OLD.id;
+    DELETE FROM snowflake_ids.series_bigint AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
+
+/* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
+CREATE FUNCTION snowflake_ids_internal.series_check_home() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    registry text;
+BEGIN
+    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+    SELECT r.server INTO registry FROM snowflake_ids.registry_server AS r ORDER BY r.position LIMIT 1;
+    PERFORM snowflake_ids_internal.series_refuse(registry);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_taken(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE duplicate_object USING
+        MESSAGE = format('series "%s" already exists', left(name, 128)),
+        HINT = 'Change it with snowflake_ids.series_alter, or choose another name.';
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.series_create(
+    name        text,
+    kind        text    DEFAULT 'gapless',
+    key_type    regtype DEFAULT 'bigint',
+    start       bigint  DEFAULT 1,
+    step        integer DEFAULT NULL,
+    max_step    integer DEFAULT NULL,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    description text    DEFAULT NULL,
+    owner       name    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- The type's name as it is written with this search_path.
+    type_name text := coalesce(key_type::text, '');
+BEGIN
+    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description);
+    PERFORM snowflake_ids_internal.series_check_steps(step, max_step);
+    PERFORM snowflake_ids_internal.series_check_home();
+    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description)
+    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
+
+/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/series.rs. */
+CREATE FUNCTION snowflake_ids_internal.series_alter(
+    name        text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    description text,
+    owner       name,
+    new_name    text
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF new_name <> name THEN
+        PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
+    END IF;
+    UPDATE snowflake_ids.series AS s
+    SET max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        description = coalesce(description, s.description),
+        name = coalesce(new_name, s.name)
+    WHERE s.name = name COLLATE "C";
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.series_taken(new_name);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'drop');
+    DELETE FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+END
+$$;
+
+/* Fails where triggers fill columns from a series. */
+CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    users text;
+BEGIN
+    -- Neither is it attached meanwhile: that locks the series, too.
+    PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
+    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
+                      ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
+    INTO users
+    FROM pg_trigger AS t
+    WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
+        -- Triggers of a superuser's may have other arguments.
+        AND CASE WHEN t.tgnargs = 3
+            THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
+            ELSE false END;
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_set_owner(name text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+    series_id bigint;
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner is a role.',
+            HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', 'OWNER') WHERE p.series = series_id;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+    PERFORM snowflake_ids_internal.series_add_privileges(series_id, new_owner, 'OWNER');
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_add_privileges(series bigint, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges) VALUES ($1, $2, $3)
+    ON CONFLICT (series, grantee) DO UPDATE
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
+$$;
+
+/* The series' id, which takes privileges to be used from now on. What is left of roles that were dropped goes. */
+CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    SELECT s.id, NOT s.restricted INTO series_id, was_open FROM snowflake_ids.series AS s
+    WHERE s.name = name COLLATE "C" FOR NO KEY UPDATE;
+    DELETE FROM snowflake_ids.series_privilege AS p
+    WHERE p.series = series_id AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.id = series_id AND was_open;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_grant(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+    row record := snowflake_ids_internal.series_restrict(name);
+BEGIN
+    IF row.was_open AND grantee <> 0 THEN
+        RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
+            DETAIL = 'From now on it takes privileges to use it.',
+            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_revoke(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
+    series_id bigint := (SELECT s.id FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" AND s.restricted);
+BEGIN
+    IF grantee_oid = 0 THEN
+        series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
+    ELSIF series_id IS NULL THEN
+        RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
+            DETAIL = 'Nothing was revoked.',
+            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+    END IF;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
+    WHERE p.series = series_id AND p.grantee = grantee_oid;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+END
+$$;
+
+/* The trigger that fills a column; null where there is none. */
+CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.tgname FROM pg_trigger AS t
+    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
+        AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
+        -- The second of three arguments.
+        AND position(decode('00', 'hex') IN t.tgargs)
+            = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
+    ORDER BY t.tgname LIMIT 1
+$$;
+
+/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. Nobody else may make triggers of
+   this function, which takes numbers with the rights of a table's owner: a role with TRIGGER on the table would have those. */
+CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := 'snowflake_ids_fill_' || column_name;
+BEGIN
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        trigger_name, relation, column_name, series, column_name, key_column);
+    -- Names may change hands.
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+    column_name  name := "column";
+    table_name   text := relation::text;
+    of_table     pg_class;
+    of_column    pg_attribute;
+    of_key       pg_attribute;
+    terms        record;
+    column_type  oid;
+    key_name     text;
+    is_counted   boolean;
+    member       record;
+BEGIN
+    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
+            DETAIL = 'In an older snapshot the newest rows may be missing.';
+    END IF;
+    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
+    IF of_table.relkind NOT IN ('r', 'p') THEN
+        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
+            DETAIL = 'A trigger fills the column before a row is stored.';
+    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+    -- No rows come meanwhile, and the table keeps its name.
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
+    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
+
+    SELECT * INTO of_column FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
+    END IF;
+    SELECT * INTO of_key FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
+    END IF;
+    column_type := of_column.atttypid;
+    -- Of a domain, what it is over.
+    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
+        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
+    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
+                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
+            DETAIL = 'The server fills it by itself.',
+            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
+                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+    ELSIF of_key.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
+            DETAIL = 'The server computes it after the trigger.',
+            HINT = 'Choose a plain column.';
+    ELSIF of_column.atthasdef THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
+            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
+            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+    ELSIF of_column.attnum = of_key.attnum THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
+            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
+            DETAIL = format('Its max_value is %s.', terms.max_value),
+            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
+            HINT = 'Choose another column, or a series whose keys are of this type.';
+    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
+            DETAIL = 'The trigger would move rows to another partition.';
+    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
+            HINT = 'Detach it first: snowflake_ids.series_detach.';
+    END IF;
+
+    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
+    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
+    FOR member IN
+        WITH RECURSIVE below (oid) AS (
+            SELECT relation::oid
+            UNION
+            SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid)
+        SELECT c.oid::regclass AS name, c.relowner FROM below AS b JOIN pg_class AS c ON c.oid = b.oid WHERE c.relkind <> 'p' ORDER BY c.oid
+    LOOP
+        IF is_counted AND member.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+            EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
+                (SELECT %I::%s%s AS key, max(%I)::bigint AS highest FROM ONLY %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
+                key_column, terms.key_type, CASE terms.key_type WHEN 'text' THEN ' COLLATE "C"' ELSE '' END, column_name, member.name,
+                key_column, column_name)
+            USING series;
+        ELSIF snowflake_ids_internal.as_owner(member.name,
+                format('SELECT 1::bigint FROM ONLY %s WHERE %I IS NOT NULL LIMIT 1', member.name, column_name)) IS NULL THEN
+            CONTINUE;
+        ELSIF is_counted THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('table %s has rows with numbers', member.name),
+                DETAIL = 'The series goes on above them, and its owner has to read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                              quote_ident(pg_get_userbyid(member.relowner)));
+        ELSE
+            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
+                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
+                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
+            EXIT;
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_attach IS
+    'has a series fill a column from the key in another one, unless a row brings a value';
+
+CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+BEGIN
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.';
+    END IF;
+    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
+
+/* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
+CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
+SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
+       s.format, s.restricted, s.description
+FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
+    SELECT CASE s.key_type
+        WHEN 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        WHEN 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
+    END AS keys) AS c
+WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
+COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
+COMMENT ON COLUMN snowflake_ids.series_status.keys IS 'keys with a counter, counted up to 10,000';
+
+/* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
+   index. */
+CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
+SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
+FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
+    SELECT b.key::text AS key, b.last_value, b.period, b.key AS key_bigint, NULL::text COLLATE "C" AS key_text, NULL::uuid AS key_uuid
+    FROM snowflake_ids.series_bigint AS b WHERE b.series = s.id
+    UNION ALL
+    SELECT t.key, t.last_value, t.period, NULL, t.key, NULL FROM snowflake_ids.series_text AS t WHERE t.series = s.id
+    UNION ALL
+    SELECT u.key::text, u.last_value, u.period, NULL, NULL, u.key FROM snowflake_ids.series_uuid AS u WHERE u.series = s.id
+) AS k
+WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
+COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
+GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
+CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
+CREATE  FUNCTION snowflake_ids_internal."layout_status"(
+	"layout" text /* Text < '_ > */
+) RETURNS TABLE (
+	"place" INT,  /* Option < i32 > */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Option < Interval > */
+	"years_left" double precision,  /* Option < f64 > */
+	"fits" bool,  /* Option < bool > */
+	"state" TEXT  /* String */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_status_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1685,6 +2699,22 @@ AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
+CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'server_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::worker::worker_give_up
 CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
 	"datacenter_id" INT, /* Option < i32 > */
@@ -1694,14 +2724,6 @@ CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
 VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1780,33 +2802,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release IS
     'gives a leased worker id up; holder_is_down says that its holder is gone for good';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
-CREATE  FUNCTION snowflake_ids_internal."layout_status"(
-	"layout" text /* Text < '_ > */
-) RETURNS TABLE (
-	"place" INT,  /* Option < i32 > */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Option < Interval > */
-	"years_left" double precision,  /* Option < f64 > */
-	"fits" bool,  /* Option < bool > */
-	"state" TEXT  /* String */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_status_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
-CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'server_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2016,6 +3011,36 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
+--   generators
+--   snowflake_ids::layout_check
+--   snowflake_ids_internal::layout_change_check
+--   snowflake_ids_internal::layout_change_own
+
+/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
+   from its next start on. */
+CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF generator IS NULL THEN
+        PERFORM snowflake_ids_internal.layout_change_own(new);
+        RETURN;
+    END IF;
+    -- Nobody else changes the row between the look at it and the change.
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(generator);
+    END IF;
+    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
+    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.layout_change IS
+    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
 --   snowflake_ids_internal::sequence_check_redirects
 --   snowflake_ids_internal::sequence_move
 --   snowflake_ids_internal::sequence_reach
@@ -2118,6 +3143,19 @@ BEGIN
 END
 $$;
 
+/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
+CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_workers boolean := false;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
+    END IF;
+    RETURN has_workers;
+END
+$$;
+
 /* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -2127,6 +3165,12 @@ BEGIN
             MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
             DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
             HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSIF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
+            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
+                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
     ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
         RAISE NOTICE USING
             MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
@@ -2364,6 +3408,7 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 --   snowflake_ids_internal::registry_health
 --   snowflake_ids_internal::keep_from_replication
 --   generators
+--   series
 --   segments
 --   sequences
 --   workers
@@ -2403,7 +3448,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'registry_server', 'received', 'sequence_binding', 'generator'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'registry_server', 'received', 'sequence_binding', 'generator', 'series', 'series_privilege'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_applied', name);
@@ -2438,6 +3483,10 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
     WHEN (NOT has_table_privilege('snowflake_ids.registry_server', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
+
+/* What sessions know of series says whether this database draws from a registry. */
+CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
 /* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
 DO $$
@@ -2560,13 +3609,34 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
+        RETURN;
+    END IF;
+    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
+    PERFORM snowflake_ids_internal.check_alone('attach', relation);
+    PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.attach IS
+    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+
+CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
+    generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
+    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    propagation text;
     highest bigint;
     expression text;
+    former text;
 BEGIN
-    PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     IF kind = 'segment' AND tag IS NULL THEN
@@ -2574,36 +3644,59 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
+    former := snowflake_ids_internal.default_of(relation, "column");
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
+        propagation := snowflake_ids_internal.propagate('off');
+    END IF;
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
-    ELSIF expression IS DISTINCT FROM snowflake_ids_internal.default_of(relation, "column") THEN
+    ELSIF expression IS DISTINCT FROM former THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
-    PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
-    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
+            CASE WHEN expression IS DISTINCT FROM former THEN highest END, expression, false);
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
+        highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
+    ELSE
+        PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
+    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
+    -- and before any node gives ids of the tag.
+    IF kind = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
+    END IF;
     IF sequence = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
     ELSIF sequence = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.propagate(propagation);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+COMMENT ON FUNCTION snowflake_ids_internal.attach_here IS 'attaches a column on this node';
 
 CREATE FUNCTION snowflake_ids.detach(relation regclass, "column" name, kind text DEFAULT 'sequence') RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
 DECLARE
+    distributed boolean := snowflake_ids_internal.is_distributed(relation);
+    propagation text;
     expression text;
     highest bigint;
 BEGIN
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
     expression := snowflake_ids_internal.default_of(relation, "column");
@@ -2614,18 +3707,30 @@ BEGIN
                 ELSE format('Its default is %s.', expression) END,
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
-    highest := snowflake_ids_internal.highest_id(relation, "column");
-    PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind = 'identity');
+        propagation := snowflake_ids_internal.propagate('off');
+        -- Before the highest id is looked for: from then on no worker takes one.
+        PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
+        highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
+        PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
+    ELSE
+        highest := snowflake_ids_internal.highest_id(relation, "column");
+        PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
+    END IF;
     IF kind = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest);
+        PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
         IF kind = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
             PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
         END IF;
+    END IF;
+    IF distributed THEN
+        PERFORM snowflake_ids_internal.propagate(propagation);
     END IF;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
 END
@@ -3174,9 +4279,21 @@ COMMENT ON FUNCTION snowflake_ids_internal.drop_identities IS
 
 -- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
-RETURNS regclass LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s OWNED BY %s.%I',
-        sequence_name, options, snowflake_ids_internal.qualified_name(relation), attribute))::regclass
+RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    column_name text := format('%s.%I', snowflake_ids_internal.qualified_name(relation), attribute);
+    made regclass;
+BEGIN
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        RETURN snowflake_ids_internal.create_sequence_for(relation,
+            format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
+    END IF;
+    -- Citus refuses that, and has nothing against the two one after the other.
+    made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
+    PERFORM snowflake_ids_internal.as_owner(made,
+        format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
+    RETURN made;
+END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.create_sequence IS 'makes a sequence that is owned by a column';
 
@@ -3562,37 +4679,900 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
 
 /* <begin connected objects> */
 -- requires:
---   generators
---   snowflake_ids::layout_check
---   snowflake_ids_internal::layout_change_check
---   snowflake_ids_internal::layout_change_own
+--   snowflake_ids_internal::registry_identity
+--   snowflake_ids_internal::registry_timeline
+--   snowflake_ids_internal::registry_look
+--   snowflake_ids_internal::citus_judge
+--   snowflake_ids_internal::citus_may_join
+--   snowflake_ids_internal::in_transaction_block
+--   registries
+--   status_view
 
-/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
-   from its next start on. */
-CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
+/* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
+   transaction of its own there. What was done on some nodes stays done where others fail. */
+CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
+DECLARE
+    failed text;
+    failures bigint;
 BEGIN
-    IF generator IS NULL THEN
-        PERFORM snowflake_ids_internal.layout_change_own(new);
-        RETURN;
+    SELECT count(*), string_agg(format('node %s (%s:%s): %s', n.nodeid, r.nodename, r.nodeport, left(coalesce(r.result, 'no answer'), 1000)), E'\n'
+                                ORDER BY n.nodeid)
+    INTO failures, failed
+    FROM pg_catalog.run_command_on_workers(command) AS r LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
+    WHERE r.success IS NOT TRUE;
+    IF failures > 0 THEN
+        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = failed,
+            HINT = 'Mend that, and do the same again: what other nodes did stays as it is, or is done once more.';
     END IF;
-    -- Nobody else changes the row between the look at it and the change.
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(generator);
-    END IF;
-    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
-    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.layout_change IS
-    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
+
+/* What this node says of itself to others of its cluster, in JSON. */
+CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
+        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
+        'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
+        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END)::text
+    FROM snowflake_ids.status AS s,
+         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
+                 string_agg(server, ',' ORDER BY position) AS server
+          FROM snowflake_ids.registry_server) AS r
+$$;
+
+/* Refuses where this database belongs to no cluster. */
+CREATE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL OR to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RAISE EXCEPTION 'this database does not have Citus' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'There is no table pg_dist_node.',
+            HINT = 'CREATE EXTENSION citus first; servers without it share a registry by snowflake_ids.use_registry.';
+    END IF;
+END
+$$;
+
+/* The nodes that can have ids of their own, as Citus' catalog has them; standbys have their primaries' place. What not every version
+   has is read as JSON. */
+CREATE FUNCTION snowflake_ids_internal.citus_nodes()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT n.nodeid, n.nodename::text, n.nodeport, n.groupid, coalesce((to_jsonb(n) ->> 'isactive')::boolean, true)
+    FROM pg_catalog.pg_dist_node AS n
+    WHERE coalesce(to_jsonb(n) ->> 'noderole', 'primary') = 'primary'
+    ORDER BY n.groupid, n.nodeid;
+END
+$$;
+
+/* What is wrong with each node. Nodes are asked first for what every server can tell. */
+CREATE FUNCTION snowflake_ids_internal.citus_look()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text, may_pass boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    nodes text;
+BEGIN
+    SELECT coalesce(json_agg(json_build_object('node_id', n.node_id, 'node_name', n.node_name, 'node_port', n.node_port, 'group_id', n.group_id,
+        'is_active', n.is_active, 'version', CASE WHEN v.success THEN left(v.result, 100) END,
+        'report', CASE WHEN r.success THEN left(r.result, 10000) END,
+        'error', left(CASE WHEN v.success THEN r.result ELSE v.result END, 1000))), '[]')::text
+    INTO nodes
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        LEFT JOIN pg_catalog.run_command_on_all_nodes(
+            $command$SELECT coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids'), '')$command$
+        ) AS v ON v.nodeid = n.node_id
+        LEFT JOIN pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.citus_report()') AS r ON r.nodeid = n.node_id;
+    RETURN QUERY SELECT j.* FROM snowflake_ids_internal.citus_judge(nodes) AS j;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.citus_status()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.citus_check();
+    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
+    FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.citus_status IS
+    'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+
+/* Gives this node the user mapping that it needs for a registry. Its options may have a password: what fails is given back, not
+   raised, as the statement would be logged with the error. */
+CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    owner name;
+BEGIN
+    PERFORM set_config('pg_stat_statements.track_utility', 'off', true);
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
+    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server AND m.usename = owner AND coalesce(m.umoptions, '{}') = options) THEN
+        EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
+        EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
+            (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
+             FROM pg_options_to_table(options) AS o));
+    END IF;
+    RETURN '';
+EXCEPTION WHEN OTHERS OR query_canceled THEN
+    RETURN format('its user mapping was not made: %s', SQLERRM);
+END
+$$;
+
+/* Has this node use the registry of this identity, unless it does already. From another one it is not taken away: other nodes may
+   still draw from that. */
+CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    used    record;
+    found   json;
+    message text;
+    detail  text;
+    hint    text;
+BEGIN
+    SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
+    IF used.identity <> identity THEN
+        RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
+    IF found ->> 'identity' <> identity THEN
+        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF (found ->> 'timeline')::bigint < timeline THEN
+        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF used.server IS NOT NULL THEN
+        UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
+        WHERE r.identity = identity AND r.timeline < (found ->> 'timeline')::integer;
+        RETURN NULL;
+    END IF;
+    -- Another session may be at it.
+    PERFORM set_config('lock_timeout', '20s', true);
+    PERFORM snowflake_ids.use_registry(server);
+    RETURN server;
+EXCEPTION WHEN OTHERS THEN
+    -- Citus passes nothing on but the message.
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
+END
+$$;
+
+/* Refuses where a node draws from another registry than the one of this identity. As nodes would be moved one after another, one
+   that has moved could get the worker id, or the numbers, of one that has not. */
+CREATE FUNCTION snowflake_ids_internal.citus_refuse_move(identity text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    others text;
+BEGIN
+    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO others
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        JOIN pg_catalog.run_command_on_all_nodes(format($command$
+            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
+                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
+            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
+    WHERE n.is_active AND r.success AND r.result <> '';
+    IF others IS NOT NULL THEN
+        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = others,
+            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+    END IF;
+END
+$$;
+
+/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, by the numbers of nodes. */
+CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed jsonb;
+BEGIN
+    IF on_workers THEN
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_workers(command) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE;
+    ELSE
+        SELECT jsonb_object_agg(c.nodeid, left(coalesce(c.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_coordinator(command) AS c WHERE c.success IS NOT TRUE;
+    END IF;
+    RETURN coalesce(failed, '{}');
+END
+$$;
+
+CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    /* For how long worker ids are waited for. */
+    deadline timestamptz := clock_timestamp() + interval '30 s';
+    outside  boolean := coalesce(server, 'citus_coordinator') <> 'citus_coordinator';
+    used     text;
+    identity text;
+    options  text[];
+    timeline bigint;
+    there    json;
+    version  text;
+    place    text;
+    old      text;
+    told     jsonb;
+    idle     jsonb;
+    mapped   jsonb;
+    failed   text[];
+    passes   boolean;
+    nodes    bigint;
+    workers  text;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
+    END IF;
+    PERFORM snowflake_ids_internal.citus_check();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+    END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
+        RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
+        RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'pg_dist_node has no row of group 0.',
+            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+    ELSIF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            HINT = 'Commit first.';
+    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
+        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'The other nodes do not see it yet.',
+            HINT = 'Commit first.';
+    END IF;
+    SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
+    IF outside THEN
+        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        SELECT coalesce(m.umoptions, '{}') INTO options
+        FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
+        WHERE m.srvname = server AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
+                ERRCODE = 'undefined_object',
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+        END IF;
+    ELSIF used IS NOT NULL THEN
+        RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'A database that has its ids from elsewhere is no registry.',
+            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+    END IF;
+    FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
+        WHERE NOT n.is_active
+    LOOP
+        RAISE NOTICE 'node % is not active, and left out', place USING
+            HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
+    END LOOP;
+
+    IF outside THEN
+        there := snowflake_ids_internal.registry_look(server);
+        identity := there ->> 'identity';
+        timeline := (there ->> 'timeline')::bigint;
+    ELSE
+        identity := snowflake_ids_internal.registry_identity();
+        timeline := snowflake_ids_internal.registry_timeline();
+    END IF;
+    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
+
+    -- An extension that was created here before Citus is not on the workers.
+    SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
+    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
+            PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
+            CREATE EXTENSION snowflake_ids VERSION %L;
+        END IF;
+    END$do$ $command$, version), true);
+
+    IF outside THEN
+        -- A worker that does not know the function would log the statement, with the password.
+        SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
+        FROM pg_catalog.run_command_on_workers(
+                $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success AND w.result <> 'f';
+        IF old IS NOT NULL THEN
+            RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = old,
+                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
+        FROM pg_catalog.run_command_on_workers(format(
+                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE OR w.result <> '';
+        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        told := told || snowflake_ids_internal.citus_tell(
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
+    END IF;
+    -- While the coordinator gives ids of its own, none goes to the registry.
+    IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
+            coalesce(server, 'citus_coordinator'), identity, timeline), true);
+    END IF;
+    told := told || coalesce(mapped, '{}');
+
+    -- Worker ids come within a second or so.
+    LOOP
+        -- Before they are looked at: a server takes a worker id for its first one.
+        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
+        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
+        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
+                   FILTER (WHERE p.problem IS NOT NULL),
+               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
+               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
+        INTO nodes, failed, passes, workers
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
+                     (l.problem IS NULL OR l.may_pass) AND told ->> l.node_id::text IS NULL AS may_pass,
+                     CASE WHEN told ->> l.node_id::text IS NOT NULL THEN told ->> l.node_id::text WHEN l.problem IS NULL OR l.may_pass THEN
+                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
+                          ELSE l.problem END AS problem
+              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
+              WHERE n.is_active) AS p;
+        EXIT WHEN failed IS NULL;
+        IF NOT passes OR clock_timestamp() > deadline THEN
+            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = array_to_string(failed, E'\n'),
+                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+        END IF;
+        PERFORM pg_sleep(0.5);
+    END LOOP;
+    RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
+        DETAIL = format('Worker ids: %s.', workers);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS
+    'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+
+/* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
+   its workers cannot see that yet, and wait for use_citus. */
+CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        RETURN;
+    ELSIF NOT snowflake_ids_internal.citus_may_join() THEN
+        RAISE EXCEPTION 'another database leases the worker id of this server';
+    END IF;
+    PERFORM snowflake_ids.use_registry('citus_coordinator');
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
+        DETAIL = SQLERRM || '.',
+        HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+END
+$$;
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
 --   attach_notices
+--   citus
+
+-- Tables of a Citus cluster. Each node has such a table, without its rows, and evaluates its defaults by itself. So what is
+-- changed is changed on each: Citus would pass it on, but refuses it for distribution columns and identities. Here it is
+-- kept from that, and the same is done on the workers, each in a transaction of its own.
+--
+-- Sequences of such a table count from group << 48 on a worker, so that no two nodes give the same number. A node's own numbers
+-- are those of that range; the coordinator's are those below 1 << 48.
+
+CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_one boolean := false;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition AS p WHERE p.logicalrelid = $1)'
+        INTO found_one USING relation;
+    END IF;
+    RETURN found_one;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.is_distributed IS 'whether a table is one of a Citus cluster';
+
+CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    number int;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL THEN
+        EXECUTE 'SELECT g.groupid FROM pg_catalog.pg_dist_local_group AS g' INTO number;
+    END IF;
+    RETURN coalesce(number, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.node_group IS 'the group of this node of a Citus cluster; 0 is the coordinator''s';
+
+-- Numbers of a group are above first, and up to last.
+CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.numbers_of_group IS
+    'the numbers that sequences of distributed tables give on the node of a group';
+
+CREATE FUNCTION snowflake_ids_internal.check_coordinator(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    coordinator text;
+BEGIN
+    IF snowflake_ids_internal.node_group() = 0 OR NOT snowflake_ids_internal.is_distributed(relation) THEN
+        RETURN;
+    END IF;
+    EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n WHERE n.groupid = 0
+        ORDER BY n.nodeid LIMIT 1' INTO coordinator;
+    RAISE object_not_in_prerequisite_state USING
+        MESSAGE = format('table "%s" is a distributed table, and this node is a worker', relation),
+        DETAIL = 'Its columns are attached and detached on all nodes, from the coordinator.',
+        HINT = format('Connect to the coordinator%s, and call the function there.', coalesce(', at ' || coordinator, ''));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_coordinator IS 'fails on a worker for a table of the cluster';
+
+-- The setting is the transaction's. What it was is given back, for the end.
+CREATE FUNCTION snowflake_ids_internal.propagate(setting text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    former text := coalesce(nullif(current_setting('citus.enable_ddl_propagation', true), ''), 'on');
+BEGIN
+    PERFORM set_config('citus.enable_ddl_propagation', setting, true);
+    RETURN former;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.propagate IS 'sets whether Citus passes what is altered here on to other nodes';
+
+-- The registries that ids come from, or this database where it is one itself: the same on all nodes.
+CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
+        snowflake_ids_internal.registry_identity())
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.registries_in_use IS 'which registries ids of this database come from';
+
+-- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and have
+-- given some that are not stored: where these may be in the range that the new ids begin in, there has to be room for them.
+CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression THEN highest
+        WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
+            THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
+        ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.above_other_nodes IS
+    'an id above all that other nodes may give of a column until they are told of its new default';
+
+/* On the coordinator. */
+
+-- What can be seen beforehand, on all nodes: nothing is changed where one is not fit.
+CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
+    highest bigint, expression text, identity boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.check_worker(%L, %L, %L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, generator,
+        (SELECT g.layout FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C"),
+        current_setting('snowflake_ids.layout'), snowflake_ids_internal.registries_in_use(), highest, expression, identity));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_workers IS 'fails where a worker cannot do to a column what is to be done';
+
+-- Workers commit by themselves: what is rolled back here would leave them as they are then.
+CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = format('cannot %s a column of a distributed table in a transaction block', left(function, 16)),
+            DETAIL = format('Table "%s" is changed on each node in a transaction of its own.', relation),
+            HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', left(function, 16));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_alone IS 'fails in a transaction block';
+
+-- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+CREATE FUNCTION snowflake_ids_internal.check_tag_stays(relation regclass, attribute name, tag text, former text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known text := snowflake_ids_internal.tag_of_default(former);
+BEGIN
+    IF tag <> known COLLATE "C" THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', attribute, relation, known),
+            DETAIL = 'Nodes that are not told yet would give the same ids as those that take another tag.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, attribute);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_tag_stays IS 'fails where a column of a distributed table has another tag';
+
+-- In a session of its own, whose transaction has ended when workers are told: the tag, and what the coordinator gives, stay
+-- whatever happens then.
+CREATE FUNCTION snowflake_ids_internal.attach_coordinator(relation regclass, attribute name, kind text, tag text,
+    sequence text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    done record;
+    failed jsonb;
+BEGIN
+    SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
+        'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, tag, sequence, generator,
+        snowflake_ids_internal.bounded_lock_timeout())) AS r;
+    IF done.success IS NOT TRUE THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'the coordinator could not be changed in a session of its own',
+            DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
+            HINT = 'Mend that, and do the same again: no worker has been changed.';
+    ELSIF done.result <> '' THEN
+        failed := done.result;
+        RAISE EXCEPTION USING
+            ERRCODE = failed ->> 'code',
+            MESSAGE = failed ->> 'message',
+            DETAIL = failed ->> 'detail',
+            HINT = failed ->> 'hint';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_coordinator IS
+    'attaches a column of a distributed table on the coordinator, in another session';
+
+-- Citus passes nothing on but an error's message. So what failed is the result.
+CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
+    sequence text, generator text, timeout text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true);
+    PERFORM snowflake_ids_internal.attach_here(relation_name::regclass, attribute, kind, tag, sequence, generator);
+    RETURN '';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RETURN jsonb_build_object('code', SQLSTATE, 'message', message, 'detail', coalesce(detail, ''), 'hint', coalesce(hint, ''));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_in_session IS 'attaches a column on this node; gives what failed, in JSON';
+
+-- One who waits for a table holds up those who come after.
+CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.bounded_lock_timeout IS 'how long nodes of a cluster wait for a table: 20 s where nothing is set';
+
+CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, kind text, tag text, sequence text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(relation);
+    END IF;
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, snowflake_ids_internal.id_default(kind, tag, generator),
+        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_workers IS 'attaches a column of a distributed table on all workers';
+
+-- Workers go on with their own numbers above those that are in the column.
+CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sequence_name text := coalesce((SELECT snowflake_ids_internal.qualified_name(s.sequence)
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner = relation ORDER BY s.sequence LIMIT 1),
+        snowflake_ids_internal.free_sequence_name(relation, attribute));
+BEGIN
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.detach_worker(%L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, kind, sequence_name,
+        snowflake_ids_internal.reached_by_groups(relation, attribute, expression),
+        snowflake_ids_internal.bounded_lock_timeout()));
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.detach_workers IS 'detaches a column of a distributed table on all workers';
+
+CREATE FUNCTION snowflake_ids_internal.reached_by_groups(relation regclass, attribute name, expression text) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+DECLARE
+    tag text := snowflake_ids_internal.tag_of_default(expression);
+    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
+    node_group int;
+    numbers record;
+    of_groups jsonb := '{}';
+BEGIN
+    FOR node_group IN EXECUTE 'SELECT DISTINCT n.groupid FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0' LOOP
+        SELECT * INTO numbers FROM snowflake_ids_internal.numbers_of_group(node_group);
+        of_groups := of_groups || jsonb_build_object(node_group, greatest(
+            snowflake_ids_internal.highest_stored(relation, attribute, numbers.first, numbers.last),
+            CASE WHEN tagged > numbers.first AND tagged <= numbers.last THEN tagged END));
+    END LOOP;
+    RETURN of_groups;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.reached_by_groups IS
+    'the highest id of a column in the range of each group of workers';
+
+CREATE FUNCTION snowflake_ids_internal.highest_stored(relation regclass, attribute name, above bigint, up_to bigint) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+    SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%1$I) FROM ONLY %2$s WHERE %1$I > %3$s AND %1$I <= %4$s',
+        attribute, b, above::text || '::bigint', up_to::text || '::bigint')))
+    FROM snowflake_ids_internal.table_and_below(relation) b
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.highest_stored IS 'the highest id of a column between two';
+
+-- Of the coordinator's own numbers. Called when no worker gives ids of the column's tag any more.
+CREATE FUNCTION snowflake_ids_internal.highest_own_id(relation regclass, attribute name, expression text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    last bigint := (SELECT n.last FROM snowflake_ids_internal.numbers_of_group(0) n);
+    tag text := snowflake_ids_internal.tag_of_default(expression);
+    tagged bigint := CASE WHEN tag IS NOT NULL THEN snowflake_ids_internal.highest_of_tag(tag) END;
+BEGIN
+    RETURN greatest(snowflake_ids_internal.highest_stored(relation, attribute, 0, last), CASE WHEN tagged <= last THEN tagged END, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.highest_own_id IS
+    'the highest id of a column, or of its tag, among the coordinator''s own numbers';
+
+/* On a worker, and where it says so on the coordinator, too. */
+
+CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
+    generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation regclass := relation_name;
+    here text;
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
+    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation);
+    END IF;
+    IF kind IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
+    PERFORM snowflake_ids_internal.check_registered();
+    here := snowflake_ids_internal.registries_in_use();
+    IF here <> registries THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
+    ELSIF kind = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
+                current_setting('snowflake_ids.layout'), layout);
+    ELSIF generator IS NOT NULL THEN
+        SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
+        IF here IS DISTINCT FROM generator_layout THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
+                    generator_layout);
+        END IF;
+    END IF;
+    IF kind = 'snowflake' AND highest IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.check_worker IS 'fails where a column cannot be attached, or detached, on this node';
+
+CREATE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
+    sequence text, generator text, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    relation regclass := relation_name;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence <> 'drop');
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
+    IF kind = 'segment' THEN
+        PERFORM snowflake_ids_internal.discard_received(tag);
+    END IF;
+    IF sequence = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
+    ELSIF sequence = 'drop' THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.attach_worker IS 'attaches a column on this node, as the coordinator does';
+
+CREATE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
+    reached jsonb, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    relation regclass := relation_name;
+    node_group int := snowflake_ids_internal.node_group();
+    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
+    highest bigint := (reached ->> node_group::text)::bigint;
+    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute);
+    options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
+        ELSE '' END;
+    sequence regclass;
+    course record;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
+    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
+    IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
+        highest := least(highest + (1::bigint << 36), numbers.last);
+    END IF;
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
+    -- Where it was detached before, and the coordinator was not.
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    IF kind = 'none' THEN
+        RETURN;
+    END IF;
+    sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
+    -- Of the name that it has on the coordinator, but the column's no more.
+    IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
+        sequence := sequence_name::regclass;
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
+            snowflake_ids_internal.qualified_name(relation), attribute));
+    END IF;
+    -- One that was of a narrower type would count where other nodes count.
+    IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+        sequence := NULL;
+    END IF;
+    IF kind = 'sequence' THEN
+        IF sequence IS NULL THEN
+            sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
+        END IF;
+        -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+        PERFORM snowflake_ids_internal.set_default(relation, attribute,
+            format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
+    ELSE
+        SELECT options AS options, NULL::bigint AS last_value, NULL::boolean AS is_called INTO course;
+        IF sequence IS NOT NULL THEN
+            SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
+            PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+        END IF;
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY (%s)', relation, attribute,
+            course.options);
+        sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
+        IF course.last_value IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column on this node, as the coordinator does';
+
+-- What this node has reserved of a tag may be below the column's ids: what is in memory, and what was left over at a stop.
+CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag;
+    PERFORM snowflake_ids.segment_discard(tag);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.discard_received IS 'takes away what this node has reserved of a tag';
+
+-- Binds the sequences that a column owns, and those below it. They stand in their own range, above which no tag is raised for them.
+CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    reached bigint;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
+        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
+        CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
+        IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+            reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
+            -- Before it is bound: what restarts a bound sequence would restart the tag.
+            PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
+            INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
+            VALUES (owned, bind_own.tag, reached, bind_own.generator);
+        ELSE
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.bind_own IS
+    'has the sequences that a column and those below it own on a worker give the ids of its default';
+
+-- Also on the coordinator. Back into the node's own range, above an id that is in it.
+CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    numbers record := snowflake_ids_internal.numbers_of_group(snowflake_ids_internal.node_group());
+    bound snowflake_ids.sequence_binding;
+    terms pg_sequence;
+    reached bigint;
+    number numeric;
+BEGIN
+    FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
+        WHERE s.owner IS NOT NULL
+    LOOP
+        PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
+        reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
+        DELETE FROM snowflake_ids.sequence_binding b WHERE b.sequence = bound.sequence;
+        number := terms.seqstart;
+        IF reached IS NOT NULL THEN
+            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric
+                + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+        END IF;
+        IF number > least(terms.seqmax, numbers.last + 1) THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('sequence "%s" ends before the ids that the column has', bound.sequence),
+                DETAIL = format('Its maximum on this node is %s; the highest id is %s.', least(terms.seqmax, numbers.last + 1), reached);
+        END IF;
+        PERFORM snowflake_ids_internal.sequence_put(bound.sequence, number::bigint, false);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids_internal.unbind_own IS
+    'gives the sequences that a column and those below it own this node''s own numbers back, above an id';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_distributed
+--   citus
 --   registries
 --   layout_change
 
@@ -3614,6 +5594,24 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.segment_grant(text, text, text),
     snowflake_ids.segment_revoke(text, text, text),
     snowflake_ids.has_segment_privilege(text, text),
+    snowflake_ids.series_set(text, bigint, bigint, boolean),
+    snowflake_ids.series_set(text, text, bigint, boolean),
+    snowflake_ids.series_set(text, uuid, bigint, boolean),
+    snowflake_ids.series_alter(text, bigint, text, text, text, text, text),
+    snowflake_ids.series_drop(text),
+    snowflake_ids.series_attach(regclass, name, text, name),
+    snowflake_ids.series_detach(regclass, name),
+    snowflake_ids_internal.series_trigger_of(regclass, name),
+    snowflake_ids_internal.series_to_attach(text, oid),
+    snowflake_ids_internal.series_raise(text, bigint, bigint),
+    snowflake_ids_internal.series_raise(text, text, bigint),
+    snowflake_ids_internal.series_raise(text, uuid, bigint),
+    snowflake_ids_internal.series_make_trigger(text, oid, text, text),
+    snowflake_ids_internal.as_owner(oid, text),
+    snowflake_ids.series_grant(text, text, text),
+    snowflake_ids.series_revoke(text, text, text),
+    snowflake_ids.has_series_privilege(text, text),
+    snowflake_ids_internal.series_check(text, text, text, bigint, bigint, text, text, text, text),
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.sequence_nextval(regclass),
     snowflake_ids_internal.sequence_currval(regclass),
@@ -3643,7 +5641,11 @@ BEGIN
         ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
         ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
-            FROM unnest(ARRAY['advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
+            FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
+                'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
+                'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
+                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
+                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
                 'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
@@ -3665,6 +5667,14 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
+        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
+        -- To restore the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
         ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
         ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
@@ -3676,10 +5686,10 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
     WHERE o.of_part = administration_objects.part;
-    IF part IS NULL OR part NOT IN ('tags', 'generators', 'registry', 'state') THEN
+    IF part IS NULL OR part NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
         RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'The parts are tags, generators, registry and state.';
+            DETAIL = 'The parts are tags, generators, series, registry and state.';
     END IF;
 END
 $$;
@@ -3702,7 +5712,7 @@ BEGIN
     LOOP
         CONTINUE WHEN object_name LIKE 'SCHEMA %' AND starts_with(statement, 'REVOKE') AND (
             SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
-            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.use_registry',
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
                 'snowflake_ids.state_reset']::regproc[]) AS f);
         EXECUTE format(statement, object_privileges, object_name, role);
     END LOOP;
@@ -3714,7 +5724,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.administration_change('GRANT %1$s ON %2$s TO %3$I', part, role)
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
-    'has a role administer a part of the extension: tags, generators, registry or state';
+    'has a role administer a part of the extension: tags, generators, series, registry or state';
 
 CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -3727,7 +5737,7 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
     snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
 
-/* The owner of the database manages its tags and generators, and can dump and restore it. Which worker ids are leased to whom, and which
+/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
    registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
 DO $$
 DECLARE
@@ -3736,11 +5746,18 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids.administration_grant('tags', owner);
     PERFORM snowflake_ids.administration_grant('generators', owner);
+    PERFORM snowflake_ids.administration_grant('series', owner);
     EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received TO %I', owner);
 END
 $$;
 
+/* It tells where nodes are. */
+GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
+
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
+
+/* Once all is there. */
+SELECT snowflake_ids_internal.citus_join();
 /* </end connected objects> */
 

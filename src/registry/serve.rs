@@ -44,13 +44,13 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Vec<u32> {
 
 /// The database by way of which this server has its worker ids together with others, where that is not this one and this one is
 /// of a Citus cluster: nodes of both would get the same worker id from each.
-pub fn leases_elsewhere() -> Result<Option<String>, SpiError> {
-    let Some((shared, this)) = shared().zip(this()) else { return Ok(None) };
+pub fn leases_elsewhere() -> Option<String> {
+    let (shared, this) = shared().zip(this())?;
     if !citus::is_there() {
-        return Ok(None);
+        return None;
     }
     let held = issuer::change(shared, |state, _| state.held_for(server::database(), &this.identity));
-    Ok(held.ok().flatten().and_then(database::name))
+    held.ok().flatten().and_then(database::name)
 }
 
 /// The tables of this database where it is a registry, with the rights that the caller has.

@@ -92,7 +92,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     own::keep_quiet(true);
     let now = SystemClock.now();
     if matches!(ask, wire::RequestBody::Lease(_))
-        && let Some(database) = source.as_owner(serve::leases_elsewhere).map_err(|error| spi(&error))?
+        && let Some(database) = source.as_owner(serve::leases_elsewhere)
     {
         return Err(leases_elsewhere(&database));
     }

@@ -63,7 +63,7 @@ impl Session {
     }
 
     /// The next position where [`Session::pop`] gave none: the block is due for a look at the clock, or has to be filled. It is
-    /// filled by [`take`](super::take), unless only some positions will do.
+    /// filled by [`take`](super::take()), unless only some positions will do.
     ///
     /// # Errors
     /// [`GeneratorError`], and nothing is taken.

@@ -39,12 +39,12 @@ pub fn session(host: &Host<'_>, number: usize) {
 /// One call: for an id, or for several of those that the session holds.
 fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     let (shared, chance, rules) = (&host.live.shared, &host.sim.chance, host.server.rules());
-    let want = if chance.once_in(3) { 1 + chance.below(150) } else { 1 };
-    let want = NonZeroU32::new(u32::try_from(want).unwrap()).unwrap();
+    let count = if chance.once_in(3) { 1 + chance.below(150) } else { 1 };
+    let count = NonZeroU32::new(u32::try_from(count).unwrap()).unwrap();
     host.begin_call();
     if chance.once_in(4)
         && let Some(Taken { positions: range, node_bits }) =
-            session.held(shared, &host, &rules, want.get().into())
+            session.held(shared, &host, &rules, count.get().into())
     {
         return (range.from.0..range.to.0)
             .map(|position| {
@@ -52,10 +52,10 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
             })
             .collect();
     }
-    let refill = || session.refill(shared, &host, &rules, |source| take(source, &rules, &host, want), |_| {});
+    let refill = || session.refill(shared, &host, &rules, |source| take(source, &rules, &host, count), |_| {});
     let wait = || {
         session.wait_and_refill(&host.issuer(), &shared.layout, None, |source, rules, clock| {
-            take(source, rules, clock, want)
+            take(source, rules, clock, count)
         })
     };
     let next = session.pop(shared).or_else(|| refill().ok());

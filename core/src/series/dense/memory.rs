@@ -166,14 +166,15 @@ impl<'m> Partition<'m> {
     }
 
     /// Takes a key's counter away, as the key is set: with the key's row locked by the caller's transaction, until it ends. How
-    /// far it had come; None: its row says so.
+    /// far it had come: [`Given::reached`] says what that means; None: the row says it.
     pub fn void(&mut self, key: &CounterKey) -> Option<Given> {
         let place = self.find(key)?;
         let counter = *self.counters.get(place as usize)?;
         if holds(Guard::SeriesVoid) {
             self.remove(place);
         }
-        (counter.state != State::Held).then_some(Given { number: counter.next - 1, day: counter.day })
+        let Counter { next, last, day, .. } = counter;
+        (counter.state != State::Held).then_some(Given { number: next - 1, limit: last, day })
     }
 
     /// What the worker of a database is to reserve numbers for, as their counters want more of them, each with the day of its period.

@@ -36,12 +36,14 @@ struct Group {
     day: i32,
     /// The calls that wait, the oldest first.
     callers: Vec<(usize, Ticket)>,
+    /// Whose numbers they are in memory; None: they are never there.
+    key: Option<CounterKey>,
     /// Where in memory those numbers go that no call waits for.
     place: Option<Place>,
     /// What is left over in memory since the last stop, to be written back first.
     unproven: Option<Left>,
-    /// Whether it could not be served the last time.
-    troubled: bool,
+    /// Whether a transaction for it failed.
+    apart: bool,
 }
 
 /// A place in memory that is held.
@@ -55,13 +57,22 @@ struct Place {
 /// What a transaction did for a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// What it reserved, and how many of that ahead.
-    Reserved(Reserved, u32),
+    /// What it reserved.
+    Reserved(Reserved, Terms),
     /// There is no such series.
     Unknown,
 }
 
-const LOCKED: Outcome = Outcome::Reserved(Reserved::Locked, 0);
+/// What numbers were to be reserved.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Terms {
+    /// How many ahead.
+    extra: u32,
+    /// The first of a new row.
+    start: i64,
+}
+
+const LOCKED: Outcome = Outcome::Reserved(Reserved::Locked, Terms { extra: 0, start: 0 });
 
 /// What became of a counter that was to be written back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,8 +101,8 @@ pub fn serve<H: Host>(host: &H) -> Served {
         return if some_asked { Served::All } else { Served::Nothing };
     }
     // In one order, whichever worker it is; one that cannot be served must not take the others with it: not twice.
-    groups.sort_by(|one, other| (one.troubled, &one.row).cmp(&(other.troubled, &other.row)));
-    let sound = groups.partition_point(|group| !group.troubled);
+    groups.sort_by(|one, other| (one.apart, &one.row).cmp(&(other.apart, &other.row)));
+    let sound = groups.partition_point(|group| !group.apart);
     let mut alone = groups.split_off(sound);
     let mut pause = None;
     if !groups.is_empty() || !departing.is_empty() {
@@ -127,6 +138,9 @@ fn serve_alone<H: Host>(host: &H, groups: Vec<Group>) -> Option<Duration> {
                 let locked = error.is_lock_timeout;
                 let trouble = if locked { Trouble::RowLocked } else { Trouble::Failed(error.code) };
                 give_up(host, &group, Some(trouble));
+                host.with_requests(|requests| {
+                    group.callers.iter().for_each(|(cell, ticket)| requests.set_apart(*cell, *ticket));
+                });
                 Some(failed(host, &error))
             }
         });
@@ -137,21 +151,22 @@ fn serve_alone<H: Host>(host: &H, groups: Vec<Group>) -> Option<Duration> {
 /// The requests of each key together.
 fn by_key(pending: Vec<Pending>) -> Vec<Group> {
     let mut groups: BTreeMap<(u32, RowKey), Group> = BTreeMap::new();
-    for Pending { cell, ticket, source, series, key, day, troubled } in pending {
+    for Pending { cell, ticket, source, series, key, day, apart } in pending {
         let row = RowKey { series, key };
         let group = groups.entry((source, row.clone())).or_insert_with(|| Group {
             source,
             row,
             day,
             callers: Vec::new(),
+            key: None,
             place: None,
             unproven: None,
-            troubled: false,
+            apart: false,
         });
         group.callers.push((cell, ticket));
         // To the minute at which a period ends, clocks of sessions differ.
         group.day = group.day.max(day);
-        group.troubled |= troubled;
+        group.apart |= apart;
     }
     groups.into_values().collect()
 }
@@ -160,6 +175,7 @@ fn by_key(pending: Vec<Pending>) -> Vec<Group> {
 fn from_memory<H: Host>(host: &H, mut group: Group) -> Option<Group> {
     let Some(short) = ShortKey::of(&group.row.key) else { return Some(group) };
     let key = CounterKey::new(host.secret(), host.database(), group.source, group.row.series, short);
+    group.key = Some(key);
     let now = host.uptime();
     let mut woken = Vec::new();
     host.with_partition(key.partition(host.partitions()), |partition| {
@@ -197,12 +213,9 @@ fn take(
     true
 }
 
-/// Holds a place; where none is free, one of a counter that has nothing left.
+/// Holds a place, if one is free.
 fn hold(partition: &mut Partition<'_>, key: &CounterKey, now: Duration) -> Option<Place> {
-    let held = partition.hold(key, now).or_else(|| {
-        partition.evict(1);
-        partition.hold(key, now)
-    })?;
+    let held = partition.hold(key, now)?;
     Some(Place { key: *key, step: held.step, ago: held.ago })
 }
 
@@ -231,7 +244,16 @@ fn look_round<H: Host>(host: &H, groups: &mut Vec<Group>) -> Vec<Left> {
 fn ahead(place: Place, day: i32) -> Group {
     let CounterKey { source, series, key, .. } = place.key;
     let row = RowKey { series, key: key.to_key() };
-    Group { source, row, day, callers: Vec::new(), place: Some(place), unproven: None, troubled: false }
+    Group {
+        source,
+        row,
+        day,
+        callers: Vec::new(),
+        key: Some(place.key),
+        place: Some(place),
+        unproven: None,
+        apart: false,
+    }
 }
 
 /// One transaction for all of them: what came of each group, and of each counter that was to be written back, those of the groups
@@ -289,8 +311,8 @@ fn write_back<H: Host>(
             continue;
         }
         // The row is locked: who sets the key has done so before, and has taken the counter away, or does it afterwards.
-        let is_there = with_partition_of(host, &left.key, |partition| partition.is_there(&left.key));
-        if is_there || !holds(Guard::SeriesConfirmed) {
+        let departs = with_partition_of(host, &left.key, |partition| partition.departs(&left.key));
+        if departs || !holds(Guard::SeriesConfirmed) {
             back.push(WriteBack { row, day: left.day, given: left.given, limit: left.limit });
         }
     }
@@ -330,7 +352,7 @@ fn reserve<H: Host>(
     let now = host.uptime();
     for ((number, reserve), reserved) in asked.into_iter().zip(&reserves).zip(results) {
         if let Some(outcome) = outcomes.get_mut(number) {
-            *outcome = Outcome::Reserved(reserved, reserve.extra);
+            *outcome = Outcome::Reserved(reserved, Terms { extra: reserve.extra, start: reserve.start });
         }
         if let Some(group) = groups.get_mut(number)
             && !matches!(reserved, Reserved::Locked)
@@ -424,8 +446,8 @@ fn publish<H: Host>(
                 remove(host, group);
                 group.answer(host, Answer::Unknown);
             }
-            Outcome::Reserved(Reserved::Numbers { first, last, day }, step) => {
-                put_out(host, group, (first, last), day, step);
+            Outcome::Reserved(Reserved::Numbers { first, last, day }, terms) => {
+                put_out(host, group, (first, last), day, terms);
                 group.wake(host);
             }
             Outcome::Reserved(_, _) => {
@@ -443,11 +465,17 @@ fn publish<H: Host>(
 
 /// Answers the calls, and publishes what they leave, in one step: whoever sets the key sees both or neither. Where it was set since the
 /// reservation, nothing is published: it went on above what its row said. The calls were there before.
-fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32, step: u32) {
+fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32, terms: Terms) {
     let Some(Place { key, .. }) = group.place else {
         host.with_requests(|requests| {
             group.hand_out(requests, (first, last), day);
         });
+        // A key that is new may never be used again; one that is not would have had numbers left.
+        if let Some(key) = group.key.filter(|_| first != terms.start) {
+            with_partition_of(host, &key, |partition| {
+                partition.make_room();
+            });
+        }
         return;
     };
     let now = host.uptime();
@@ -456,7 +484,8 @@ fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32
         if next > last {
             partition.written_back(&key);
         } else {
-            partition.put(&key, (next, last), day, step, now);
+            partition.put(&key, (next, last), day, terms.extra, now);
+            partition.make_room();
         }
     });
 }

@@ -194,6 +194,9 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
         reset: reset.as_deref(),
         time_zone: time_zone.as_deref().unwrap_or_default(),
         format: format.as_deref(),
+        step: row.int(c"step"),
+        max_step: row.int(c"max_step"),
+        sections: row.int(c"sections"),
     })
 }
 

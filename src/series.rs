@@ -5,12 +5,14 @@
 //! | [`gapless`] | numbers that are counted in the caller's transaction |
 //! | [`dense`] | numbers of a key that are kept in memory |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
+//! | [`own`] | keys of dense series that a transaction counts itself |
 //! | [`error`] | why one gave no number |
 
 mod dense;
 pub mod error;
 mod gapless;
 mod monotonic;
+mod own;
 
 use crate::pg::catalog::{self, Source, Watch};
 use crate::pg::process::PerProcess;
@@ -166,6 +168,14 @@ impl Known {
             return Err(SeriesError::CitusWorker { kind }.into());
         }
         Ok(())
+    }
+
+    /// The first day of the present period; 0 where the series is not dated.
+    fn day(&self) -> Result<i32, NoNumberError> {
+        Ok(match self.series.reset {
+            None => 0,
+            Some(reset) => store::day(reset, &self.series.time_zone)?,
+        })
     }
 
     /// A key has no numbers left.

@@ -4,13 +4,17 @@
 //! table: a worker has [`PLANS`] set.
 
 use super::series::{self as store, datum};
+use crate::pg::catalog::Source;
 use crate::pg::statement::Statement;
 use crate::pg::text::{RowBytes, TextOut};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{INT4ARRAYOID, INT8ARRAYOID, INT8OID, TEXTARRAYOID, TEXTOID, UUIDARRAYOID, UUIDOID};
+use pgrx::pg_sys::BuiltinOid::{
+    INT4ARRAYOID, INT8ARRAYOID, INT8OID, TEXTARRAYOID, TEXTOID, UUIDARRAYOID, UUIDOID,
+};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use rustc_hash::{FxHashMap, FxHashSet};
+use snowflake_ids_core::series::dense::{Definition, Found, Reserve, Reserved, RowKey, Rows, WriteBack};
 use snowflake_ids_core::series::{Key, KeyType};
 use std::ffi::CStr;
 
@@ -26,11 +30,7 @@ pub const PLANS: [(&CStr, &CStr); 4] = [
 /// The day of a row; 0 where it has none.
 macro_rules! day {
     ($row:literal) => {
-        concat!(
-            "COALESCE(",
-            $row,
-            ".period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date, 0)"
-        )
+        concat!("COALESCE(", $row, ".period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date, 0)")
     };
 }
 
@@ -97,27 +97,28 @@ macro_rules! counters {
             ),
             write_back: Statement::new(
                 concat!(
-                    "WITH w AS MATERIALIZED (
-                         SELECT * FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
-                             pg_catalog.unnest($4), pg_catalog.unnest($5)) WITH ORDINALITY
-                             AS w (series, key, day, value, reserved, place)
-                     ), f AS MATERIALIZED (
-                         SELECT w.place, w.series, w.key, w.value
-                         FROM w JOIN snowflake_ids.",
+                    "UPDATE snowflake_ids.",
                     $table,
-                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key
-                             AND k.last_value OPERATOR(pg_catalog.=) w.reserved AND ",
+                    " AS k SET last_value = w.given
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4),
+                         pg_catalog.unnest($5)) AS w (series, key, day, given, reserved)
+                     WHERE k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key
+                         AND k.last_value OPERATOR(pg_catalog.=) w.reserved AND ",
                     day!("k"),
-                    " OPERATOR(pg_catalog.=) w.day
-                         FOR NO KEY UPDATE OF k SKIP LOCKED
-                     )
-                     UPDATE snowflake_ids.",
-                    $table,
-                    " AS k SET last_value = f.value FROM f
-                     WHERE k.series OPERATOR(pg_catalog.=) f.series AND k.key OPERATOR(pg_catalog.=) f.key
-                     RETURNING f.place"
+                    " OPERATOR(pg_catalog.=) w.day"
                 ),
                 &[INT8ARRAYOID, $many, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID],
+            ),
+            lock_free: Statement::new(
+                concat!(
+                    "SELECT w.place
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+                     JOIN snowflake_ids.",
+                    $table,
+                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key
+                     FOR NO KEY UPDATE OF k SKIP LOCKED"
+                ),
+                &[INT8ARRAYOID, $many],
             ),
             lock: Statement::new(
                 concat!(
@@ -151,6 +152,8 @@ struct Counters {
     look: Statement,
     /// Sets rows to what was given out.
     write_back: Statement,
+    /// Locks those rows that no other transaction has locked.
+    lock_free: Statement,
     /// Locks a row.
     lock: Statement,
     /// Sets a row that is locked.
@@ -169,71 +172,6 @@ fn counters_of(of: KeyType) -> &'static Counters {
     }
 }
 
-/// What the row of a series says of its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// The first number.
-    pub start: i64,
-    /// The last one.
-    pub max_value: i64,
-    /// How many are reserved at once, at first,
-    pub step: i64,
-    /// and at most.
-    pub max_step: i64,
-}
-
-/// A series, as a worker finds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// There, and so it stays until the transaction ends.
-    Here(Terms),
-    /// Another transaction changes or drops it.
-    Locked,
-}
-
-/// Numbers that are wanted of a key.
-#[derive(Clone, Debug)]
-pub struct Wanted<'a> {
-    /// Which series,
-    pub series: i64,
-    /// what it says,
-    pub terms: Terms,
-    /// and which key.
-    pub key: &'a Key,
-    /// The first day of the present period; 0 where the series is not dated.
-    pub day: i32,
-    /// For how many calls.
-    pub waiting: i64,
-    /// How many more, of a key that has a row.
-    pub extra: i64,
-}
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reserved {
-    /// Numbers in a row, and the first day of the period that they are of.
-    Range { first: i64, last: i64, day: i32 },
-    /// Another transaction has the row locked.
-    Locked,
-    /// None is left.
-    Exhausted,
-}
-
-/// What is left over of a key, and goes back into its row.
-#[derive(Clone, Debug)]
-pub struct LeftOver<'a> {
-    /// Which series,
-    pub series: i64,
-    /// and which key.
-    pub key: &'a Key,
-    /// The first day of the period; 0 where the series is not dated.
-    pub day: i32,
-    /// The last number that was given out.
-    pub value: i64,
-    /// The last one that is reserved: where the row says something else, it stays.
-    pub reserved: i64,
-}
-
 static SERIES: Statement = Statement::new(
     "SELECT s.id, s.start, s.max_value, s.step, s.max_step FROM snowflake_ids.series AS s
      WHERE s.id OPERATOR(pg_catalog.=) ANY ($1) AND s.kind OPERATOR(pg_catalog.=) 'dense' FOR KEY SHARE SKIP LOCKED",
@@ -244,145 +182,205 @@ static SERIES_UNLOCKED: Statement = Statement::new(
     &[INT8ARRAYOID],
 );
 
-/// The series of these numbers that are there. They are neither dropped nor renamed until the transaction ends.
-pub fn series(ids: &[i64]) -> Result<FxHashMap<i64, Found>, SpiError> {
-    let one = |row: &SpiHeapTupleData<'_>| {
-        let number = |place: usize| row.get::<i64>(place).map(Option::unwrap_or_default);
-        let step = |place: usize| row.get::<i32>(place).map(|step| step.unwrap_or(1).into());
-        let terms = Terms { start: number(2)?, max_value: number(3)?, step: step(4)?, max_step: step(5)? };
-        Ok((number(1)?, Found::Here(terms)))
-    };
-    let mut found: FxHashMap<i64, Found> = SERIES.all(&[ids.to_vec().into()], one)?.into_iter().collect();
-    if found.len() < ids.len() {
-        let rest: Vec<i64> = ids.iter().filter(|id| !found.contains_key(*id)).copied().collect();
-        let locked = SERIES_UNLOCKED.all(&[rest.into()], |row| row.get::<i64>(1))?;
-        found.extend(locked.into_iter().flatten().map(|id| (id, Found::Locked)));
+/// The tables in a worker's transaction, as the owner of the table of series; None where the extension was dropped.
+pub struct Tables(pub Option<Source>);
+
+impl Rows for Tables {
+    type Error = SpiError;
+
+    fn source(&mut self) -> Option<u32> {
+        self.0.map(Source::number)
     }
-    Ok(found)
+
+    fn series(&mut self, ids: &[i64]) -> Result<Vec<Found>, SpiError> {
+        let one = |row: &SpiHeapTupleData<'_>| {
+            let number = |place: usize| row.get::<i64>(place).map(Option::unwrap_or_default);
+            let step = |place: usize| {
+                row.get::<i32>(place).map(|step| step.and_then(|step| u32::try_from(step).ok()).unwrap_or(1))
+            };
+            let (start, max_value) = (number(2)?, number(3)?);
+            let found = Found::There(Definition { start, max_value, step: step(4)?, max_step: step(5)? });
+            Ok((number(1)?, found))
+        };
+        let mut found: FxHashMap<i64, Found> = SERIES.all(&[ids.to_vec().into()], one)?.into_iter().collect();
+        let rest: Vec<i64> = ids.iter().filter(|id| !found.contains_key(*id)).copied().collect();
+        if !rest.is_empty() {
+            let locked = SERIES_UNLOCKED.all(&[rest.into()], |row| row.get::<i64>(1))?;
+            found.extend(locked.into_iter().flatten().map(|id| (id, Found::Locked)));
+        }
+        Ok(ids.iter().map(|id| found.get(id).copied().unwrap_or(Found::Unknown)).collect())
+    }
+
+    fn lock(&mut self, rows: &[RowKey]) -> Result<Vec<bool>, SpiError> {
+        by_type(rows, true, |counters, of, rows| {
+            let mut free = vec![false; rows.len()];
+            let locked = counters.lock_free.all(&[series_of(rows), keys(of, rows)], place)?;
+            mark(&mut free, locked.into_iter().map(|place| (place, true)));
+            let rest: Vec<usize> = (0..rows.len()).filter(|place| free.get(*place) == Some(&false)).collect();
+            if rest.is_empty() {
+                return Ok(free);
+            }
+            // Those that are there are locked.
+            let others: Vec<&RowKey> = rest.iter().filter_map(|place| rows.get(*place).copied()).collect();
+            let there = counters.look.all(&[series_of(&others), keys(of, &others)], place)?;
+            mark(&mut free, rest.iter().map(|place| (*place, true)));
+            mark(&mut free, there.into_iter().filter_map(|other| Some((*rest.get(other)?, false))));
+            Ok(free)
+        })
+    }
+
+    fn write_back(&mut self, rows: &[WriteBack]) -> Result<(), SpiError> {
+        by_type(rows, (), |counters, of, rows| {
+            let arguments = [
+                series_of(rows),
+                keys(of, rows),
+                days(rows.iter().map(|row| row.day)),
+                numbers(rows.iter().map(|row| row.given)),
+                numbers(rows.iter().map(|row| row.limit)),
+            ];
+            counters.write_back.run(&arguments)?;
+            Ok(vec![(); rows.len()])
+        })
+        .map(drop)
+    }
+
+    fn reserve(&mut self, reserves: &[Reserve]) -> Result<Vec<Reserved>, SpiError> {
+        by_type(reserves, Reserved::Locked, reserve)
+    }
 }
 
-/// Reserves numbers of keys of one type, each once, in the present transaction, as the tables' owner. What came of each, in their order.
-pub fn reserve(of: KeyType, all: &[Wanted<'_>]) -> Result<Vec<Reserved>, SpiError> {
-    let Some(table) = store::counters(of) else { return Ok(vec![Reserved::Locked; all.len()]) };
-    table.as_owner_qualified(|| reserve_in(counters_of(of), of, all))
+/// Something that is about a row.
+trait OfRow {
+    fn row(&self) -> &RowKey;
 }
 
-fn reserve_in(counters: &Counters, of: KeyType, all: &[Wanted<'_>]) -> Result<Vec<Reserved>, SpiError> {
+impl OfRow for RowKey {
+    fn row(&self) -> &RowKey {
+        self
+    }
+}
+
+impl OfRow for WriteBack {
+    fn row(&self) -> &RowKey {
+        &self.row
+    }
+}
+
+impl OfRow for Reserve {
+    fn row(&self) -> &RowKey {
+        &self.row
+    }
+}
+
+/// Does something with the keys of each type, as the owner of their table; what came of each, in the order of all.
+fn by_type<T: OfRow, R: Clone>(
+    all: &[T],
+    otherwise: R,
+    mut work: impl FnMut(&Counters, KeyType, &[&T]) -> Result<Vec<R>, SpiError>,
+) -> Result<Vec<R>, SpiError> {
+    let mut done = vec![otherwise; all.len()];
+    for of in KeyType::ALL {
+        let (places, some): (Vec<usize>, Vec<&T>) =
+            all.iter().enumerate().filter(|(_, one)| one.row().key.key_type() == of).unzip();
+        let Some(table) = (if some.is_empty() { None } else { store::counters(of) }) else { continue };
+        let results = table.as_owner_qualified(|| work(counters_of(of), of, &some))?;
+        mark(&mut done, places.into_iter().zip(results));
+    }
+    Ok(done)
+}
+
+fn mark<R>(all: &mut [R], some: impl Iterator<Item = (usize, R)>) {
+    for (place, value) in some {
+        if let Some(one) = all.get_mut(place) {
+            *one = value;
+        }
+    }
+}
+
+/// Reserves numbers of keys of one type, in the present transaction.
+fn reserve(counters: &Counters, of: KeyType, all: &[&Reserve]) -> Result<Vec<Reserved>, SpiError> {
     let mut done: Vec<Option<Reserved>> = vec![None; all.len()];
     let arguments = [
-        series_of(all.iter().map(|one| one.series)),
-        keys(of, all.iter().map(|one| one.key)),
+        series_of(all),
+        keys(of, all),
         days(all.iter().map(|one| one.day)),
-        numbers(all.iter().map(|one| one.waiting + one.extra)),
-        numbers(all.iter().map(|one| one.terms.start)),
-        numbers(all.iter().map(|one| one.terms.max_value)),
+        numbers(all.iter().map(|one| (i64::from(one.waiting) + i64::from(one.extra)).max(1))),
+        numbers(all.iter().map(|one| one.start)),
+        numbers(all.iter().map(|one| one.max_value)),
     ];
     let extended = counters.extend.all(&arguments, |row| {
         let number = |place: usize| row.get::<i64>(place).map(Option::unwrap_or_default);
         let day = row.get::<i32>(4)?.unwrap_or_default();
-        Ok((place(row)?, Reserved::Range { first: number(2)? + 1, last: number(3)?, day }))
+        Ok((place(row)?, Some(Reserved::Numbers { first: number(2)? + 1, last: number(3)?, day })))
     })?;
-    for (place, range) in extended {
-        if let Some(done) = done.get_mut(place) {
-            *done = Some(range);
-        }
-    }
-    let rest: Vec<usize> = open(&done);
-    if rest.is_empty() {
-        return Ok(done.into_iter().flatten().collect());
-    }
-    begin(counters, of, all, &rest, &mut done)?;
-    let rest = open(&done);
-    if !rest.is_empty() {
-        look(counters, of, all, &rest, &mut done)?;
-    }
+    mark(&mut done, extended.into_iter());
+    begin(counters, of, all, &mut done)?;
+    look(counters, of, all, &mut done)?;
     Ok(done.into_iter().map(|done| done.unwrap_or(Reserved::Locked)).collect())
 }
 
-fn open(done: &[Option<Reserved>]) -> Vec<usize> {
-    done.iter().enumerate().filter(|(_, done)| done.is_none()).map(|(place, _)| place).collect()
+/// Those of which nothing came yet, and what they are among all.
+fn open<'a>(all: &[&'a Reserve], done: &[Option<Reserved>]) -> (Vec<usize>, Vec<&'a Reserve>) {
+    let each = all.iter().zip(done).enumerate().filter(|(_, (_, done))| done.is_none());
+    each.map(|(place, (one, _))| (place, *one)).unzip()
 }
 
-/// Makes rows of those that have none. They get as many numbers as calls wait: of a key that is used once there is nothing left over.
+/// Makes rows of those that have none. They get as many numbers as calls wait: of a key that is used once nothing is left over.
 fn begin(
     counters: &Counters,
     of: KeyType,
-    all: &[Wanted<'_>],
-    rest: &[usize],
+    all: &[&Reserve],
     done: &mut [Option<Reserved>],
 ) -> Result<(), SpiError> {
-    let last = |one: &Wanted<'_>| one.terms.max_value.min(one.terms.start - 1 + one.waiting);
-    let new: Vec<(usize, &Wanted<'_>)> =
-        rest.iter().filter_map(|place| Some((*place, all.get(*place)?))).collect();
-    let arguments = [
-        series_of(new.iter().map(|(_, one)| one.series)),
-        keys(of, new.iter().map(|(_, one)| one.key)),
-        days(new.iter().map(|(_, one)| one.day)),
-        numbers(new.iter().map(|(_, one)| last(one))),
-    ];
-    let made: FxHashSet<(i64, Key)> = counters
-        .begin
-        .all(&arguments, |row| Ok((row.get::<i64>(1)?.unwrap_or_default(), key_of(of, row)?)))?
-        .into_iter()
-        .collect();
-    for (place, one) in new {
-        if made.contains(&(one.series, one.key.clone()))
-            && let Some(done) = done.get_mut(place)
-        {
-            *done = Some(Reserved::Range { first: one.terms.start, last: last(one), day: one.day });
-        }
+    let last = |one: &Reserve| one.max_value.min((one.start - 1).saturating_add(one.waiting.into()));
+    let (places, open) = open(all, done);
+    let (places, new): (Vec<usize>, Vec<&Reserve>) =
+        places.into_iter().zip(open).filter(|(_, one)| one.waiting > 0).unzip();
+    if new.is_empty() {
+        return Ok(());
     }
+    let arguments = [
+        series_of(&new),
+        keys(of, &new),
+        days(new.iter().map(|one| one.day)),
+        numbers(new.iter().map(|one| last(one))),
+    ];
+    let made = counters.begin.all(&arguments, |row| {
+        Ok(RowKey { series: row.get::<i64>(1)?.unwrap_or_default(), key: key_of(of, row)? })
+    })?;
+    let made: FxHashSet<(i64, Key)> = made.into_iter().map(|row| (row.series, row.key)).collect();
+    let is_made = |one: &&Reserve| made.contains(&(one.row.series, one.row.key.clone()));
+    let made = places.into_iter().zip(new).filter(|(_, one)| is_made(one));
+    let numbers = |one: &Reserve| Reserved::Numbers { first: one.start, last: last(one), day: one.day };
+    mark(done, made.map(|(place, one)| (place, Some(numbers(one)))));
     Ok(())
 }
 
-/// Tells those that have no numbers left from those that are locked.
+/// Tells those that have no row, or no numbers left, from those that are locked.
 fn look(
     counters: &Counters,
     of: KeyType,
-    all: &[Wanted<'_>],
-    rest: &[usize],
+    all: &[&Reserve],
     done: &mut [Option<Reserved>],
 ) -> Result<(), SpiError> {
-    let old: Vec<(usize, &Wanted<'_>)> =
-        rest.iter().filter_map(|place| Some((*place, all.get(*place)?))).collect();
-    let arguments = [
-        series_of(old.iter().map(|(_, one)| one.series)),
-        keys(of, old.iter().map(|(_, one)| one.key)),
-    ];
-    let says = counters.look.all(&arguments, |row| {
-        Ok((place(row)?, row.get::<i64>(2)?.unwrap_or_default(), row.get::<i32>(3)?.unwrap_or_default()))
+    let (places, open) = open(all, done);
+    if open.is_empty() {
+        return Ok(());
+    }
+    let says = counters.look.all(&[series_of(&open), keys(of, &open)], |row| {
+        Ok((place(row)?, (row.get::<i64>(2)?.unwrap_or_default(), row.get::<i32>(3)?.unwrap_or_default())))
     })?;
-    for (found, last, day) in says {
-        if let Some((place, one)) = old.get(found)
-            && last >= one.terms.max_value
-            && day >= one.day
-            && let Some(done) = done.get_mut(*place)
-        {
-            *done = Some(Reserved::Exhausted);
-        }
-    }
+    let says: FxHashMap<usize, (i64, i32)> = says.into_iter().collect();
+    let each = places.into_iter().zip(open).enumerate().map(|(at, (place, one))| {
+        let came = match says.get(&at) {
+            None if one.waiting == 0 => Reserved::Nothing,
+            Some((last, day)) if *last >= one.max_value && *day >= one.day => Reserved::Exhausted,
+            _ => Reserved::Locked,
+        };
+        (place, Some(came))
+    });
+    mark(done, each);
     Ok(())
-}
-
-/// Writes what is left over of keys of one type back into their rows, in the present transaction, as the tables' owner. Whether each
-/// was written: else the row is locked, or has changed.
-pub fn write_back(of: KeyType, all: &[LeftOver<'_>]) -> Result<Vec<bool>, SpiError> {
-    let mut done = vec![false; all.len()];
-    let Some(table) = store::counters(of) else { return Ok(done) };
-    let arguments = [
-        series_of(all.iter().map(|one| one.series)),
-        keys(of, all.iter().map(|one| one.key)),
-        days(all.iter().map(|one| one.day)),
-        numbers(all.iter().map(|one| one.value)),
-        numbers(all.iter().map(|one| one.reserved)),
-    ];
-    let written = table.as_owner_qualified(|| counters_of(of).write_back.all(&arguments, place))?;
-    for place in written {
-        if let Some(done) = done.get_mut(place) {
-            *done = true;
-        }
-    }
-    Ok(done)
 }
 
 /// Locks the row of a key until the transaction ends: up to which number all are reserved, and the day; None where it has none.
@@ -403,8 +401,8 @@ fn place(row: &SpiHeapTupleData<'_>) -> Result<usize, SpiError> {
     Ok(usize::try_from(place).unwrap_or_default().wrapping_sub(1))
 }
 
-fn series_of<'a>(all: impl Iterator<Item = i64>) -> DatumWithOid<'a> {
-    numbers(all)
+fn series_of<'a, T: OfRow>(all: &[&T]) -> DatumWithOid<'a> {
+    numbers(all.iter().map(|one| one.row().series))
 }
 
 fn numbers<'a>(all: impl Iterator<Item = i64>) -> DatumWithOid<'a> {
@@ -416,7 +414,8 @@ fn days<'a>(all: impl Iterator<Item = i32>) -> DatumWithOid<'a> {
 }
 
 /// Keys, which are all of this type.
-fn keys<'a, 'k>(of: KeyType, all: impl Iterator<Item = &'k Key>) -> DatumWithOid<'a> {
+fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
+    let all = all.iter().map(|one| &one.row().key);
     match of {
         KeyType::Bigint => {
             let all = all.map(|key| if let Key::Bigint(number) = key { *number } else { 0 });

@@ -264,6 +264,20 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
     Ok(counters_of(key).set.first(&arguments, number)?.is_some())
 }
 
+static DAY: Statement = Statement::new(
+    concat!(
+        "SELECT p.label OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date FROM ",
+        label!("$1", "$2"),
+        " AS p"
+    ),
+    &[TEXTOID, TEXTOID],
+);
+
+/// The first day of the present period.
+pub fn day(reset: Reset, time_zone: &str) -> Result<i32, SpiError> {
+    Ok(DAY.first(&[reset.name().into(), time_zone.into()], |row| row.get::<i32>(1))?.flatten().unwrap_or_default())
+}
+
 static LOCK: Statement = Statement::new(
     "SELECT true FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) $1
          AND s.name OPERATOR(pg_catalog.=) $2 COLLATE \"C\" FOR KEY SHARE",

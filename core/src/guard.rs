@@ -143,6 +143,8 @@ pub enum Guard {
     SeriesDay,
     /// A counter that is being written back gives no numbers any more.
     SeriesDeparts,
+    /// A counter is written back only if its key was not set before its row was locked.
+    SeriesConfirmed,
     /// A counter that numbers are being reserved for is not evicted.
     SeriesBusy,
     /// What is reserved for a counter is given out only if its key was not set meanwhile.

@@ -14,6 +14,7 @@
 pub mod counter;
 pub mod host;
 pub mod memory;
+mod pace;
 pub mod requests;
 pub mod worker;
 

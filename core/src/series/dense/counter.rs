@@ -197,7 +197,7 @@ pub struct Counter {
     /// Of a free place: the next such place.
     pub(super) free: u32,
     pub(super) state: State,
-    /// What it was before it departed.
+    /// What it was before it was to leave.
     pub(super) was: State,
     /// Whether it was used since the clock's hand came by.
     pub(super) referenced: bool,
@@ -229,6 +229,12 @@ impl Counter {
     /// Whether it has numbers.
     pub(super) const fn has_any(&self) -> bool {
         self.next <= self.last
+    }
+
+    /// It does not leave; the clock's hand passes it by once.
+    pub(super) const fn stay(&mut self) {
+        self.state = self.was;
+        self.referenced = true;
     }
 
     /// What is left of it.

@@ -26,6 +26,8 @@ pub trait Host {
     fn with_requests<T>(&self, work: impl FnOnce(&mut Requests<'_>) -> T) -> T;
     /// Wakes the process whose cell has an answer.
     fn wake(&self, cell: usize);
+    /// Has the worker of another database come, as counters of that one leave or want more numbers.
+    fn call_worker(&self, database: u32);
     /// Whether it should have left already.
     fn is_overdue(&self) -> bool;
     /// Tells the log, unless the same was said lately.

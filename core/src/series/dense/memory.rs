@@ -92,8 +92,6 @@ pub struct Partition<'m> {
     hand: usize,
     /// The last stamp.
     stamps: u64,
-    /// How many counters could not be held, as there was no place, since places were made free.
-    refused: usize,
     /// Those that want more numbers,
     wanting: Places,
     /// and those that are to be written back, or are being written back.
@@ -115,7 +113,7 @@ impl<'m> Partition<'m> {
             free = place;
         }
         let (wanting, leaving) = (Places::EMPTY, Places::EMPTY);
-        Self { counters, index, free, len: 0, hand: 0, stamps: 0, refused: 0, wanting, leaving }
+        Self { counters, index, free, len: 0, hand: 0, stamps: 0, wanting, leaving }
     }
 
     /// How many places are in use.
@@ -176,22 +174,24 @@ impl<'m> Partition<'m> {
         (counter.state != State::Held).then_some(Given { number: counter.next - 1, day: counter.day })
     }
 
-    /// What a worker is to reserve numbers for, as their counters want more of them. They are asked for once.
-    pub fn wanting(&mut self, database: u32) -> Vec<CounterKey> {
+    /// What the worker of a database is to reserve numbers for, as their counters want more of them, each with the day of its period.
+    /// They are told once.
+    pub fn wanting(&mut self, database: u32) -> Vec<(CounterKey, i32)> {
         let mut found = Vec::new();
         for place in self.wanting.as_slice().to_vec() {
             let Some(counter) = self.counters.get_mut(place as usize) else { continue };
             if counter.key.database == database {
                 counter.wants = false;
-                found.push(counter.key);
+                if !counter.busy {
+                    found.push((counter.key, counter.day));
+                }
                 self.wanting.remove(place);
             }
         }
         found
     }
 
-    /// Takes numbers of a key for callers that wait: of a counter that is leaving, too, which stays then. None where memory cannot
-    /// give that many, or where none is left.
+    /// Whether a counter has numbers for calls that wait. One that is leaving stays then.
     pub fn revive(&mut self, key: &CounterKey, day: i32) -> bool {
         let Some(place) = self.find(key) else { return false };
         let Some(counter) = self.counters.get_mut(place as usize) else { return false };
@@ -199,14 +199,14 @@ impl<'m> Partition<'m> {
             counter.state = State::Leaving;
         }
         if counter.state == State::Leaving {
-            counter.state = State::Live;
+            counter.state = counter.was;
             self.leaving.remove(place);
         }
         let Some(counter) = self.counters.get(place as usize) else { return false };
         counter.state == State::Live && counter.day >= day && counter.has_any()
     }
 
-    /// Keeps a place for a key that numbers are about to be reserved for: its own, or a free one. None where there is none free, or
+    /// Keeps a place for a key that numbers are about to be reserved for: its own, or a free one. None where none is free, or
     /// where the key's counter is to be written back first.
     pub fn hold(&mut self, key: &CounterKey, now: Duration) -> Option<Held> {
         let place = match self.find(key) {
@@ -216,8 +216,8 @@ impl<'m> Partition<'m> {
         let counter = self.counters.get_mut(place as usize)?;
         match counter.state {
             State::Held | State::Live => {}
-            State::Leaving => counter.state = State::Live,
-            State::Free | State::Unproven | State::Departing => return None,
+            State::Leaving if counter.was == State::Live => counter.state = State::Live,
+            State::Leaving | State::Free | State::Unproven | State::Departing => return None,
         }
         counter.busy = true;
         counter.referenced = true;
@@ -269,16 +269,20 @@ impl<'m> Partition<'m> {
         }
     }
 
-    /// How many places are to be made free.
-    pub fn refused(&self) -> usize {
-        self.refused
+    /// Ends a hold as no number is left: no more are asked for before those that it has are used up.
+    pub fn settle(&mut self, key: &CounterKey, stamp: u64) {
+        if let Some(place) = self.find_stamped(key, stamp)
+            && let Some(counter) = self.counters.get_mut(place as usize)
+        {
+            counter.low = i64::MAX;
+        }
+        self.release(key, stamp);
     }
 
     /// Has as many of the counters leave that were not used lately. One that has nothing left goes at once; of the others as many
-    /// are to be written back as there is room for in a list. Whether any of those is in another state than before.
+    /// are to be written back as there is room for in a list. How many leave.
     pub fn evict(&mut self, share: usize) -> usize {
         let mut gone = 0;
-        self.refused = 0;
         // Twice around: the first time takes the marks away.
         for _ in 0..self.counters.len().saturating_mul(2) {
             if gone >= share {
@@ -298,7 +302,10 @@ impl<'m> Partition<'m> {
             if !counter.has_any() {
                 self.remove(place);
             } else if self.leaving.push(place) {
+                counter.was = counter.state;
                 counter.state = State::Leaving;
+                counter.wants = false;
+                self.wanting.remove(place);
             } else {
                 break;
             }
@@ -332,7 +339,9 @@ impl<'m> Partition<'m> {
 
     fn depart_from(&mut self, place: u32, departs: impl Fn(&Counter) -> bool) -> Option<Departing> {
         let counter = self.counters.get_mut(place as usize).filter(|counter| departs(counter))?;
-        counter.was = counter.state;
+        if counter.state != State::Leaving {
+            counter.was = counter.state;
+        }
         counter.state = State::Departing;
         Some(Departing { left: counter.left(), stamp: counter.stamp })
     }
@@ -344,13 +353,25 @@ impl<'m> Partition<'m> {
         }
     }
 
-    /// A counter is not in its row: it is as it was before.
+    /// A counter is not in its row, which is locked, or could not be written: it stays, as it was before.
     pub fn not_written_back(&mut self, key: &CounterKey, stamp: u64) {
         if let Some(place) = self.find_stamped(key, stamp)
             && let Some(counter) = self.counters.get_mut(place as usize)
             && counter.state == State::Departing
         {
-            counter.state = counter.was;
+            counter.stay();
+            self.leaving.remove(place);
+        }
+    }
+
+    /// Has the counters of a database stay that are to be written back: no worker can.
+    pub fn stay(&mut self, database: u32) {
+        for place in self.leaving.as_slice().to_vec() {
+            let Some(counter) = self.counters.get_mut(place as usize) else { continue };
+            if counter.key.database == database && counter.state == State::Leaving {
+                counter.stay();
+                self.leaving.remove(place);
+            }
         }
     }
 
@@ -384,7 +405,6 @@ impl<'m> Partition<'m> {
             return false;
         }
         let Some(place) = self.insert(&left.key) else { return false };
-        self.refused = 0;
         if let Some(counter) = self.counters.get_mut(place as usize) {
             counter.state = State::Unproven;
             (counter.next, counter.last) = (left.given.saturating_add(1), left.limit);
@@ -414,10 +434,7 @@ impl<'m> Partition<'m> {
 
     fn insert(&mut self, key: &CounterKey) -> Option<u32> {
         let place = self.free;
-        let Some(next) = self.counters.get(place as usize).map(|counter| counter.free) else {
-            self.refused += 1;
-            return None;
-        };
+        let next = self.counters.get(place as usize)?.free;
         let at = self.along(key.hash()).find(|(_, place)| *place == NOWHERE).map(|(at, _)| at)?;
         *self.index.get_mut(at)? = place;
         self.stamps += 1;

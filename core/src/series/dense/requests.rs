@@ -38,6 +38,8 @@ pub struct Asked<'k> {
     pub key: &'k Key,
     /// The first day of the period; 0 where the series has none.
     pub day: i32,
+    /// The highest number that the series has.
+    pub max_value: i64,
 }
 
 /// A request that is not answered, as the worker sees it.
@@ -76,6 +78,7 @@ pub struct Request {
     source: u32,
     series: i64,
     day: i32,
+    max_value: i64,
     /// Of the key, in `bytes`; a text has its own length.
     key_type: KeyType,
     len: u16,
@@ -93,6 +96,7 @@ impl Request {
         source: 0,
         series: 0,
         day: 0,
+        max_value: 0,
         key_type: KeyType::Bigint,
         len: 0,
         bytes: [0; MAX_KEY_BYTES],
@@ -159,7 +163,7 @@ impl<'m> Requests<'m> {
         self.tickets += 1;
         request.ticket = Ticket(self.tickets);
         (request.database, request.source) = (asked.database, asked.source);
-        (request.series, request.day) = (asked.series, asked.day);
+        (request.series, request.day, request.max_value) = (asked.series, asked.day, asked.max_value);
         request.state = State::Asked { trouble: None };
         self.pending += 1;
         Some(request.ticket)
@@ -222,6 +226,11 @@ impl<'m> Requests<'m> {
         let request = self.cells.get(cell);
         request
             .is_some_and(|request| request.ticket == ticket && matches!(request.state, State::Asked { .. }))
+    }
+
+    /// The highest number that a call can have; None where it does not wait any more.
+    pub fn max_value(&self, cell: usize, ticket: Ticket) -> Option<i64> {
+        self.waits(cell, ticket).then(|| self.cells.get(cell).map(|request| request.max_value))?
     }
 
     /// Answers a call; false: it does not wait any more.

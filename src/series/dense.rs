@@ -69,6 +69,7 @@ impl Call {
             series: known.series.id,
             key,
             day,
+            max_value: known.series.max_value,
         };
         WAITS.set(true);
         let ticket = counters.requests.write().ask(cell, &asked)?;
@@ -103,12 +104,7 @@ fn withdraw() {
 
 /// Has the worker give a number.
 #[cold]
-fn ask(
-    counters: &'static Counters,
-    known: &Known,
-    key: &Key,
-    day: i32,
-) -> Result<Number, NoNumberError> {
+fn ask(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Result<Number, NoNumberError> {
     if own_tags::is_quiet() {
         return Err(DenseError::Within { series: known.shown() }.into());
     }

@@ -1,10 +1,10 @@
 //! Why a series gave no number.
 
 use crate::pg::report::{report, spi};
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::spi::SpiError;
 use crate::segment::error::worker_trouble;
 use crate::shared::slot::Trouble;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::series::SeriesError;
 use snowflake_ids_core::{Explain, Kind};
@@ -85,7 +85,8 @@ impl Explain for DenseError {
     fn detail(&self) -> Option<String> {
         Some(match self {
             Self::NoMemory { .. } => {
-                "The library is not in shared_preload_libraries, or snowflake_ids.series_memory is 0.".to_owned()
+                "The library is not in shared_preload_libraries, or snowflake_ids.series_memory is 0."
+                    .to_owned()
             }
             Self::TooLate { detail, .. } => detail.clone(),
             Self::Within { .. } => "A trigger on a table of snowflake_ids asks for it.".to_owned(),
@@ -98,7 +99,9 @@ impl Explain for DenseError {
                 "Set both, and restart the server; or use a gapless series, which needs none.".to_owned()
             }
             Self::TooLate { hint, .. } => hint.clone(),
-            Self::Within { .. } => "Take numbers in such a trigger from a gapless series, or from a sequence.".to_owned(),
+            Self::Within { .. } => {
+                "Take numbers in such a trigger from a gapless series, or from a sequence.".to_owned()
+            }
         })
     }
 }

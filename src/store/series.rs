@@ -275,7 +275,10 @@ static DAY: Statement = Statement::new(
 
 /// The first day of the present period.
 pub fn day(reset: Reset, time_zone: &str) -> Result<i32, SpiError> {
-    Ok(DAY.first(&[reset.name().into(), time_zone.into()], |row| row.get::<i32>(1))?.flatten().unwrap_or_default())
+    Ok(DAY
+        .first(&[reset.name().into(), time_zone.into()], |row| row.get::<i32>(1))?
+        .flatten()
+        .unwrap_or_default())
 }
 
 static LOCK: Statement = Statement::new(

@@ -2,7 +2,7 @@
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
-use crate::shared::segments::Segments;
+use crate::shared::segments::wake_workers;
 use crate::shared::series::{Counters, counters};
 use crate::shared::worker_slot::WorkerSlot;
 use crate::store::dense::Tables;
@@ -28,14 +28,9 @@ pub fn begin(worker_slot: &'static WorkerSlot, database: u32) {
     }
 }
 
-/// Serves the requests of this database once, and calls the workers of others whose counters are to leave memory.
-pub fn serve(segments: &Segments, worker_slot: &'static WorkerSlot, database: u32) -> Served {
-    let Some(counters) = counters() else { return Served::Nothing };
-    let served = dense::serve(&Host { counters, worker_slot, database });
-    if served != Served::Nothing && counters.databases_ahead().iter().any(|other| *other != database) {
-        segments.launcher.wake();
-    }
-    served
+/// Serves the requests of this database once.
+pub fn serve(worker_slot: &'static WorkerSlot, database: u32) -> Served {
+    counters().map_or(Served::Nothing, |counters| dense::serve(&Host { counters, worker_slot, database }))
 }
 
 impl dense::Host for Host {
@@ -72,6 +67,10 @@ impl dense::Host for Host {
         if let Some(answered) = self.counters.answered.get(cell) {
             answered.broadcast();
         }
+    }
+
+    fn call_worker(&self, database: u32) {
+        wake_workers(database);
     }
 
     fn is_overdue(&self) -> bool {

@@ -78,7 +78,7 @@ impl RefillHost for Host {
     }
 
     fn serve_counters(&self) -> Served {
-        counters::serve(self.segments, self.worker_slot, self.database)
+        counters::serve(self.worker_slot, self.database)
     }
 
     fn is_dismissed(&self) -> bool {

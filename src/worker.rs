@@ -8,6 +8,7 @@ pub mod carry_over;
 pub mod first_lease;
 pub mod launcher;
 pub mod lease_worker;
+pub mod left_over;
 pub mod log;
 pub mod refill_worker;
 mod rest;

@@ -24,15 +24,28 @@ pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
     let counters = counters().ok_or_else(|| no_memory(known))?;
     let day = known.day()?;
     match take(counters, known, key, day) {
-        Some(Ok(Taken { number, day, ahead })) => {
-            if ahead {
-                segments::wake_workers(server::database());
-            }
-            Ok(Number { number, day })
-        }
+        Some(Ok(taken)) => Ok(number(taken)),
         Some(Err(Miss::Exhausted)) => Err(known.exhausted(key).into()),
         Some(Err(_)) | None => ask(counters, known, key, day),
     }
+}
+
+/// Takes the next number of a key out of memory, if it has one in the period that begins with this day. Throws nothing.
+#[inline]
+pub fn at_once(known: &Known, key: &Key, day: i32) -> Option<Number> {
+    if own::has(known.series.id, key) {
+        return None;
+    }
+    take(counters()?, known, key, day)?.ok().map(number)
+}
+
+/// A number that was taken; the worker is called if it is time to.
+#[inline]
+fn number(Taken { number, day, ahead }: Taken) -> Number {
+    if ahead {
+        segments::wake_workers(server::database());
+    }
+    Number { number, day }
 }
 
 /// Takes a number from memory; None: keys like this are never there.

@@ -7,7 +7,7 @@ use crate::pg::{random, server};
 use crate::settings;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::series::dense::{
-    Counter, CounterKey, Partition, Request, Requests, ShortKey, index_len,
+    Counter, CounterKey, Left, Partition, Request, Requests, ShortKey, index_len,
 };
 use std::collections::BTreeSet;
 
@@ -56,6 +56,11 @@ impl Counters {
     /// Forgets the counters of a database that is gone.
     pub fn forget(&self, database: u32) {
         self.partitions.iter().for_each(|partition| partition.write().forget(database));
+    }
+
+    /// Takes up what a counter had left at the last stop; whether there was a place.
+    pub fn restore(&self, left: &Left) -> bool {
+        self.partition(&left.key).is_some_and(|partition| partition.write().restore(left))
     }
 
     /// The partition of a key.

@@ -221,7 +221,7 @@ fn a_promoted_standby_repeats_no_row() -> Result<()> {
     let mut client = server.session()?;
     let insert = "insert into t select k % 7, series_nextval('d', k % 7) from generate_series(1, 500) as k";
     client.batch_execute(insert)?;
-    let refused = sql::error(&mut standby.session()?, "select series_nextval('d', 1)")?;
+    let refused = sql::error(&mut standby.connect("postgres")?, "select series_nextval('d', 1)")?;
     ensure!(refused.message().contains("recovery"), "{refused:?}");
     standby.catch_up(&server)?;
     drop(client);

@@ -2,9 +2,15 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | [`gapless`] | numbers that are counted in the caller's transaction |
+//! | [`dense`] | numbers of a key that are kept in memory |
+//! | [`monotonic`] | numbers of many keys that share one maximum |
 //! | [`error`] | why one gave no number |
 
+mod dense;
 pub mod error;
+mod gapless;
+mod monotonic;
 
 use crate::pg::catalog::{self, Source, Watch};
 use crate::pg::process::PerProcess;
@@ -20,7 +26,7 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::privilege::{Action, Privileges};
-use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Recent, Series, SeriesError};
+use snowflake_ids_core::series::{self, Key, Kind, MAX_NAME_BYTES, Recent, Series, SeriesError};
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 use std::rc::Rc;
@@ -69,30 +75,13 @@ pub fn next_for(
     if key.key_type() != known.series.key_type {
         known.series.check_key(key, &known.shown())?;
     }
-    let taken = known.counters.as_owner_qualified(|| store::next(&known.series, key))?;
-    let number = match taken {
-        Some(number) => number,
-        None => first(&known, key)?,
+    let number = match known.series.kind {
+        Kind::Gapless => gapless::next(&known, key)?,
+        Kind::Dense(_) => dense::next(&known, key)?,
+        Kind::Monotonic(..) => monotonic::next(&known, key)?,
     };
     LAST.borrow_mut().get_or_insert_default().note(known.series.id, key.clone(), number.number);
     Ok((known, number))
-}
-
-/// Takes the next number of a key that may have no counter yet.
-#[cold]
-fn first(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
-    let taken = known.counters.as_owner_qualified(|| store::first(&known.series, key))?;
-    // Its counters go with a series that is dropped. One that was waited for then must not begin anew.
-    let now = store::read(known.table, &known.name).ok_or_else(|| unknown(&known.name))?;
-    if now?.0.id != known.series.id {
-        return Err(unknown(&known.name).into());
-    }
-    let exhausted = || SeriesError::Exhausted {
-        series: known.shown(),
-        key: shown_key(key),
-        max_value: known.series.max_value,
-    };
-    Ok(taken.ok_or_else(exhausted)?)
 }
 
 /// The last number of a key that this session got.
@@ -111,13 +100,11 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     known.check(Action::Move, role::current())?;
     known.series.check_key(key, &known.shown())?;
     known.series.check_value(value)?;
-    known.counters.as_owner_qualified(|| {
-        if store::set(&known.series, key, value, force)? {
-            return Ok(());
-        }
-        let last = store::last(&known.series, key)?.map_or(value, |last| last.number);
-        Err(SeriesError::Below { series: known.shown(), key: shown_key(key), value, last }.into())
-    })
+    match known.series.kind {
+        Kind::Gapless => gapless::set(&known, key, value, force),
+        Kind::Dense(_) => dense::set(&known, key, value, force),
+        Kind::Monotonic(..) => monotonic::set(&known, key, value, force),
+    }
 }
 
 /// Sees to it that a key goes on above a value.
@@ -128,8 +115,11 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     known.series.check_key(key, &known.shown())?;
     let value = value.max(known.series.start - 1);
     known.series.check_value(value)?;
-    known.counters.as_owner_qualified(|| store::set(&known.series, key, value, false))?;
-    Ok(())
+    match known.series.kind {
+        Kind::Gapless => gapless::raise_above(&known, key, value),
+        Kind::Dense(_) => dense::raise_above(&known, key, value),
+        Kind::Monotonic(..) => monotonic::raise_above(&known, key, value),
+    }
 }
 
 /// What the session got last is forgotten.
@@ -162,16 +152,30 @@ impl Known {
         Err(SeriesError::Denied { series: self.shown(), action, role })
     }
 
-    /// Fails where other servers would number, too.
+    /// Fails where other servers would number, too, and know nothing of the numbers that are taken here.
     fn refuse_elsewhere(&self) -> Result<(), NoNumberError> {
+        if !self.series.kind.counts_at_home() {
+            return Ok(());
+        }
+        let kind = self.series.kind.name();
         if let Some(registry) = &self.registry {
-            return Err(SeriesError::Registry { registry: registry.clone() }.into());
+            return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
         }
         // A cluster says to nobody that this is one of its workers now.
         if citus::is_there() && citus::is_worker()? {
-            return Err(SeriesError::CitusWorker.into());
+            return Err(SeriesError::CitusWorker { kind }.into());
         }
         Ok(())
+    }
+
+    /// A key has no numbers left.
+    fn exhausted(&self, key: &Key) -> SeriesError {
+        SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
+    }
+
+    /// A key gave numbers above a value, or may have.
+    fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
+        SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
     }
 
     /// Keeps others from dropping or renaming it until the transaction ends.

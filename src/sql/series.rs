@@ -10,7 +10,7 @@ use crate::series::error::NoNumberError;
 use crate::series::{self, Known};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
+use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
@@ -146,8 +146,8 @@ fn series_currval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result
 }
 
 static ALTER: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7)",
-    &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID],
+    "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7, $8, $9)",
+    &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT4OID],
 );
 static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.series_drop($1)", &[TEXTOID]);
 static ADD_TRIGGER: Statement = Statement::new(
@@ -259,6 +259,8 @@ mod snowflake_ids {
         description: default!(Option<Text<'_>>, "NULL"),
         owner: default!(Option<Text<'_>>, "NULL"),
         new_name: default!(Option<Text<'_>>, "NULL"),
+        step: default!(Option<i32>, "NULL"),
+        max_step: default!(Option<i32>, "NULL"),
     ) -> Result<(), ErrorReport> {
         let others = [
             max_value.into(),
@@ -267,6 +269,8 @@ mod snowflake_ids {
             handed_on(description.as_ref(), "description", MAX_DESCRIPTION_BYTES)?,
             handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
             handed_on(new_name.as_ref(), "new_name", MAX_SERIES_BYTES)?,
+            step.into(),
+            max_step.into(),
         ];
         Own::checked(name.as_ref())?.run(&ALTER, others)
     }
@@ -351,6 +355,9 @@ mod snowflake_ids_internal {
         time_zone: Option<Text<'_>>,
         format: Option<Text<'_>>,
         description: Option<Text<'_>>,
+        step: Option<i32>,
+        max_step: Option<i32>,
+        sections: Option<i32>,
     ) -> Result<(), ErrorReport> {
         let refused = |error: SeriesError| report(&error);
         let name = name.ok_or(SeriesError::NullName).map_err(refused)?;
@@ -375,29 +382,24 @@ mod snowflake_ids_internal {
             reset: reset.as_deref(),
             time_zone: "",
             format: format.as_deref(),
+            step,
+            max_step,
+            sections,
         };
         Series::new(&row).map(drop).map_err(refused)
     }
 
-    /// Fails where a kind of series that takes no numbers ahead is to take some.
-    #[pg_extern(immutable, parallel_safe)]
-    fn series_check_steps(step: Option<i32>, max_step: Option<i32>) -> Result<(), ErrorReport> {
-        let given = [("step", step), ("max_step", max_step)].into_iter().find(|(_, given)| given.is_some());
-        match given {
-            Some((argument, _)) => Err(report(&SeriesError::NoSuchArgument { kind: "gapless", argument })),
-            None => Ok(()),
-        }
-    }
-
     /// Fails where other servers number, too.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn series_refuse(registry: Option<Text<'_>>) -> Result<(), ErrorReport> {
+    fn series_refuse(kind: Option<Text<'_>>, registry: Option<Text<'_>>) -> Result<(), ErrorReport> {
+        let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
+        let kind = if kind.as_deref() == Some("dense") { "dense" } else { "gapless" };
         if let Some(registry) = registry {
             let registry = registry.read("registry")?.into_owned();
-            return Err(report(&SeriesError::Registry { registry }));
+            return Err(report(&SeriesError::Registry { kind, registry }));
         }
         if citus::is_worker().map_err(|error| spi(&error))? {
-            return Err(report(&SeriesError::CitusWorker));
+            return Err(report(&SeriesError::CitusWorker { kind }));
         }
         Ok(())
     }
@@ -544,7 +546,6 @@ extension_sql_file!(
     name = "series",
     requires = [
         snowflake_ids_internal::series_check,
-        snowflake_ids_internal::series_check_steps,
         snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
         snowflake_ids_internal::series_to_attach,

@@ -1,5 +1,5 @@
-/* Series, and the counters of their keys. What is in here is all there is: a number is taken by changing the row of its key, in the
-   caller's transaction. */
+/* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
+   its key, in the caller's transaction. Of dense ones, a key's row has the highest number that is reserved. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -11,12 +11,18 @@ CREATE TABLE snowflake_ids.series (
     format      text,
     description text,
     restricted  boolean NOT NULL DEFAULT false,
-    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number()
+    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number(),
+    step        integer,
+    max_step    integer,
+    sections    integer
 );
 COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
 COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
 COMMENT ON COLUMN snowflake_ids.series.id IS
     'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
+COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
@@ -67,7 +73,7 @@ CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
-        NEW.format, NEW.description);
+        NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     RETURN NEW;
 END
 $$;
@@ -93,14 +99,14 @@ CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
 
 /* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
-CREATE FUNCTION snowflake_ids_internal.series_check_home() RETURNS void
+CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     registry text;
 BEGIN
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT r.server INTO registry FROM snowflake_ids.registry_server AS r ORDER BY r.position LIMIT 1;
-    PERFORM snowflake_ids_internal.series_refuse(registry);
+    PERFORM snowflake_ids_internal.series_refuse(kind, registry);
 END
 $$;
 
@@ -125,18 +131,29 @@ CREATE FUNCTION snowflake_ids.series_create(
     format      text    DEFAULT NULL,
     max_value   bigint  DEFAULT 9223372036854775807,
     description text    DEFAULT NULL,
-    owner       name    DEFAULT NULL
+    owner       name    DEFAULT NULL,
+    sections    integer DEFAULT NULL
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     -- The type's name as it is written with this search_path.
     type_name text := coalesce(key_type::text, '');
 BEGIN
-    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description);
-    PERFORM snowflake_ids_internal.series_check_steps(step, max_step);
-    PERFORM snowflake_ids_internal.series_check_home();
-    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description)
-    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description)
+    IF kind IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE kind WHEN 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE kind WHEN 'dense' THEN 10000 ELSE 1000000 END, step));
+    END IF;
+    IF kind = 'monotonic' THEN
+        sections := coalesce(sections, 16);
+    END IF;
+    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
+        max_step, sections);
+    IF kind <> 'monotonic' THEN
+        PERFORM snowflake_ids_internal.series_check_home(kind);
+    END IF;
+    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
+        sections)
+    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);
@@ -156,7 +173,9 @@ CREATE FUNCTION snowflake_ids_internal.series_alter(
     format      text,
     description text,
     owner       name,
-    new_name    text
+    new_name    text,
+    step        integer,
+    max_step    integer
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
@@ -168,7 +187,9 @@ BEGIN
         time_zone = coalesce(time_zone, s.time_zone),
         format = coalesce(format, s.format),
         description = coalesce(description, s.description),
-        name = coalesce(new_name, s.name)
+        name = coalesce(new_name, s.name),
+        step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
@@ -474,7 +495,7 @@ COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill 
 /* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
-       s.format, s.restricted, s.description
+       s.format, s.restricted, s.description, s.step, s.max_step, s.sections
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
     SELECT CASE s.key_type
         WHEN 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)

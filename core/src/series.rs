@@ -7,6 +7,7 @@ mod error;
 mod key;
 mod kind;
 mod limits;
+pub mod monotonic;
 mod recent;
 
 pub use error::SeriesError;

@@ -44,6 +44,8 @@ pub struct Known {
     table: Source,
     /// The first of the registries that this database draws from.
     registry: Option<String>,
+    /// Where its sections are.
+    sections: monotonic::Places,
     /// As of which change of the table.
     as_of: u64,
 }
@@ -225,7 +227,8 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
     let registry = table.as_owner(registry::sites)?.into_iter().next().map(|site| site.server);
     let grants = is_restricted.then(|| store::privileges(series.id));
-    let known = Rc::new(Known { name: *name, series, counters, grants, table, registry, as_of });
+    let sections = monotonic::Places::default();
+    let known = Rc::new(Known { name: *name, series, counters, grants, table, registry, sections, as_of });
     let mut all = KNOWN.borrow_mut();
     let all = all.get_or_insert_default();
     // Those that were dropped, or have changed, are not kept.

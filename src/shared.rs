@@ -4,6 +4,7 @@
 pub mod generator;
 pub mod leases;
 pub mod registries;
+pub mod sections;
 pub mod segments;
 pub mod slot;
 pub mod worker_slot;
@@ -11,5 +12,5 @@ pub mod worker_slot;
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 4] =
-    [&generator::SHARED, &segments::SEGMENTS, &leases::LEASES, &registries::REGISTRIES];
+pub static BLOCKS: [&dyn Block; 5] =
+    [&generator::SHARED, &segments::SEGMENTS, &leases::LEASES, &registries::REGISTRIES, &sections::SECTIONS];

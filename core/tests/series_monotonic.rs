@@ -5,7 +5,9 @@
 use proptest::prelude::*;
 use snowflake_ids_core::definition::Range;
 use snowflake_ids_core::series::Key;
-use snowflake_ids_core::series::monotonic::{Bucket, Claim, Hash, Keys, Miss, Section, Supplied, section_of};
+use snowflake_ids_core::series::monotonic::{
+    Bounds, Bucket, Claim, Hash, Keys, Miss, Need, Section, Supplied, section_of,
+};
 use std::collections::BTreeMap;
 use std::thread;
 
@@ -54,20 +56,20 @@ impl Model {
         range
     }
 
-    fn supply(&mut self, place: usize, step: u32, skip: i64) {
-        let range = self.reserve(place, step, skip);
-        if self.sections[place].owner() != 0 {
-            match self.sections[place].extend(&range) {
-                Supplied::Far => self.sections[place].shut(),
-                supplied => return assert_eq!(supplied, Supplied::Yes),
+    /// What a session does that got no number.
+    fn supply(&mut self, place: usize, seen: Option<(u64, Bounds)>, step: u32, skip: i64) {
+        match self.sections[place].need(seen) {
+            Need::Nothing(_) => panic!("there is but one session"),
+            Need::Sweep => {
+                let all: Vec<&Section> = self.sections.iter().collect();
+                self.keys().sweep(&all);
+            }
+            Need::Range => {
+                let range = self.reserve(place, step, skip);
+                self.owners += 1;
+                self.sections[place].take_up(self.owners, &range);
             }
         }
-        if self.sections[place].is_littered() {
-            let all: Vec<&Section> = self.sections.iter().collect();
-            self.keys().sweep(&all);
-        }
-        self.owners += 1;
-        assert!(self.sections[place].open(self.owners, &range));
     }
 
     /// Takes a number, as a session does: what it needs is supplied.
@@ -82,7 +84,8 @@ impl Model {
             };
             match taken {
                 Ok(got) => break got,
-                Err(_) => self.supply(place, step, skip),
+                Err(Miss::Gone) => self.supply(place, None, step, skip),
+                Err(Miss::Dry(bounds)) => self.supply(place, Some((claim.owner, bounds)), step, skip),
             }
         };
         let before = self.last.insert((place, number), got);

@@ -17,7 +17,7 @@ unsafe impl Sync for LwLock {}
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
 /// How many there are.
-const LOCKS: i32 = 3;
+const LOCKS: i32 = 4;
 
 /// What a lock is for.
 #[derive(Clone, Copy)]
@@ -28,6 +28,8 @@ pub enum For {
     State = 1,
     /// What the log was told.
     LogLimit = 2,
+    /// Sweeping away what sections left.
+    Sweep = 3,
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.

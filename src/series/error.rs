@@ -1,6 +1,7 @@
 //! Why a series gave no number.
 
 use crate::pg::report::{report, spi};
+use crate::segment::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::series::SeriesError;
@@ -11,6 +12,9 @@ pub enum NoNumberError {
     /// It cannot.
     #[error(transparent)]
     Series(#[from] SeriesError),
+    /// The tag of a section gave none.
+    #[error(transparent)]
+    Section(#[from] SegmentError),
     /// SPI failed without an SQL error.
     #[error(transparent)]
     Spi(#[from] SpiError),
@@ -21,6 +25,7 @@ impl From<NoNumberError> for ErrorReport {
     fn from(error: NoNumberError) -> Self {
         match error {
             NoNumberError::Series(error) => report(&error),
+            NoNumberError::Section(error) => report(&error),
             NoNumberError::Spi(error) => spi(&error),
         }
     }

@@ -32,4 +32,4 @@ mod section;
 pub use bucket::Bucket;
 pub use hash::{Hash, section_of};
 pub use keys::{Claim, Keys, MAX_PLACES, Miss};
-pub use section::{Bounds, Section, Supplied};
+pub use section::{Bounds, Need, Section, Supplied};

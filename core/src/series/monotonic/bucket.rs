@@ -153,7 +153,8 @@ impl<'b> Locked<'b> {
         for place in &self.bucket.entries {
             let entry = Entry(place.load(Ordering::Relaxed));
             if entry != Entry::FREE && goes(entry.label()) {
-                place.store(Entry::FREE.0, Ordering::Release);
+                // Not a store: a taker may move it on at this moment.
+                place.swap(Entry::FREE.0, Ordering::AcqRel);
             }
         }
     }

@@ -54,6 +54,17 @@ pub enum Supplied {
     Far,
 }
 
+/// What a section needs to give its keys numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: it is this owner's, and has other bounds than the taker saw.
+    Nothing(u64),
+    /// A sweep.
+    Sweep,
+    /// A range.
+    Range,
+}
+
 impl Bounds {
     const fn new(low: u32, high: u32) -> Self {
         Self((high as u64) << u32::BITS | low as u64)
@@ -156,6 +167,25 @@ impl Section {
         front.bounds.store(Bounds::new(1, count).0, Ordering::Release);
         front.owner.store(owner, Ordering::Release);
         true
+    }
+
+    /// What it needs, given what a taker saw that had no number of it: whose it was, and its range.
+    pub fn need(&self, seen: Option<(u64, Bounds)>) -> Need {
+        match self.owner() {
+            0 if self.is_littered() => Need::Sweep,
+            0 => Need::Range,
+            owner if seen == Some((owner, self.bounds())) => Need::Range,
+            owner => Need::Nothing(owner),
+        }
+    }
+
+    /// Takes up a range that it needed; where it is nobody's, for this owner.
+    pub fn take_up(&self, owner: u64, range: &Range) {
+        if self.owner() == 0 {
+            self.open(owner, range);
+        } else if self.extend(range) == Supplied::Far {
+            self.shut();
+        }
     }
 
     /// Gives it its next range.

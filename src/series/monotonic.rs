@@ -4,7 +4,9 @@ use super::Known;
 use super::error::NoNumberError;
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
+use crate::pg::process::PerProcess;
 use crate::pg::server;
+use crate::pg::transaction::{self, Hooks};
 use crate::segment::error::SegmentError;
 use crate::segment::{self, Served, own, place};
 use crate::shared::registries;
@@ -13,6 +15,7 @@ use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
 use crate::store::section;
 use crate::store::series::Number;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::segment::Miss;
@@ -20,6 +23,7 @@ use snowflake_ids_core::series::monotonic::{self, Bounds, Claim, Hash, Need, sec
 use snowflake_ids_core::series::{Key, Kind, SeriesError};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
+use std::sync::Once;
 
 /// Where the sections of a series are, as far as the session found them.
 #[derive(Default)]
@@ -54,9 +58,38 @@ pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNu
 /// Sees to it that a key goes on above a value.
 pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberError> {
     ready(known)?;
-    let tag = tag_of(known, section_of_key(known, key));
+    let number = section_of_key(known, key);
+    let raised = (known.series.id, number);
+    // As for each of the keys that a column has.
+    if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
+        return Ok(());
+    }
+    let tag = tag_of(known, number);
     let source = Source::find().ok_or(SeriesError::NoTable)?;
-    Ok(source.as_owner(|| section::raise(&tag, value))?)
+    source.as_owner(|| section::raise(&tag, value))?;
+    transaction::watch(&HOOKS);
+    RAISED.borrow_mut().insert(raised, value);
+    Ok(())
+}
+
+/// Up to where this transaction has raised sections, by the ids of their series.
+static RAISED: PerProcess<RefCell<FxHashMap<(i64, u16), i64>>> =
+    PerProcess::new(RefCell::new(FxHashMap::with_hasher(FxBuildHasher)));
+
+static HOOKS: Hooks = Hooks {
+    watched: Once::new(),
+    before_commit: || (),
+    before_prepare: || (),
+    committed: forget_raised,
+    ended: forget_raised,
+    subtransaction_aborted: |_| forget_raised(),
+    subtransaction_committed: |_, _| (),
+};
+
+fn forget_raised() {
+    if let Ok(mut raised) = RAISED.try_borrow_mut() {
+        *raised = FxHashMap::default();
+    }
 }
 
 impl Places {

@@ -113,6 +113,13 @@ DECLARE
     made bigint;
     series snowflake_ids.series;
 BEGIN
+    IF length(name) > 107 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'name of monotonic series is too long',
+            DETAIL = format('It has %s characters; of a monotonic series it has at most 107, as its sections are called after it.',
+                            length(name)),
+            HINT = 'Name the series after what it numbers, for example "messages".';
+    END IF;
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         RETURN;

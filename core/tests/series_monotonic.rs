@@ -240,6 +240,19 @@ fn numbers_leave_out_those_of_other_registries() {
 
 /// A key that were in another section would get its numbers again.
 #[test]
+fn no_range_comes_to_the_last_offset() {
+    let (all, section) = (buckets(1), Section::default());
+    let keys = Keys::new(&all, 7);
+    assert!(section.open(1, &range(1, 10, 1)));
+    let last = i64::from(u32::MAX);
+    assert_eq!(section.extend(&range(last - 9, 10, 1)), Supplied::Far);
+    assert_eq!(section.extend(&range(last - 10, 10, 1)), Supplied::Yes);
+    let (claim, hash) = (Claim { place: 0, owner: 1 }, Hash::of(7, 1, &Key::Bigint(1)));
+    let taken: Vec<_> = (0..12).map_while(|_| keys.take(&section, claim, hash, &|_| None).ok()).collect();
+    assert_eq!(taken, (last - 10..last).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_key_stays_in_its_section() {
     let text = |text: &str| Key::text(text.as_bytes()).unwrap();
     let keys = [

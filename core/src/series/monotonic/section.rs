@@ -213,6 +213,8 @@ impl Section {
             return None;
         }
         let first = u32::try_from(distance / increment).ok()?;
-        Some((first, first.checked_add(range.count - 1)?))
+        let last = first.checked_add(range.count - 1)?;
+        // No key gets to the last offset of all, which has no next one.
+        (last < u32::MAX).then_some((first, last))
     }
 }

@@ -5,6 +5,7 @@
 //! | [`gapless`] | numbers that are counted in the caller's transaction |
 //! | [`dense`] | numbers of a key that are kept in memory |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
+//! | [`own`] | keys of dense series that a transaction counts itself |
 //! | [`period`] | the period that a dated series counts in |
 //! | [`error`] | why one gave no number |
 
@@ -12,6 +13,7 @@ mod dense;
 pub mod error;
 mod gapless;
 mod monotonic;
+mod own;
 mod period;
 
 use crate::pg::catalog::{self, Source, Watch};

@@ -72,6 +72,13 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- Numbers of the former kind, or section, are in memory.
+    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
+            DETAIL = 'Numbers that it has given would come again.',
+            HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
+    END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
         NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     RETURN NEW;
@@ -143,20 +150,19 @@ BEGIN
 END
 $$;
 
-/* The sections are called after the series, and say how many there are: in which one a key is follows from that. */
-CREATE FUNCTION snowflake_ids_internal.series_keep_sections() RETURNS trigger
+/* Its sections are called after it. */
+CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE feature_not_supported USING
-        MESSAGE = format('cannot rename series "%s", or change its kind or sections', left(OLD.name, 128)),
+        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
         DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
-        HINT = 'Create another one, with a start above the numbers of this one.';
+        HINT = 'Create another series, with a start above the numbers of this one.';
 END
 $$;
-CREATE TRIGGER series_keep_sections BEFORE UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN ('monotonic' IN (OLD.kind, NEW.kind)
-                       AND (OLD.name, OLD.kind, OLD.sections) IS DISTINCT FROM (NEW.name, NEW.kind, NEW.sections))
-    EXECUTE FUNCTION snowflake_ids_internal.series_keep_sections();
+CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
+    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
 
 /* What the sections reserve follows the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
@@ -576,14 +582,16 @@ CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
        s.format, s.restricted, s.description, s.step, s.max_step, s.sections
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
-    SELECT CASE s.key_type
-        WHEN 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        WHEN 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
+    SELECT CASE
+        WHEN s.kind = 'monotonic' THEN NULL
+        WHEN s.key_type = 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        WHEN s.key_type = 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
         ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
     END AS keys) AS c
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
-COMMENT ON COLUMN snowflake_ids.series_status.keys IS 'keys with a counter, counted up to 10,000';
+COMMENT ON COLUMN snowflake_ids.series_status.keys IS
+    'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
 /* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
    index. */
@@ -599,4 +607,6 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 ) AS k
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
+COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
+    'the last number of the key; of a dense series the highest that is reserved: numbers up to it may be in memory yet';
 GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;

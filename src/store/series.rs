@@ -307,7 +307,8 @@ fn counters_of(key: &Key) -> &'static Counters {
     }
 }
 
-fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
+/// A key as an argument.
+pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
     match key {
         Key::Bigint(number) => (*number).into(),
         Key::Text(bytes) => TextOut::of_bytes(bytes).into(),

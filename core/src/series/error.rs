@@ -158,6 +158,9 @@ impl Explain for SeriesError {
             Self::MaxStep { .. } => format!("It must be 1 to {MAX_STEP}."),
             Self::Sections { .. } => format!("A series has 1 to {MAX_SECTIONS} of them."),
             Self::KeyType { .. } => "Keys are bigint, text or uuid.".into(),
+            Self::Missing { column: "step" | "max_step" | "sections" } => {
+                "Series of this kind have one; snowflake_ids.series_create has a default for it.".into()
+            }
             Self::Missing { .. } => "It has a default.".into(),
             Self::Start { .. } => "Numbers are 0 or more.".into(),
             Self::MaxValue { .. } => "The numbers of a key lie between start and max_value.".into(),

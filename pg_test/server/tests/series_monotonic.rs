@@ -4,7 +4,6 @@ use anyhow::{Result, anyhow, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::Cluster;
-use snowflake_ids_server_tests::segments::wait_for_waiting;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, full, sql, wait};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -39,6 +38,10 @@ fn call(client: &mut Client, keys: &str) -> Result<Calls> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
+fn sessions(server: &Server) -> Result<Vec<Client>> {
+    server.sessions("postgres", SESSIONS)
+}
+
 /// Calls for random keys until told to end, or until the server is gone.
 fn run(client: &mut Client, keys: i64, calls: &AtomicU64, ends: &AtomicBool) -> Calls {
     let mut all = Calls::new();
@@ -52,9 +55,12 @@ fn run(client: &mut Client, keys: i64, calls: &AtomicU64, ends: &AtomicBool) -> 
 }
 
 /// Has sessions call until `done`; gives what each of them got.
-fn load(server: &Server, keys: i64, done: impl FnOnce(&AtomicU64) -> Result<()>) -> Result<Vec<Calls>> {
+fn load(
+    mut clients: Vec<Client>,
+    keys: i64,
+    done: impl FnOnce(&AtomicU64) -> Result<()>,
+) -> Result<Vec<Calls>> {
     let (calls, ends) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut clients = server.sessions("postgres", SESSIONS)?;
     thread::scope(|scope| {
         let (calls, ends) = (&calls, &ends);
         let running: Vec<_> =
@@ -108,9 +114,9 @@ fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
     let server =
         server(Server::builder().small().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
     let mut seen = Seen::default();
-    seen.add(load(&server, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
+    seen.add(load(sessions(&server)?, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
     // One bucket for all.
-    seen.add(load(&server, 3, |calls| called(calls, 500))?)
+    seen.add(load(sessions(&server)?, 3, |calls| called(calls, 500))?)
 }
 
 #[test]
@@ -118,7 +124,7 @@ fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
     let mut server = server(Server::builder().small(), ", sections => 3, step => 50, max_step => 500")?;
     let mut seen = Seen::default();
     for round in 0..if full() { 20 } else { 4 } {
-        let calls = load(&server, 40, |calls| {
+        let calls = load(sessions(&server)?, 40, |calls| {
             called(calls, 150)?;
             if round % 2 == 0 { server.kill9() } else { server.stop(Shutdown::Fast) }
         });
@@ -232,12 +238,13 @@ fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped
     }
 
     for end in ["rollback", "commit"] {
-        client.batch_execute("begin; select snowflake_ids.series_drop('chat')")?;
+        client.batch_execute("begin; select snowflake_ids.series_drop('chat'); savepoint dropped")?;
         ensure!(
             sql::error(&mut client, "select series_nextval('chat', 1)")?.code()
                 == &SqlState::UNDEFINED_OBJECT,
             "dropped"
         );
+        client.batch_execute("rollback to dropped")?;
         if end == "rollback" {
             client.batch_execute("rollback")?;
             seen.add(vec![call(&mut client, "generate_series(1, 9)")?])?;
@@ -306,7 +313,9 @@ fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
     let waiting =
         thread::spawn(move || (sql::error(&mut client, "select series_nextval('chat', 1)"), client));
     let later = thread::spawn(move || next(&mut other, 1));
-    wait_for_waiting(&server, 2)?;
+    let waiting_calls = "select count(*) = 2 from pg_stat_activity
+        where query like '%series_nextval%' and pid <> pg_backend_pid() and state = 'active' and wait_event is not null";
+    sql::becomes_true(&mut server.session()?, waiting_calls)?;
     cancel.cancel_query(postgres::NoTls)?;
     let (error, mut client) = waiting.join().map_err(|_| anyhow!("panicked"))?;
     ensure!(error?.code() == &SqlState::QUERY_CANCELED, "cancelled");

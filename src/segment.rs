@@ -17,7 +17,7 @@ mod known;
 pub mod own;
 pub mod place;
 pub mod privilege;
-mod timeout;
+pub mod timeout;
 mod visit;
 
 use crate::pg::catalog::{self, Source};

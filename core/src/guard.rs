@@ -137,6 +137,18 @@ pub enum Guard {
     StillLocal,
     /// Ids of a registry are given out only where it is still used by the time that they are noted.
     StillUsed,
+
+    // Dense series.
+    /// A counter of a period that is over gives no numbers in the next one.
+    SeriesDay,
+    /// A counter that is being written back gives no numbers any more.
+    SeriesDeparts,
+    /// A counter is written back only if its key was not set before its row was locked.
+    SeriesConfirmed,
+    /// A counter that numbers are being reserved for is not evicted.
+    SeriesBusy,
+    /// What is reserved for a counter is given out only if its key was not set meanwhile.
+    SeriesStamp,
 }
 
 #[cfg(feature = "guards")]

@@ -16,18 +16,39 @@ unsafe impl Sync for LwLock {}
 
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
+/// How many partitions the counters of dense series can have.
+pub const MOST_PARTITIONS: usize = 32;
+
 /// How many there are.
-const LOCKS: i32 = 3;
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a few")]
+const LOCKS: i32 = 4 + MOST_PARTITIONS as i32;
 
 /// What a lock is for.
 #[derive(Clone, Copy)]
 pub enum For {
     /// Which tag has which place.
-    Directory = 0,
+    Directory,
     /// The state of the server: which node issues, and how far.
-    State = 1,
+    State,
     /// What the log was told.
-    LogLimit = 2,
+    LogLimit,
+    /// What is asked of dense series.
+    SeriesRequests,
+    /// A partition of the counters of dense series.
+    Counters(u8),
+}
+
+impl For {
+    /// Its place among all.
+    fn number(self) -> usize {
+        match self {
+            Self::Directory => 0,
+            Self::State => 1,
+            Self::LogLimit => 2,
+            Self::SeriesRequests => 3,
+            Self::Counters(partition) => 4 + usize::from(partition) % MOST_PARTITIONS,
+        }
+    }
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.
@@ -40,7 +61,7 @@ impl LwLock {
     /// One of the locks that were requested. Only while shared memory is laid out.
     pub fn requested(purpose: For) -> Self {
         // SAFETY: as many were requested under this name.
-        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose as usize)).lock })
+        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose.number())).lock })
     }
 
     fn acquire(&self, mode: pg_sys::LWLockMode::Type) {

@@ -17,7 +17,6 @@ use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, SeriesError};
-use std::ffi::CStr;
 use std::rc::Rc;
 
 /// The name of a series, not yet looked for.
@@ -57,14 +56,6 @@ fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
     }
 }
 
-const NEXTVAL: &CStr = c"series_nextval()";
-
-fn next(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<i64, ErrorReport> {
-    let name = name(series)?;
-    let (_, taken) = series::next(NEXTVAL, name, &key(name, of)?)?;
-    Ok(taken.number)
-}
-
 fn next_text(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<TextOut, ErrorReport> {
     let name = name(series)?;
     let (known, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
@@ -86,24 +77,6 @@ fn set(
     let key = key(name, of)?;
     let value = value.ok_or_else(|| report(&SeriesError::NullValue))?;
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
-}
-
-/// The next number of a key.
-#[pg_extern(volatile, parallel_unsafe)]
-fn series_nextval(series: Option<Text<'_>>, key: Option<i64>) -> Result<i64, ErrorReport> {
-    next(series.as_ref(), key)
-}
-
-/// The next number of a key.
-#[pg_extern(name = "series_nextval", volatile, parallel_unsafe)]
-fn series_nextval_of_text(series: Option<Text<'_>>, key: Option<Text<'_>>) -> Result<i64, ErrorReport> {
-    next(series.as_ref(), key)
-}
-
-/// The next number of a key.
-#[pg_extern(name = "series_nextval", volatile, parallel_unsafe)]
-fn series_nextval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<i64, ErrorReport> {
-    next(series.as_ref(), key)
 }
 
 /// The next number of a key, in the series' format.
@@ -522,9 +495,7 @@ COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
 ",
     name = "series_functions",
     requires = [
-        series_nextval,
-        series_nextval_of_text,
-        series_nextval_of_uuid,
+        "series_nextval",
         series_nextval_text,
         series_nextval_text_of_text,
         series_nextval_text_of_uuid,

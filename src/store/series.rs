@@ -275,6 +275,25 @@ pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }
 
+/// For how long a period is believed that was the same at both ends of that time.
+pub const PERIOD_BELIEVED_MICROS: i64 = 10_000_000;
+
+static PERIOD: Statement = Statement::new(
+    "SELECT pg_catalog.date_trunc($1, pg_catalog.timezone($2, c.now))::pg_catalog.date OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date,
+            pg_catalog.date_trunc($1, pg_catalog.timezone($2, c.now OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval))::pg_catalog.date
+                OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
+     FROM (SELECT pg_catalog.clock_timestamp() AS now OFFSET 0) AS c",
+    &[TEXTOID, TEXTOID],
+);
+
+/// The first day of the present period, in days since 1970-01-01, and of that which it will be after the time for which it is believed.
+pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
+    let days = PERIOD.first(&[reset.name().into(), time_zone.into()], |row| {
+        Ok((row.get::<i32>(1)?.unwrap_or_default(), row.get::<i32>(2)?.unwrap_or_default()))
+    })?;
+    Ok(days.unwrap_or_default())
+}
+
 /// Where a key is; None where it has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     counters_of(key).read.first(&[series.id.into(), datum(key)], number)
@@ -288,7 +307,8 @@ fn counters_of(key: &Key) -> &'static Counters {
     }
 }
 
-fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
+/// A key as an argument.
+pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
     match key {
         Key::Bigint(number) => (*number).into(),
         Key::Text(bytes) => TextOut::of_bytes(bytes).into(),

@@ -36,7 +36,7 @@ impl fmt::Display for KeyType {
 }
 
 /// What has a sequence of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// A number.
     Bigint(i64),

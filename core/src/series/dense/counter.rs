@@ -1,0 +1,244 @@
+//! What a key is called in memory, and what is known of it there.
+
+use crate::series::key::Key;
+
+/// The most bytes of a text that is a key in memory.
+pub const SHORT_TEXT_BYTES: usize = 80;
+
+/// A key in memory of fixed size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShortKey {
+    /// A number.
+    Bigint(i64),
+    /// A UUID.
+    Uuid([u8; 16]),
+    /// A text that is short enough.
+    Text(ShortText),
+}
+
+/// The bytes of a text, at most [`SHORT_TEXT_BYTES`]; those behind them are 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortText {
+    len: u8,
+    bytes: [u8; SHORT_TEXT_BYTES],
+}
+
+const _: () = assert!(SHORT_TEXT_BYTES <= u8::MAX as usize);
+
+impl ShortText {
+    /// A text of these bytes; None if they are too many.
+    pub fn new(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; SHORT_TEXT_BYTES];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Self { len: u8::try_from(text.len()).ok()?, bytes })
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len.into()).unwrap_or_default()
+    }
+}
+
+impl ShortKey {
+    /// A key that has room; None for a longer text, which has no counter in memory.
+    pub fn of(key: &Key) -> Option<Self> {
+        Some(match key {
+            Key::Bigint(number) => Self::Bigint(*number),
+            Key::Uuid(uuid) => Self::Uuid(uuid.to_be_bytes()),
+            Key::Text(text) => Self::Text(ShortText::new(text)?),
+        })
+    }
+
+    /// The same key on the heap.
+    pub fn to_key(&self) -> Key {
+        match self {
+            Self::Bigint(number) => Key::Bigint(*number),
+            Self::Uuid(uuid) => Key::Uuid(u128::from_be_bytes(*uuid)),
+            Self::Text(text) => Key::Text(text.as_bytes().into()),
+        }
+    }
+}
+
+/// What a counter is known by on a server with many databases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterKey {
+    /// Keyed with the server's secret, so that nobody can choose keys that collide.
+    hash: u64,
+    /// The oid of the database.
+    pub database: u32,
+    /// The oid of the table of series: another one after the extension was created anew.
+    pub source: u32,
+    /// The series' id.
+    pub series: i64,
+    /// The key.
+    pub key: ShortKey,
+}
+
+impl CounterKey {
+    /// A key, hashed with the server's secret, which is the same in all its processes as long as its shared memory lives.
+    #[inline]
+    pub fn new(secret: u64, database: u32, source: u32, series: i64, key: ShortKey) -> Self {
+        let table = u64::from(database) << 32 | u64::from(source);
+        let hash = fold(fold(secret, table), series.cast_unsigned());
+        let hash = match &key {
+            ShortKey::Bigint(number) => fold(hash, number.cast_unsigned()),
+            ShortKey::Uuid(uuid) => fold_bytes(hash, uuid),
+            ShortKey::Text(text) => fold_bytes(hash, text.as_bytes()),
+        };
+        // What goes in last must reach all bits.
+        Self { hash: fold(hash, secret.rotate_left(32)), database, source, series, key }
+    }
+
+    /// The partition that it belongs to, of so many.
+    #[inline]
+    pub fn partition(&self, of: usize) -> usize {
+        // The high half: the low one is the place in the partition's index.
+        let high = usize::try_from(self.hash >> 32).unwrap_or(0);
+        high % of.max(1)
+    }
+
+    #[inline]
+    pub(super) const fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// That of a free place.
+    pub(super) const NONE: Self =
+        Self { hash: 0, database: 0, source: 0, series: 0, key: ShortKey::Bigint(0) };
+}
+
+/// Mixes a word into a hash: the two halves of a product, as `wyhash` does.
+#[inline]
+fn fold(hash: u64, word: u64) -> u64 {
+    const A: u64 = 0x9e37_79b9_7f4a_7c15;
+    const B: u64 = 0xe703_7ed1_a0b4_28db;
+    let product = u128::from(hash ^ A).wrapping_mul(u128::from(word ^ B ^ hash.rotate_left(29)));
+    let (low, high) = (product & u128::from(u64::MAX), product >> 64);
+    u64::try_from(low ^ high).unwrap_or_default()
+}
+
+fn fold_bytes(mut hash: u64, bytes: &[u8]) -> u64 {
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(chunk) {
+            *to = *from;
+        }
+        hash = fold(hash, u64::from_le_bytes(word));
+    }
+    fold(hash, bytes.len() as u64)
+}
+
+/// What a session took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The number.
+    pub number: i64,
+    /// The first day of the period that it is of: never before the one that was asked for.
+    pub day: i32,
+    /// The worker of the database is to be woken: it is time to reserve more.
+    pub ahead: bool,
+}
+
+/// How far a counter has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The highest number that was handed out, or `start - 1`.
+    pub number: i64,
+    /// The first day of its period.
+    pub day: i32,
+}
+
+/// What is left of a counter: for the view, and for the file at a clean stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Whose it is.
+    pub key: CounterKey,
+    /// The first day of its period.
+    pub day: i32,
+    /// The highest number that was handed out, or the one before the first that can be,
+    pub given: i64,
+    /// and the last one that can be: what its row says.
+    pub limit: i64,
+}
+
+/// What a place is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing.
+    Free,
+    /// A worker is about to reserve numbers for it.
+    Held,
+    /// It gives numbers.
+    Live,
+    /// It is to be written back; a request revives it.
+    Leaving,
+    /// Left over by the last stop: its row is looked at before it gives numbers.
+    Unproven,
+    /// It is being written back, or was: whether the row says so is not known before the transaction's end.
+    Departing,
+}
+
+/// One place of a partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    pub(super) key: CounterKey,
+    /// The next number, and the last that is reserved.
+    pub(super) next: i64,
+    pub(super) last: i64,
+    /// From which number on it is time to reserve more.
+    pub(super) low: i64,
+    /// When numbers were reserved last, in milliseconds of uptime.
+    pub(super) since: u64,
+    /// No other use of a place of this partition had it.
+    pub(super) stamp: u64,
+    pub(super) day: i32,
+    /// How many were reserved ahead; 0: none were yet.
+    pub(super) step: u32,
+    /// Of a free place: the next such place.
+    pub(super) free: u32,
+    pub(super) state: State,
+    /// What it was before it was to leave.
+    pub(super) was: State,
+    /// Whether it was used since the clock's hand came by.
+    pub(super) referenced: bool,
+    /// Whether it is in the list of those that want more.
+    pub(super) wants: bool,
+    /// Whether a worker reserves numbers for it now.
+    pub(super) busy: bool,
+}
+
+impl Counter {
+    /// A free place.
+    pub const EMPTY: Self = Self {
+        key: CounterKey::NONE,
+        next: 0,
+        last: -1,
+        low: 0,
+        since: 0,
+        stamp: 0,
+        day: 0,
+        step: 0,
+        free: u32::MAX,
+        state: State::Free,
+        was: State::Free,
+        referenced: false,
+        wants: false,
+        busy: false,
+    };
+
+    /// Whether it has numbers.
+    pub(super) const fn has_any(&self) -> bool {
+        self.next <= self.last
+    }
+
+    /// It does not leave; the clock's hand passes it by once.
+    pub(super) const fn stay(&mut self) {
+        self.state = self.was;
+        self.referenced = true;
+    }
+
+    /// What is left of it.
+    pub(super) const fn left(&self) -> Left {
+        Left { key: self.key, day: self.day, given: self.next - 1, limit: self.last }
+    }
+}

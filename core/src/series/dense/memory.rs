@@ -1,0 +1,504 @@
+//! The counters of one partition, in memory that the caller provides, for shared memory sized at start.
+//!
+//! Nothing is allocated and nothing locked here. Places are found through an index with open addressing, at most half full;
+//! removing closes the gap, as in [`crate::directory`].
+
+use super::counter::{Counter, CounterKey, Given, Left, State, Taken};
+use crate::guard::{Guard, holds};
+use std::time::Duration;
+
+/// In the index: no place. As the next free place: there is none.
+const NOWHERE: u32 = u32::MAX;
+
+/// How many counters at a time can want more numbers before they are used up, and how many can wait for being written back.
+const LISTED: usize = 64;
+
+/// The length of the index for so many counters: the power of two that leaves at least half of it empty.
+pub const fn index_len(counters: usize) -> usize {
+    counters.saturating_mul(2).next_power_of_two()
+}
+
+/// Why memory has no number of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// The key has no counter here, or one that gives no numbers now.
+    Unknown,
+    /// What was reserved is used up.
+    Dry,
+    /// The counter is of an earlier period.
+    Over,
+    /// The next number is above the series' `max_value`: that was lowered after it was reserved.
+    Exhausted,
+}
+
+/// A place that a worker holds while it reserves numbers for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// By which it is known again.
+    pub stamp: u64,
+    /// How many were reserved ahead the last time; 0: none yet.
+    pub step: u32,
+    /// How long ago that was.
+    pub ago: Duration,
+}
+
+/// A counter whose worker writes it back now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departing {
+    /// What is left of it.
+    pub left: Left,
+    /// By which it is known again.
+    pub stamp: u64,
+}
+
+/// A list of places, in which each is at most once.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    places: [u32; LISTED],
+    len: usize,
+}
+
+impl Places {
+    const EMPTY: Self = Self { places: [0; LISTED], len: 0 };
+
+    fn as_slice(&self) -> &[u32] {
+        self.places.get(..self.len).unwrap_or_default()
+    }
+
+    fn push(&mut self, place: u32) -> bool {
+        let Some(free) = self.places.get_mut(self.len) else { return false };
+        *free = place;
+        self.len += 1;
+        true
+    }
+
+    fn remove(&mut self, place: u32) {
+        if let Some(at) = self.as_slice().iter().position(|listed| *listed == place) {
+            self.len -= 1;
+            self.places.swap(at, self.len);
+        }
+    }
+}
+
+/// The counters. All processes that share it share this value, too, not only the memory it works in.
+#[derive(Debug)]
+pub struct Partition<'m> {
+    counters: &'m mut [Counter],
+    index: &'m mut [u32],
+    /// The first free place.
+    free: u32,
+    len: usize,
+    /// Where the clock's hand is.
+    hand: usize,
+    /// The last stamp.
+    stamps: u64,
+    /// Those that want more numbers,
+    wanting: Places,
+    /// and those that are to be written back, or are being written back.
+    leaving: Places,
+}
+
+impl<'m> Partition<'m> {
+    /// An empty partition in this memory, whatever it held before. Of an index that is not as long as [`index_len`] says, the
+    /// largest power of two is used, and as many counters as that serves.
+    pub fn new(counters: &'m mut [Counter], index: &'m mut [u32]) -> Self {
+        let size = index.len().checked_ilog2().map_or(0, |log2| 1 << log2);
+        let index = index.get_mut(..size).unwrap_or_default();
+        let count = counters.len().min(size / 2);
+        let counters = counters.get_mut(..count).unwrap_or_default();
+        index.fill(NOWHERE);
+        let mut free = NOWHERE;
+        for (place, counter) in (0..NOWHERE).zip(counters.iter_mut()).rev() {
+            *counter = Counter { free, ..Counter::EMPTY };
+            free = place;
+        }
+        let (wanting, leaving) = (Places::EMPTY, Places::EMPTY);
+        Self { counters, index, free, len: 0, hand: 0, stamps: 0, wanting, leaving }
+    }
+
+    /// How many places are in use.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes the next number of a key, of the period that begins on this day or of a later one that the key has come to.
+    ///
+    /// # Errors
+    /// [`Miss`]: the worker is to be asked.
+    #[inline]
+    pub fn take(&mut self, key: &CounterKey, day: i32, max_value: i64) -> Result<Taken, Miss> {
+        let place = self.find(key).ok_or(Miss::Unknown)?;
+        let counter = self.counters.get_mut(place as usize).ok_or(Miss::Unknown)?;
+        if counter.state != State::Live {
+            return Err(Miss::Unknown);
+        } else if counter.day < day && holds(Guard::SeriesDay) {
+            return Err(Miss::Over);
+        } else if !counter.has_any() {
+            return Err(Miss::Dry);
+        }
+        let number = counter.next;
+        if number > max_value {
+            return Err(Miss::Exhausted);
+        }
+        counter.next += 1;
+        counter.referenced = true;
+        let ahead = number >= counter.low && !counter.wants && !counter.busy;
+        if !ahead {
+            return Ok(Taken { number, day: counter.day, ahead });
+        }
+        let ahead = self.want(place);
+        Ok(Taken { number, day: self.counters.get(place as usize).map_or(day, |counter| counter.day), ahead })
+    }
+
+    /// Notes that a counter wants more numbers; whether it was.
+    #[cold]
+    fn want(&mut self, place: u32) -> bool {
+        let listed = self.wanting.push(place);
+        if let Some(counter) = self.counters.get_mut(place as usize) {
+            counter.wants = listed;
+        }
+        listed
+    }
+
+    /// Takes a key's counter away, as the key is set: with the key's row locked by the caller's transaction, until it ends. How
+    /// far it had come; None: its row says so.
+    pub fn void(&mut self, key: &CounterKey) -> Option<Given> {
+        let place = self.find(key)?;
+        let counter = *self.counters.get(place as usize)?;
+        self.remove(place);
+        (counter.state != State::Held).then_some(Given { number: counter.next - 1, day: counter.day })
+    }
+
+    /// What the worker of a database is to reserve numbers for, as their counters want more of them, each with the day of its period.
+    /// They are told once.
+    pub fn wanting(&mut self, database: u32) -> Vec<(CounterKey, i32)> {
+        let mut found = Vec::new();
+        for place in self.wanting.as_slice().to_vec() {
+            let Some(counter) = self.counters.get_mut(place as usize) else { continue };
+            if counter.key.database == database {
+                counter.wants = false;
+                if !counter.busy {
+                    found.push((counter.key, counter.day));
+                }
+                self.wanting.remove(place);
+            }
+        }
+        found
+    }
+
+    /// Whether a counter has numbers for calls that wait. One that is leaving stays then.
+    pub fn revive(&mut self, key: &CounterKey, day: i32) -> bool {
+        let Some(place) = self.find(key) else { return false };
+        let Some(counter) = self.counters.get_mut(place as usize) else { return false };
+        if counter.state == State::Departing && !holds(Guard::SeriesDeparts) {
+            counter.state = State::Leaving;
+        }
+        if counter.state == State::Leaving {
+            counter.state = counter.was;
+            self.leaving.remove(place);
+        }
+        let Some(counter) = self.counters.get(place as usize) else { return false };
+        counter.state == State::Live && counter.day >= day && counter.has_any()
+    }
+
+    /// Keeps a place for a key that numbers are about to be reserved for: its own, or a free one. None where none is free, or
+    /// where the key's counter is to be written back first.
+    pub fn hold(&mut self, key: &CounterKey, now: Duration) -> Option<Held> {
+        let place = match self.find(key) {
+            Some(place) => place,
+            None => self.insert(key)?,
+        };
+        let counter = self.counters.get_mut(place as usize)?;
+        match counter.state {
+            State::Held | State::Live => {}
+            State::Leaving if counter.was == State::Live => counter.state = State::Live,
+            State::Leaving | State::Free | State::Unproven | State::Departing => return None,
+        }
+        counter.busy = true;
+        counter.referenced = true;
+        let ago = now.saturating_sub(Duration::from_millis(counter.since));
+        let held = Held { stamp: counter.stamp, step: counter.step, ago };
+        self.leaving.remove(place);
+        Some(held)
+    }
+
+    /// Whether a place is still the one that was held, or departs: the key was not set since.
+    pub fn is_held(&self, key: &CounterKey, stamp: u64) -> bool {
+        self.find_stamped(key, stamp).is_some()
+    }
+
+    /// Publishes numbers that were reserved, `step` of them ahead, and ends the hold. Nothing is done where the key was set since.
+    pub fn put(
+        &mut self,
+        key: &CounterKey,
+        stamp: u64,
+        range: (i64, i64),
+        day: i32,
+        step: u32,
+        now: Duration,
+    ) {
+        let Some(place) = self.find_stamped(key, stamp) else { return };
+        let Some(counter) = self.counters.get_mut(place as usize) else { return };
+        let (first, last) = range;
+        // What it has left of an earlier period is over; where its row was changed by hand, the row is right.
+        let goes_on =
+            counter.state == State::Live && counter.day == day && counter.last.checked_add(1) == Some(first);
+        if !goes_on {
+            (counter.next, counter.day) = (first, day);
+        }
+        counter.last = last;
+        let half = i64::from(step / 2);
+        counter.low = last.saturating_sub(half);
+        counter.step = step;
+        counter.since = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        counter.state = State::Live;
+        counter.busy = false;
+    }
+
+    /// Ends a hold for which nothing was reserved.
+    pub fn release(&mut self, key: &CounterKey, stamp: u64) {
+        let Some(place) = self.find_stamped(key, stamp) else { return };
+        match self.counters.get_mut(place as usize) {
+            Some(counter) if counter.state == State::Live => counter.busy = false,
+            _ => self.remove(place),
+        }
+    }
+
+    /// Ends a hold as no number is left: no more are asked for before those that it has are used up.
+    pub fn settle(&mut self, key: &CounterKey, stamp: u64) {
+        if let Some(place) = self.find_stamped(key, stamp)
+            && let Some(counter) = self.counters.get_mut(place as usize)
+        {
+            counter.low = i64::MAX;
+        }
+        self.release(key, stamp);
+    }
+
+    /// Has as many of the counters leave that were not used lately. One that has nothing left goes at once; of the others as many
+    /// are to be written back as there is room for in a list. How many leave.
+    pub fn evict(&mut self, share: usize) -> usize {
+        let mut gone = 0;
+        // Twice around: the first time takes the marks away.
+        for _ in 0..self.counters.len().saturating_mul(2) {
+            if gone >= share {
+                break;
+            }
+            let place = self.hand;
+            self.hand = (self.hand + 1) % self.counters.len().max(1);
+            let Some(counter) = self.counters.get_mut(place) else { break };
+            let can_leave = matches!(counter.state, State::Live | State::Unproven);
+            if !can_leave || (counter.busy && holds(Guard::SeriesBusy)) {
+                continue;
+            }
+            if std::mem::take(&mut counter.referenced) {
+                continue;
+            }
+            let Ok(place) = u32::try_from(place) else { break };
+            if !counter.has_any() {
+                self.remove(place);
+            } else if self.leaving.push(place) {
+                counter.was = counter.state;
+                counter.state = State::Leaving;
+                counter.wants = false;
+                self.wanting.remove(place);
+            } else {
+                break;
+            }
+            gone += 1;
+        }
+        gone
+    }
+
+    /// Whose counters are to be written back, or want more numbers: databases that need a worker.
+    pub fn databases(&self) -> impl Iterator<Item = u32> {
+        let listed = self.leaving.as_slice().iter().chain(self.wanting.as_slice());
+        listed.filter_map(|place| self.counters.get(*place as usize)).map(|counter| counter.key.database)
+    }
+
+    /// The counters of a database that are to be written back now: from here on they give no numbers.
+    pub fn depart(&mut self, database: u32) -> Vec<Departing> {
+        let mut found = Vec::new();
+        for place in self.leaving.as_slice().to_vec() {
+            found.extend(self.depart_from(place, |counter| {
+                counter.state == State::Leaving && counter.key.database == database
+            }));
+        }
+        found
+    }
+
+    /// The same of one that was left over by the last stop, as numbers of its key are wanted.
+    pub fn depart_unproven(&mut self, key: &CounterKey) -> Option<Departing> {
+        let place = self.find(key)?;
+        self.depart_from(place, |counter| counter.state == State::Unproven)
+    }
+
+    fn depart_from(&mut self, place: u32, departs: impl Fn(&Counter) -> bool) -> Option<Departing> {
+        let counter = self.counters.get_mut(place as usize).filter(|counter| departs(counter))?;
+        if counter.state != State::Leaving {
+            counter.was = counter.state;
+        }
+        counter.state = State::Departing;
+        Some(Departing { left: counter.left(), stamp: counter.stamp })
+    }
+
+    /// A counter is in its row: it goes.
+    pub fn written_back(&mut self, key: &CounterKey, stamp: u64) {
+        if let Some(place) = self.find_stamped(key, stamp) {
+            self.remove(place);
+        }
+    }
+
+    /// A counter is not in its row, which is locked, or could not be written: it stays, as it was before.
+    pub fn not_written_back(&mut self, key: &CounterKey, stamp: u64) {
+        if let Some(place) = self.find_stamped(key, stamp)
+            && let Some(counter) = self.counters.get_mut(place as usize)
+            && counter.state == State::Departing
+        {
+            counter.stay();
+            self.leaving.remove(place);
+        }
+    }
+
+    /// Has the counters of a database stay that are to be written back: no worker can.
+    pub fn stay(&mut self, database: u32) {
+        for place in self.leaving.as_slice().to_vec() {
+            let Some(counter) = self.counters.get_mut(place as usize) else { continue };
+            if counter.key.database == database && counter.state == State::Leaving {
+                counter.stay();
+                self.leaving.remove(place);
+            }
+        }
+    }
+
+    /// Frees what a worker of a database left that died: it may have reserved numbers, or written counters back.
+    pub fn sweep(&mut self, database: u32) {
+        for place in self.places(database) {
+            let Some(counter) = self.counters.get_mut(place as usize) else { continue };
+            counter.busy = false;
+            if matches!(counter.state, State::Held | State::Departing) {
+                self.remove(place);
+            }
+        }
+    }
+
+    /// Forgets all counters of a database that is gone.
+    pub fn forget(&mut self, database: u32) {
+        self.places(database).into_iter().for_each(|place| self.remove(place));
+    }
+
+    /// All counters that have numbers, of one database or of all: for the view, and for the file at a clean stop.
+    pub fn iter(&self) -> impl Iterator<Item = Left> {
+        let has_numbers = |counter: &&Counter| {
+            matches!(counter.state, State::Live | State::Leaving | State::Unproven) && counter.has_any()
+        };
+        self.counters.iter().filter(has_numbers).map(Counter::left)
+    }
+
+    /// Takes up what was left at a clean stop; whether there was a place. It gives no numbers before its row was looked at.
+    pub fn restore(&mut self, left: &Left) -> bool {
+        if left.given >= left.limit || self.find(&left.key).is_some() {
+            return false;
+        }
+        let Some(place) = self.insert(&left.key) else { return false };
+        if let Some(counter) = self.counters.get_mut(place as usize) {
+            counter.state = State::Unproven;
+            (counter.next, counter.last) = (left.given.saturating_add(1), left.limit);
+            (counter.day, counter.low) = (left.day, left.limit);
+        }
+        true
+    }
+
+    fn places(&self, database: u32) -> Vec<u32> {
+        let is_of = |counter: &Counter| counter.state != State::Free && counter.key.database == database;
+        let all = (0..NOWHERE).zip(self.counters.iter());
+        all.filter(|(_, counter)| is_of(counter)).map(|(place, _)| place).collect()
+    }
+
+    #[inline]
+    fn find(&self, key: &CounterKey) -> Option<u32> {
+        let is_it = |place: u32| self.counters.get(place as usize).is_some_and(|counter| counter.key == *key);
+        let at = self.probe(key.hash(), is_it)?;
+        self.index.get(at).copied()
+    }
+
+    fn find_stamped(&self, key: &CounterKey, stamp: u64) -> Option<u32> {
+        let place = self.find(key)?;
+        let counter = self.counters.get(place as usize)?;
+        (counter.stamp == stamp || !holds(Guard::SeriesStamp)).then_some(place)
+    }
+
+    fn insert(&mut self, key: &CounterKey) -> Option<u32> {
+        let place = self.free;
+        let next = self.counters.get(place as usize)?.free;
+        let at = self.along(key.hash()).find(|(_, place)| *place == NOWHERE).map(|(at, _)| at)?;
+        *self.index.get_mut(at)? = place;
+        self.stamps += 1;
+        let counter = Counter { key: *key, stamp: self.stamps, state: State::Held, ..Counter::EMPTY };
+        *self.counters.get_mut(place as usize)? = counter;
+        self.free = next;
+        self.len += 1;
+        Some(place)
+    }
+
+    fn remove(&mut self, place: u32) {
+        let Some(counter) = self.counters.get_mut(place as usize) else { return };
+        let hash = counter.key.hash();
+        *counter = Counter { free: self.free, ..Counter::EMPTY };
+        self.free = place;
+        self.len -= 1;
+        self.wanting.remove(place);
+        self.leaving.remove(place);
+        if let Some(at) = self.probe(hash, |found| found == place) {
+            self.close(at);
+        }
+    }
+
+    /// Where in the index the first place is that will do, going from the hash to the next gap.
+    #[inline]
+    fn probe(&self, hash: u64, mut will_do: impl FnMut(u32) -> bool) -> Option<usize> {
+        let met = self.along(hash).find(|(_, place)| *place == NOWHERE || will_do(*place));
+        met.filter(|(_, place)| *place != NOWHERE).map(|(at, _)| at)
+    }
+
+    /// The index once around, from a hash's home on.
+    #[inline]
+    fn along(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> {
+        let (home, mask) = (self.home(hash), self.mask());
+        (0..self.index.len()).map(move |step| (home + step) & mask).map(|at| (at, self.index[at]))
+    }
+
+    /// Where in the index a hash would have its place, were it free.
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & self.mask()
+    }
+
+    fn mask(&self) -> usize {
+        self.index.len().saturating_sub(1)
+    }
+
+    /// Takes the place at `gap` out of the index. Whatever a probe from its own home would not find behind the gap moves into it
+    /// and leaves the next one, up to the end of the cluster.
+    fn close(&mut self, mut gap: usize) {
+        let mask = self.mask();
+        for at in (gap + 1..=gap + mask).map(|at| at & mask) {
+            let place = self.index[at];
+            if place == NOWHERE {
+                break;
+            }
+            let Some(counter) = self.counters.get(place as usize) else { break };
+            let from_home = at.wrapping_sub(self.home(counter.key.hash())) & mask;
+            let from_gap = at.wrapping_sub(gap) & mask;
+            if from_home >= from_gap {
+                self.index[gap] = place;
+                gap = at;
+            }
+        }
+        self.index[gap] = NOWHERE;
+    }
+}

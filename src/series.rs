@@ -49,6 +49,8 @@ pub struct Known {
     table: Source,
     /// The first of the registries that this database draws from.
     registry: Option<String>,
+    /// Where its sections are.
+    sections: monotonic::Places,
     /// As of which change of the table.
     as_of: u64,
     /// The role that may take numbers, and as of which change of roles.
@@ -313,8 +315,20 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     let registry = table.as_owner(registry::sites)?.into_iter().next().map(|site| site.server);
     let grants = is_restricted.then(|| store::privileges(series.id));
     let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
-    let known =
-        Known { name: *name, series, counters, grants, table, registry, as_of, permit, at_home, period };
+    let sections = monotonic::Places::default();
+    let known = Known {
+        name: *name,
+        series,
+        counters,
+        grants,
+        table,
+        registry,
+        sections,
+        as_of,
+        permit,
+        at_home,
+        period,
+    };
     let known = Rc::new(known);
     let mut all = KNOWN.borrow_mut();
     let all = all.get_or_insert_default();

@@ -72,6 +72,13 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- Numbers of the former kind, or section, are in memory.
+    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
+            DETAIL = 'Numbers that it has given would come again.',
+            HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
+    END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
         NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     RETURN NEW;
@@ -92,11 +99,87 @@ BEGIN
     DELETE FROM snowflake_ids.series_bigint AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
     RETURN NULL;
 END
 $$;
 CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
+
+/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
+CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, $2) AS section
+$$;
+
+/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
+CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    made bigint;
+    series snowflake_ids.series;
+BEGIN
+    IF length(name) > 107 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'name of monotonic series is too long',
+            DETAIL = format('It has %s characters; of a monotonic series it has at most 107, as its sections are called after it.',
+                            length(name)),
+            HINT = 'Name the series after what it numbers, for example "messages".';
+    END IF;
+    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_registered();
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    -- Nobody's: the rights are the series'.
+    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
+    ON CONFLICT DO NOTHING;
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
+    SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
+    FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    IF made <> series.sections THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
+            DETAIL = 'They would be called as its sections are.',
+            HINT = 'Choose another name, or another number of sections.';
+    END IF;
+END
+$$;
+
+/* The sections are called after the series, and say how many there are: in which one a key is follows from that. */
+CREATE FUNCTION snowflake_ids_internal.series_keep_sections() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = format('cannot rename series "%s", or change its kind or sections', left(OLD.name, 128)),
+        DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+        HINT = 'Create another one, with a start above the numbers of this one.';
+END
+$$;
+CREATE TRIGGER series_keep_sections BEFORE UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN ('monotonic' IN (OLD.kind, NEW.kind)
+                       AND (OLD.name, OLD.kind, OLD.sections) IS DISTINCT FROM (NEW.name, NEW.kind, NEW.sections))
+    EXECUTE FUNCTION snowflake_ids_internal.series_keep_sections();
+
+/* What the sections reserve follows the series. */
+CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.segment AS s
+    SET step = NEW.step, max_step = NEW.max_step, max_value = NEW.max_value,
+        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
+    WHERE s.tag = ANY (snowflake_ids_internal.series_sections(NEW.name, NEW.sections));
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'monotonic'
+                       AND (OLD.step, OLD.max_step, OLD.max_value) IS DISTINCT FROM (NEW.step, NEW.max_step, NEW.max_value))
+    EXECUTE FUNCTION snowflake_ids_internal.series_alter_sections();
 
 /* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
 CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
@@ -157,6 +240,9 @@ BEGIN
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF kind = 'monotonic' THEN
+        PERFORM snowflake_ids_internal.series_make_sections(name);
     END IF;
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(name, owner);
@@ -497,14 +583,16 @@ CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
        s.format, s.restricted, s.description, s.step, s.max_step, s.sections
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
-    SELECT CASE s.key_type
-        WHEN 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        WHEN 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
+    SELECT CASE
+        WHEN s.kind = 'monotonic' THEN NULL
+        WHEN s.key_type = 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        WHEN s.key_type = 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
         ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
     END AS keys) AS c
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
-COMMENT ON COLUMN snowflake_ids.series_status.keys IS 'keys with a counter, counted up to 10,000';
+COMMENT ON COLUMN snowflake_ids.series_status.keys IS
+    'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
 /* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
    index. */
@@ -520,4 +608,6 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 ) AS k
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
+COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
+    'the last number of the key; of a dense series the highest that is reserved: numbers up to it may be in memory yet';
 GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;

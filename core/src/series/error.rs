@@ -101,6 +101,15 @@ pub enum SeriesError {
     /// Other nodes number, too.
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
     CitusWorker { kind: &'static str },
+    /// The tag of a section is not there.
+    #[error("section \"{tag}\" of series \"{series}\" does not exist")]
+    NoSection { series: String, tag: String, registry: Option<String> },
+    /// Numbers that were given out would come again.
+    #[error("cannot set series \"{series}\" back")]
+    NoForce { series: String },
+    /// The server has none for keys.
+    #[error("there is no memory for the keys of {kind} series")]
+    NoMemory { kind: &'static str },
     /// The extension's tables are not there.
     #[error("the table snowflake_ids.series does not exist")]
     NoTable,
@@ -109,16 +118,19 @@ pub enum SeriesError {
 impl Explain for SeriesError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Unknown { .. } => Kind::Undefined,
+            Self::Unknown { .. } | Self::NoSection { .. } => Kind::Undefined,
             Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
             Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
             Self::NoRoom { .. } => Kind::OutOfRange,
             Self::LongText { .. } => Kind::LongText,
             Self::Exhausted { .. } => Kind::Exhausted,
-            Self::NoLast { .. } | Self::NoTable | Self::NoColumn { .. } => Kind::NotReady,
+            Self::NoLast { .. } | Self::NoMemory { .. } | Self::NoTable | Self::NoColumn { .. } => {
+                Kind::NotReady
+            }
             Self::Denied { .. } => Kind::Denied,
             Self::KindToCome { .. }
             | Self::NoSuchArgument { .. }
+            | Self::NoForce { .. }
             | Self::Registry { .. }
             | Self::CitusWorker { .. } => Kind::Unsupported,
             _ => Kind::BadArgument,
@@ -146,6 +158,9 @@ impl Explain for SeriesError {
             Self::MaxStep { .. } => format!("It must be 1 to {MAX_STEP}."),
             Self::Sections { .. } => format!("A series has 1 to {MAX_SECTIONS} of them."),
             Self::KeyType { .. } => "Keys are bigint, text or uuid.".into(),
+            Self::Missing { column: "step" | "max_step" | "sections" } => {
+                "Series of this kind have one; snowflake_ids.series_create has a default for it.".into()
+            }
             Self::Missing { .. } => "It has a default.".into(),
             Self::Start { .. } => "Numbers are 0 or more.".into(),
             Self::MaxValue { .. } => "The numbers of a key lie between start and max_value.".into(),
@@ -182,6 +197,12 @@ impl Explain for SeriesError {
                  numbers would come from several."
                     .into()
             }
+            Self::NoSection { registry: Some(registry), .. } => {
+                format!("Registry \"{registry}\", which this database draws from, has no such segment tag.")
+            }
+            Self::NoSection { .. } => "It is a segment tag, and has no row in snowflake_ids.segment.".into(),
+            Self::NoForce { .. } => "It is monotonic: the numbers of a key only grow.".into(),
+            Self::NoMemory { .. } => "Half of snowflake_ids.series_memory is for them, which has room for none.".into(),
             Self::NoTable => "The extension was dropped from this database, or is being dropped.".into(),
         })
     }
@@ -191,6 +212,12 @@ impl Explain for SeriesError {
             Self::Unknown { name } if name.len() <= EXCERPT_CHARS && !name.contains('\'') => {
                 format!("Create it with SELECT snowflake_ids.series_create('{name}').")
             }
+            Self::NoSection { registry: Some(_), .. } => {
+                "There, create the series too, with as many sections: snowflake_ids.series_create.".into()
+            }
+            Self::NoSection { .. } => "Drop the series and create it again, with a start above its numbers.".into(),
+            Self::NoForce { .. } => "Leave force out; keys go on above the value.".into(),
+            Self::NoMemory { .. } => "Raise snowflake_ids.series_memory, and restart the server.".into(),
             Self::Unknown { .. } => "Create it with snowflake_ids.series_create.".into(),
             Self::NullName | Self::NoName | Self::LongName { .. } | Self::ControlName => {
                 "Name the series after what it numbers, for example \"invoices\".".into()

@@ -151,14 +151,28 @@ pub enum Guard {
     // Dense series.
     /// A counter of a period that is over gives no numbers in the next one.
     SeriesDay,
-    /// A counter that is being written back gives no numbers any more.
+    /// A counter that is being written back gives no numbers any more,
     SeriesDeparts,
-    /// A counter is written back only if its key was not set before its row was locked.
+    /// also after its worker has died: it is given up.
+    SeriesSwept,
+    /// It is written back only if its key was not set before its row was locked.
     SeriesConfirmed,
+    /// What is left over of a key goes back to its row before more is reserved there.
+    SeriesBackFirst,
     /// A counter that numbers are being reserved for is not evicted.
     SeriesBusy,
+    /// Numbers are reserved ahead only where there is a place for them.
+    SeriesPlaced,
+    /// Numbers that do not follow those that a counter has take their place.
+    SeriesJoins,
     /// What is reserved for a counter is given out only if its key was not set meanwhile.
     SeriesStamp,
+    /// A key that is set has its counter taken away.
+    SeriesVoid,
+    /// What the last stop left over gives numbers only after its row was looked at.
+    SeriesProven,
+    /// A number goes to the call that asked for it.
+    SeriesTicket,
 }
 
 #[cfg(feature = "guards")]

@@ -150,16 +150,16 @@ fn next_by_itself(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
     gapless::next(known, key)
 }
 
-/// Locks the row of a key until the transaction ends, with what memory knows of it: it gives no numbers of the key from here on.
+/// Locks the row of a key until the transaction ends, and sets it to what was given out: memory gives no numbers of the key from here on.
 fn settle(known: &Known, key: &Key) -> Result<(), NoNumberError> {
     known.counters.as_owner_qualified(|| {
         let row = store::lock(known.series.id, key)?;
         let given = void(known, key);
-        if let (Some((reserved, day)), Some(given)) = (row, given)
-            && given.day == day
-            && given.number < reserved
-        {
-            store::lower(known.series.id, key, given.number)?;
+        if let (Some((last, day)), Some(given)) = (row, given) {
+            let reached = given.reached(last, day);
+            if reached < last {
+                store::lower(known.series.id, key, reached)?;
+            }
         }
         Ok(())
     })

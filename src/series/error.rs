@@ -83,7 +83,10 @@ impl DenseError {
 
 impl Explain for DenseError {
     fn kind(&self) -> Kind {
-        Kind::NotReady
+        match self {
+            Self::TooLate { .. } => Kind::WaitedTooLong,
+            Self::NoMemory { .. } | Self::Within { .. } => Kind::NotReady,
+        }
     }
 
     fn detail(&self) -> Option<String> {

@@ -20,7 +20,7 @@ mod pace;
 pub mod requests;
 pub mod worker;
 
-pub use counter::{Counter, CounterKey, Given, Left, ShortKey, Taken};
+pub use counter::{Counter, CounterKey, Given, Left, SHORT_TEXT_BYTES, ShortKey, ShortText, Taken};
 pub use host::{Definition, Found, Host, Reserve, Reserved, RowKey, Rows, WriteBack};
 pub use memory::{Departing, Held, Miss, Partition, index_len};
 pub use requests::{Answer, Asked, Pending, Request, Requests, Ticket};

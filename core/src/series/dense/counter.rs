@@ -144,8 +144,19 @@ pub struct Taken {
 pub struct Given {
     /// The highest number that was handed out, or `start - 1`.
     pub number: i64,
-    /// The first day of its period.
+    /// The last that was reserved.
+    pub limit: i64,
+    /// The first day of their period; 0 without periods.
     pub day: i32,
+}
+
+impl Given {
+    /// The highest number that may be in use, where the key's row says `last`, of a period. Where the row says something else than
+    /// what was reserved last, it was changed by hand, or there is a reservation that is not handed out yet: then it is right.
+    #[must_use]
+    pub const fn reached(self, last: i64, day: i32) -> i64 {
+        if self.limit == last && self.day == day { self.number } else { last }
+    }
 }
 
 /// What is left of a counter: for the view, and for the file at a clean stop.

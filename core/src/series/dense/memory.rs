@@ -166,12 +166,15 @@ impl<'m> Partition<'m> {
     }
 
     /// Takes a key's counter away, as the key is set: with the key's row locked by the caller's transaction, until it ends. How
-    /// far it had come; None: its row says so.
+    /// far it had come: [`Given::reached`] says what that means; None: the row says it.
     pub fn void(&mut self, key: &CounterKey) -> Option<Given> {
         let place = self.find(key)?;
         let counter = *self.counters.get(place as usize)?;
-        self.remove(place);
-        (counter.state != State::Held).then_some(Given { number: counter.next - 1, day: counter.day })
+        if holds(Guard::SeriesVoid) {
+            self.remove(place);
+        }
+        let Counter { next, last, day, .. } = counter;
+        (counter.state != State::Held).then_some(Given { number: next - 1, limit: last, day })
     }
 
     /// What the worker of a database is to reserve numbers for, as their counters want more of them, each with the day of its period.
@@ -246,8 +249,8 @@ impl<'m> Partition<'m> {
         let Some(counter) = self.counters.get_mut(place as usize) else { return };
         let (first, last) = range;
         // What it has left of an earlier period is over; where its row was changed by hand, the row is right.
-        let goes_on =
-            counter.state == State::Live && counter.day == day && counter.last.checked_add(1) == Some(first);
+        let joins = counter.last.checked_add(1) == Some(first) || !holds(Guard::SeriesJoins);
+        let goes_on = counter.state == State::Live && counter.day == day && joins;
         if !goes_on {
             (counter.next, counter.day) = (first, day);
         }
@@ -380,7 +383,10 @@ impl<'m> Partition<'m> {
         for place in self.places(database) {
             let Some(counter) = self.counters.get_mut(place as usize) else { continue };
             counter.busy = false;
-            if matches!(counter.state, State::Held | State::Departing) {
+            if counter.state == State::Departing && !holds(Guard::SeriesSwept) {
+                counter.stay();
+                self.leaving.remove(place);
+            } else if matches!(counter.state, State::Held | State::Departing) {
                 self.remove(place);
             }
         }
@@ -406,7 +412,7 @@ impl<'m> Partition<'m> {
         }
         let Some(place) = self.insert(&left.key) else { return false };
         if let Some(counter) = self.counters.get_mut(place as usize) {
-            counter.state = State::Unproven;
+            counter.state = if holds(Guard::SeriesProven) { State::Unproven } else { State::Live };
             (counter.next, counter.last) = (left.given.saturating_add(1), left.limit);
             (counter.day, counter.low) = (left.day, left.limit);
         }

@@ -1,6 +1,7 @@
 //! What sessions ask of the worker: a cell for each process, in memory that the caller provides.
 
 use super::counter::ShortKey;
+use crate::guard::{Guard, holds};
 use crate::refill_worker::Trouble;
 use crate::series::key::{Key, KeyType};
 use crate::series::limits::MAX_KEY_BYTES;
@@ -224,8 +225,10 @@ impl<'m> Requests<'m> {
     /// Whether a call still waits.
     pub fn waits(&self, cell: usize, ticket: Ticket) -> bool {
         let request = self.cells.get(cell);
-        request
-            .is_some_and(|request| request.ticket == ticket && matches!(request.state, State::Asked { .. }))
+        request.is_some_and(|request| {
+            let is_it = request.ticket == ticket || !holds(Guard::SeriesTicket);
+            is_it && matches!(request.state, State::Asked { .. })
+        })
     }
 
     /// The highest number that a call can have; None where it does not wait any more.

@@ -334,7 +334,7 @@ fn reserve<H: Host>(
     for (number, (group, found)) in groups.iter().zip(definitions).enumerate() {
         let stays = group.unproven.is_some() && fates.next() == Some(&Fate::Stays);
         outcomes.push(match found {
-            Found::There(definition) if !stays => {
+            Found::There(definition) if !stays || !holds(Guard::SeriesBackFirst) => {
                 asked.push(number);
                 reserves.push(group.reserve(definition));
                 LOCKED
@@ -363,7 +363,8 @@ fn reserve<H: Host>(
 
 impl Group {
     fn reserve(&self, definition: &Definition) -> Reserve {
-        let extra = self.place.map_or(0, |place| pace::next(definition, place.step, place.ago));
+        let unplaced = if holds(Guard::SeriesPlaced) { 0 } else { definition.step };
+        let extra = self.place.map_or(unplaced, |place| pace::next(definition, place.step, place.ago));
         Reserve {
             row: self.row.clone(),
             day: self.day,
@@ -436,7 +437,7 @@ fn publish<H: Host>(
     let (mut of_groups, mut pause) = (of_groups.iter(), None);
     for (group, outcome) in groups.iter().zip(outcomes) {
         let stays = group.unproven.is_some() && of_groups.next() == Some(&Fate::Stays);
-        if stays || outcome == LOCKED {
+        if stays || matches!(outcome, Outcome::Reserved(Reserved::Locked, _)) {
             let written = group.unproven.is_some() && !stays;
             leave_locked(host, group, written);
             pause = pause.max((!group.callers.is_empty()).then_some(RETRY));

@@ -175,11 +175,6 @@ pub fn close(source: Source, tag: &Tag, reserved: i64, life: i64) -> i64 {
     closed.unwrap_or(reserved)
 }
 
-/// Shuts the section of a monotonic series that a tag is for: its keys go on in the next range.
-pub fn shut_section(source: Source, tag: &Tag) {
-    with_place(source, tag, |slot| slot.section.shut());
-}
-
 /// Takes a tag's buffered ids away from all sessions: a gap. What was reserved and is not in the buffers yet is dropped, too.
 pub fn discard(source: Source, tag: &Tag) {
     with_place(source, tag, Slot::clear);

@@ -175,9 +175,9 @@ fn supply(
         let (slot, claim, ahead) = match segment::serve(FUNCTION, &tag, find) {
             Ok(Served::Buffers(found)) => found,
             Ok(Served::Own(number)) => {
-                // The number is above all that the section has: the key must not go on there.
+                // The number is above all that the section and its buffers have: the key must not go on there.
                 if let Some((source, tag)) = Source::find().zip(Tag::new(&tag)) {
-                    place::shut_section(source, &tag);
+                    place::discard(source, &tag);
                 }
                 return Ok(number);
             }

@@ -150,20 +150,19 @@ BEGIN
 END
 $$;
 
-/* The sections are called after the series, and say how many there are: in which one a key is follows from that. */
-CREATE FUNCTION snowflake_ids_internal.series_keep_sections() RETURNS trigger
+/* Its sections are called after it. */
+CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE feature_not_supported USING
-        MESSAGE = format('cannot rename series "%s", or change its kind or sections', left(OLD.name, 128)),
+        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
         DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
-        HINT = 'Create another one, with a start above the numbers of this one.';
+        HINT = 'Create another series, with a start above the numbers of this one.';
 END
 $$;
-CREATE TRIGGER series_keep_sections BEFORE UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN ('monotonic' IN (OLD.kind, NEW.kind)
-                       AND (OLD.name, OLD.kind, OLD.sections) IS DISTINCT FROM (NEW.name, NEW.kind, NEW.sections))
-    EXECUTE FUNCTION snowflake_ids_internal.series_keep_sections();
+CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
+    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
 
 /* What the sections reserve follows the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger

@@ -4,7 +4,6 @@ use anyhow::{Result, anyhow, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::Cluster;
-use snowflake_ids_server_tests::segments::wait_for_waiting;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, full, sql, wait};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -17,7 +16,9 @@ const SESSIONS: usize = 8;
 type Calls = Vec<(i64, i64)>;
 
 fn create(client: &mut Client, definition: &str) -> Result<()> {
-    Ok(client.batch_execute(&format!("select snowflake_ids.series_create('chat', kind => 'monotonic'{definition})"))?)
+    Ok(client.batch_execute(&format!(
+        "select snowflake_ids.series_create('chat', kind => 'monotonic'{definition})"
+    ))?)
 }
 
 fn server(builder: Builder, definition: &str) -> Result<Server> {
@@ -32,8 +33,13 @@ fn next(client: &mut Client, key: i64) -> Result<i64> {
 
 /// The numbers of these keys, in the order of the calls.
 fn call(client: &mut Client, keys: &str) -> Result<Calls> {
-    let rows = client.query(&format!("select k::bigint, series_nextval('chat', k::bigint) from {keys} as k"), &[])?;
+    let rows = client
+        .query(&format!("select k::bigint, series_nextval('chat', k::bigint) from {keys} as k"), &[])?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+fn sessions(server: &Server) -> Result<Vec<Client>> {
+    server.sessions("postgres", SESSIONS)
 }
 
 /// Calls for random keys until told to end, or until the server is gone.
@@ -49,16 +55,20 @@ fn run(client: &mut Client, keys: i64, calls: &AtomicU64, ends: &AtomicBool) -> 
 }
 
 /// Has sessions call until `done`; gives what each of them got.
-fn load(server: &Server, keys: i64, done: impl FnOnce(&AtomicU64) -> Result<()>) -> Result<Vec<Calls>> {
+fn load(
+    mut clients: Vec<Client>,
+    keys: i64,
+    done: impl FnOnce(&AtomicU64) -> Result<()>,
+) -> Result<Vec<Calls>> {
     let (calls, ends) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut clients = server.sessions("postgres", SESSIONS)?;
     thread::scope(|scope| {
         let (calls, ends) = (&calls, &ends);
         let running: Vec<_> =
             clients.iter_mut().map(|client| scope.spawn(move || run(client, keys, calls, ends))).collect();
         let outcome = done(calls);
         ends.store(true, Relaxed);
-        let all = running.into_iter().map(|session| session.join().map_err(|_| anyhow!("a session panicked")));
+        let all =
+            running.into_iter().map(|session| session.join().map_err(|_| anyhow!("a session panicked")));
         let all = all.collect::<Result<_>>()?;
         outcome.map(|()| all)
     })
@@ -82,7 +92,10 @@ impl Seen {
             let mut last = highest.clone();
             for (key, number) in calls {
                 let before = last.insert(key, number);
-                ensure!(before.is_none_or(|before| before < number), "key {key} got {number} after {before:?}");
+                ensure!(
+                    before.is_none_or(|before| before < number),
+                    "key {key} got {number} after {before:?}"
+                );
                 self.0.entry(key).or_default().push(number);
             }
         }
@@ -98,11 +111,12 @@ impl Seen {
 /// A tenth of the keys has room.
 #[test]
 fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
-    let server = server(Server::builder().small().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
+    let server =
+        server(Server::builder().small().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
     let mut seen = Seen::default();
-    seen.add(load(&server, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
+    seen.add(load(sessions(&server)?, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
     // One bucket for all.
-    seen.add(load(&server, 3, |calls| called(calls, 500))?)
+    seen.add(load(sessions(&server)?, 3, |calls| called(calls, 500))?)
 }
 
 #[test]
@@ -110,7 +124,7 @@ fn kill_9_and_restarts_give_no_number_twice() -> Result<()> {
     let mut server = server(Server::builder().small(), ", sections => 3, step => 50, max_step => 500")?;
     let mut seen = Seen::default();
     for round in 0..if full() { 20 } else { 4 } {
-        let calls = load(&server, 40, |calls| {
+        let calls = load(sessions(&server)?, 40, |calls| {
             called(calls, 150)?;
             if round % 2 == 0 { server.kill9() } else { server.stop(Shutdown::Fast) }
         });
@@ -181,7 +195,8 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
 
     // With another number of sections keys are in others: it has no tags there.
     let mut client = cluster.nodes[0].connect("postgres")?;
-    client.batch_execute("select snowflake_ids.series_create('other', kind => 'monotonic', sections => 2)")?;
+    client
+        .batch_execute("select snowflake_ids.series_create('other', kind => 'monotonic', sections => 2)")?;
     let error = sql::error(&mut client, "select series_nextval('other', 1)")?;
     ensure!(error.code() == &SqlState::UNDEFINED_OBJECT, "{error:?}");
     ensure!(error.detail().is_some_and(|detail| detail.contains("central")), "{error:?}");
@@ -223,8 +238,13 @@ fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped
     }
 
     for end in ["rollback", "commit"] {
-        client.batch_execute("begin; select snowflake_ids.series_drop('chat')")?;
-        ensure!(sql::error(&mut client, "select series_nextval('chat', 1)")?.code() == &SqlState::UNDEFINED_OBJECT, "dropped");
+        client.batch_execute("begin; select snowflake_ids.series_drop('chat'); savepoint dropped")?;
+        ensure!(
+            sql::error(&mut client, "select series_nextval('chat', 1)")?.code()
+                == &SqlState::UNDEFINED_OBJECT,
+            "dropped"
+        );
+        client.batch_execute("rollback to dropped")?;
         if end == "rollback" {
             client.batch_execute("rollback")?;
             seen.add(vec![call(&mut client, "generate_series(1, 9)")?])?;
@@ -240,7 +260,10 @@ fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped
     client.batch_execute("select snowflake_ids.series_drop('chat')")?;
     let left: i64 = sql::one(&mut client, "select count(*) from snowflake_ids.segment")?;
     ensure!(left == 0, "{left} tags are left");
-    ensure!(sql::error(&mut other, "select series_nextval('chat', 11)")?.code() == &SqlState::UNDEFINED_OBJECT, "dropped");
+    ensure!(
+        sql::error(&mut other, "select series_nextval('chat', 11)")?.code() == &SqlState::UNDEFINED_OBJECT,
+        "dropped"
+    );
     Ok(())
 }
 
@@ -287,9 +310,12 @@ fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
     let mut clients = server.sessions("postgres", 2)?;
     let (mut other, mut client) = (clients.pop().unwrap(), clients.pop().unwrap());
     let cancel = client.cancel_token();
-    let waiting = thread::spawn(move || (sql::error(&mut client, "select series_nextval('chat', 1)"), client));
+    let waiting =
+        thread::spawn(move || (sql::error(&mut client, "select series_nextval('chat', 1)"), client));
     let later = thread::spawn(move || next(&mut other, 1));
-    wait_for_waiting(&server, 2)?;
+    let waiting_calls = "select count(*) = 2 from pg_stat_activity
+        where query like '%series_nextval%' and pid <> pg_backend_pid() and state = 'active' and wait_event is not null";
+    sql::becomes_true(&mut server.session()?, waiting_calls)?;
     cancel.cancel_query(postgres::NoTls)?;
     let (error, mut client) = waiting.join().map_err(|_| anyhow!("panicked"))?;
     ensure!(error?.code() == &SqlState::QUERY_CANCELED, "cancelled");
@@ -315,12 +341,18 @@ fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
     )?;
     let mut copy = client.copy_in("copy message (conversation) from stdin")?;
     for row in 0..3_000 {
-        std::io::Write::write_all(&mut copy, format!("00000000-0000-0000-0000-00000000000{}\n", row % 7).as_bytes())?;
+        std::io::Write::write_all(
+            &mut copy,
+            format!("00000000-0000-0000-0000-00000000000{}\n", row % 7).as_bytes(),
+        )?;
     }
     copy.finish()?;
     client.batch_execute("insert into ticket select 'p' || n % 12 from generate_series(1, 1000) n")?;
     for (wrong, what) in [
-        ("select count(*) from (select number, lag(number) over (partition by conversation order by place) as before from message) m where number <= before", "out of order"),
+        (
+            "select count(*) from (select number, lag(number) over (partition by conversation order by place) as before from message) m where number <= before",
+            "out of order",
+        ),
         ("select count(*) - count(distinct (conversation, number)) from message", "twice"),
         ("select count(*) - count(distinct (project, number)) from ticket", "of before"),
     ] {
@@ -336,7 +368,8 @@ fn rows_are_filled_as_texts_and_by_copy() -> Result<()> {
 
 #[test]
 fn what_cannot_be_is_refused() -> Result<()> {
-    let server = server(Server::builder().small(), ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
+    let server =
+        server(Server::builder().small(), ", sections => 2, max_value => 3, step => 1, max_step => 2")?;
     let mut client = server.session()?;
     client.batch_execute("create role plain login; grant usage on schema snowflake_ids to plain")?;
     for number in 1..=3 {
@@ -346,22 +379,42 @@ fn what_cannot_be_is_refused() -> Result<()> {
     let long = format!("select snowflake_ids.series_create('{named}', kind => 'monotonic')");
     for (call, code, words) in [
         ("select series_nextval('chat', 1)", "2200H", "of key 1 of series \"chat\" are used up"),
-        ("select snowflake_ids.series_alter('chat', new_name => 'talk')", "0A000", "cannot rename series \"chat\""),
+        (
+            "select snowflake_ids.series_alter('chat', new_name => 'talk')",
+            "0A000",
+            "cannot rename series \"chat\"",
+        ),
         ("update snowflake_ids.series set sections = 3", "0A000", "sections"),
-        ("select snowflake_ids.series_create('chat 2', kind => 'monotonic', reset => 'year')", "0A000", "reset"),
-        ("select snowflake_ids.segment_create('x section 2 of 2'); \
-          select snowflake_ids.series_create('x', kind => 'monotonic', sections => 2)", "42710", "already exist"),
+        (
+            "select snowflake_ids.series_create('chat 2', kind => 'monotonic', reset => 'year')",
+            "0A000",
+            "reset",
+        ),
+        (
+            "select snowflake_ids.segment_create('x section 2 of 2'); \
+          select snowflake_ids.series_create('x', kind => 'monotonic', sections => 2)",
+            "42710",
+            "already exist",
+        ),
         (&long, "22023", "too long"),
-        ("set role plain; select segment_nextval('chat section 1 of 2')", "42501", "permission denied for segment tag"),
-        ("delete from snowflake_ids.segment where tag like 'chat%'; select series_nextval('chat', 5)", "42704",
-         "section \"chat section"),
+        (
+            "set role plain; select segment_nextval('chat section 1 of 2')",
+            "42501",
+            "permission denied for segment tag",
+        ),
+        (
+            "delete from snowflake_ids.segment where tag like 'chat%'; select series_nextval('chat', 5)",
+            "42704",
+            "section \"chat section",
+        ),
     ] {
         let error = sql::error(&mut client, call)?;
         ensure!(error.code().code() == code && error.message().contains(words), "{call}: {error:?}");
         client.batch_execute("reset role")?;
     }
     // Whoever may use the series may use its sections.
-    client.batch_execute("select snowflake_ids.series_create('open', kind => 'monotonic'); set role plain")?;
+    client
+        .batch_execute("select snowflake_ids.series_create('open', kind => 'monotonic'); set role plain")?;
     ensure!(sql::one::<i64>(&mut client, "select series_nextval('open', 1)")? == 1, "as another role");
     Ok(())
 }

@@ -165,8 +165,8 @@ pub enum Guard {
     SeriesPlaced,
     /// Numbers that do not follow those that a counter has take their place.
     SeriesJoins,
-    /// What is reserved for a counter is given out only if its key was not set meanwhile.
-    SeriesStamp,
+    /// How far a counter has come counts only where its row says what was reserved last.
+    SeriesReached,
     /// A key that is set has its counter taken away.
     SeriesVoid,
     /// What the last stop left over gives numbers only after its row was looked at.

@@ -31,6 +31,8 @@ struct Model {
     owners: u64,
     last: BTreeMap<(usize, i64), i64>,
     writes: u64,
+    /// Above which the numbers of a section are since it was closed.
+    closed: BTreeMap<usize, i64>,
 }
 
 impl Model {
@@ -42,6 +44,7 @@ impl Model {
             owners: 0,
             last: BTreeMap::new(),
             writes: 0,
+            closed: BTreeMap::new(),
         }
     }
 
@@ -72,6 +75,15 @@ impl Model {
         }
     }
 
+    /// What was reserved is given to nobody from here on.
+    fn close(&mut self, place: usize) {
+        if self.sections[place].owner() != 0 {
+            self.sections[place].close();
+        }
+        self.reserved[place] += 10;
+        self.closed.insert(place, self.reserved[place]);
+    }
+
     /// Takes a number, as a session does: what it needs is supplied.
     fn take(&mut self, place: usize, number: i64, step: u32, skip: i64) -> Result<(), TestCaseError> {
         let got = loop {
@@ -91,6 +103,7 @@ impl Model {
         let before = self.last.insert((place, number), got);
         prop_assert!(before.is_none_or(|before| before < got), "{number} got {got} after {before:?}");
         prop_assert!(got <= self.reserved[place], "{got} is not reserved");
+        prop_assert!(self.closed.get(&place).is_none_or(|closed| got > *closed), "{got} was taken away");
         Ok(())
     }
 }
@@ -98,6 +111,7 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Step {
     Take { place: usize, key: i64, step: u32, skip: i64 },
+    Close(usize),
     Shut(usize),
     Crash,
 }
@@ -107,6 +121,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         60 => (0..3_usize, 0..60_i64, 1..20_u32, skip)
             .prop_map(|(place, key, step, skip)| Step::Take { place, key, step, skip }),
+        2 => (0..3_usize).prop_map(Step::Close),
         1 => (0..3_usize).prop_map(Step::Shut),
         1 => Just(Step::Crash),
     ]
@@ -120,6 +135,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Take { place, key, step, skip } => model.take(place, key, step, skip)?,
+                Step::Close(place) => model.close(place),
                 Step::Shut(place) => model.sections[place].shut(),
                 Step::Crash => {
                     model.buckets = buckets(buckets_);
@@ -196,6 +212,7 @@ fn a_range_that_is_not_above_is_dropped() {
         (90, 5, 1, Supplied::Below),
         (100, 10, 1, Supplied::Below),
         (105, 10, 1, Supplied::Below),
+        (90, 5, 2, Supplied::Below),
         (110, 10, 2, Supplied::Far),
         (110, 0, 1, Supplied::Far),
         ((1 << 32) + 200, 10, 1, Supplied::Far),
@@ -239,6 +256,19 @@ fn numbers_leave_out_those_of_other_registries() {
 }
 
 /// A key that were in another section would get its numbers again.
+#[test]
+fn no_range_comes_to_the_last_offset() {
+    let (all, section) = (buckets(1), Section::default());
+    let keys = Keys::new(&all, 7);
+    assert!(section.open(1, &range(1, 10, 1)));
+    let last = i64::from(u32::MAX);
+    assert_eq!(section.extend(&range(last - 9, 10, 1)), Supplied::Far);
+    assert_eq!(section.extend(&range(last - 10, 10, 1)), Supplied::Yes);
+    let (claim, hash) = (Claim { place: 0, owner: 1 }, Hash::of(7, 1, &Key::Bigint(1)));
+    let taken: Vec<_> = (0..12).map_while(|_| keys.take(&section, claim, hash, &|_| None).ok()).collect();
+    assert_eq!(taken, (last - 10..last).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_key_stays_in_its_section() {
     let text = |text: &str| Key::text(text.as_bytes()).unwrap();

@@ -14,6 +14,13 @@ unsafe impl Send for LwLock {}
 // SAFETY: as above.
 unsafe impl Sync for LwLock {}
 
+// The raw symbols: pg_sys's are wrapped for functions that can fail, which costs more than the locks do. These fail where a process
+// holds 200 locks, and here it holds two at most, besides those of the server's, which calls us with none.
+unsafe extern "C-unwind" {
+    fn LWLockAcquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> bool;
+    fn LWLockRelease(lock: *mut pg_sys::LWLock);
+}
+
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
 /// How many partitions the counters of dense series can have.
@@ -69,7 +76,7 @@ impl LwLock {
 
     fn acquire(&self, mode: pg_sys::LWLockMode::Type) {
         // SAFETY: the lock is initialised. It holds off interrupts until it is released.
-        unsafe { pg_sys::LWLockAcquire(self.0, mode) };
+        unsafe { LWLockAcquire(self.0, mode) };
     }
 
     fn try_acquire(&self, mode: pg_sys::LWLockMode::Type) -> bool {
@@ -81,7 +88,7 @@ impl LwLock {
         // SAFETY: after an error the server has released its locks, and let interrupts in, by itself.
         unsafe {
             if pg_sys::InterruptHoldoffCount > 0 {
-                pg_sys::LWLockRelease(self.0);
+                LWLockRelease(self.0);
             }
         }
     }

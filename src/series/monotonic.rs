@@ -4,6 +4,7 @@ use super::Known;
 use super::error::NoNumberError;
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
+use crate::pg::encoding;
 use crate::pg::process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
@@ -36,7 +37,8 @@ const FUNCTION: &str = "series_nextval()";
 #[inline]
 pub fn at_once(known: &Known, key: &Key) -> Option<Number> {
     let sections = sections().filter(|_| own::is_empty())?;
-    let (slot, claim) = known.sections.find(section_of_key(known, key))?;
+    let number = section_at_once(known, key)?;
+    let (slot, claim) = known.sections.find(number)?;
     let number = take(sections, slot, claim, sections.hash(known.series.id, key)).ok()?;
     Some(Number { number, day: 0 })
 }
@@ -133,8 +135,24 @@ fn sections_of(known: &Known) -> u16 {
     }
 }
 
+/// In which section a key is, unless that takes another encoding.
+#[inline]
+fn section_at_once(known: &Known, key: &Key) -> Option<u16> {
+    match key {
+        Key::Text(bytes) if !encoding::is_as_utf8(bytes) => None,
+        _ => Some(section_of(key, sections_of(known))),
+    }
+}
+
+/// In which section a key is: on every server the same, whichever encoding its database has.
 fn section_of_key(known: &Known, key: &Key) -> u16 {
-    section_of(key, sections_of(known))
+    let in_utf8 = |bytes: &[u8]| encoding::to_utf8(bytes).map(|text| Key::Text(text.into_bytes().into()));
+    let converted = || match key {
+        Key::Text(bytes) => in_utf8(bytes),
+        Key::Bigint(_) | Key::Uuid(_) => None,
+    };
+    section_at_once(known, key)
+        .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(known)))
 }
 
 /// The tag of a section. It names how many there are: where a registry's series has another number of them than this one, keys are

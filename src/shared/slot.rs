@@ -48,7 +48,7 @@ pub struct Slot {
     pub format: SharedText<8>,
     idleness: Idleness,
     /// The section of a monotonic series that the tag is for. Opened and given ranges with the directory locked for writing, out of
-    /// the buffers; shut where they are emptied.
+    /// the buffers; closed where they are emptied.
     pub section: Section,
 }
 
@@ -93,8 +93,8 @@ impl Slot {
     /// Takes away what is in the buffers. What was there is lost, unless the caller puts it back into the row.
     /// Only with the directory locked for writing.
     pub fn clear(&self) -> Shelves {
-        // Its range was taken out of the buffers before: it counts as handed out.
-        self.section.shut();
+        // Its range was taken out of the buffers before, and counts as handed out.
+        self.section.close();
         let left = self.segment.clear();
         self.supplies.lost.fetch_add(left.left(), Relaxed);
         self.supplies.cut_short.store(true, Relaxed);

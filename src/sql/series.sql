@@ -100,6 +100,7 @@ BEGIN
     DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
+    DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
     RETURN NULL;
 END
 $$;
@@ -127,15 +128,14 @@ BEGIN
                             length(name)),
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
-    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    -- Nobody's, on each server: the rights are the series'.
+    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
+    ON CONFLICT DO NOTHING;
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         RETURN;
     END IF;
     PERFORM snowflake_ids_internal.check_registered();
-    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-    -- Nobody's: the rights are the series'.
-    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
-    ON CONFLICT DO NOTHING;
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
     SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
     FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
@@ -184,11 +184,11 @@ CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
 CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    registry text;
+    registries text[];
 BEGIN
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT r.server INTO registry FROM snowflake_ids.registry_server AS r ORDER BY r.position LIMIT 1;
-    PERFORM snowflake_ids_internal.series_refuse(kind, registry);
+    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
 END
 $$;
 
@@ -230,9 +230,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
         max_step, sections);
-    IF kind <> 'monotonic' THEN
-        PERFORM snowflake_ids_internal.series_check_home(kind);
-    END IF;
+    PERFORM snowflake_ids_internal.series_check_home(kind);
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections)
     VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)

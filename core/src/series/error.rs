@@ -98,6 +98,9 @@ pub enum SeriesError {
     /// Other servers number, too.
     #[error("{kind} series are not supported in a database that draws from registry \"{registry}\"")]
     Registry { kind: &'static str, registry: String },
+    /// Registries whose numbers are not one above the other.
+    #[error("{kind} series are not supported in a database that draws from several registries")]
+    Registries { kind: &'static str },
     /// Other nodes number, too.
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
     CitusWorker { kind: &'static str },
@@ -132,6 +135,7 @@ impl Explain for SeriesError {
             | Self::NoSuchArgument { .. }
             | Self::NoForce { .. }
             | Self::Registry { .. }
+            | Self::Registries { .. }
             | Self::CitusWorker { .. } => Kind::Unsupported,
             _ => Kind::BadArgument,
         }
@@ -190,6 +194,10 @@ impl Explain for SeriesError {
             Self::Registry { .. } => {
                 "Its counters are in this database's tables: each node of the registry would count for itself, and the same \
                  numbers would come from several."
+                    .into()
+            }
+            Self::Registries { .. } => {
+                "Registries take turns, and what one of them gives may be below what another one gave: a key's numbers would not grow."
                     .into()
             }
             Self::CitusWorker { .. } => {
@@ -264,6 +272,7 @@ impl Explain for SeriesError {
                 "Number in a database of its own, which draws from no registry; or create a series of kind 'monotonic', which has gaps."
                     .into()
             }
+            Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),
             Self::CitusWorker { .. } => {
                 "Call it on the coordinator; or create a series of kind 'monotonic', which has gaps.".into()
             }

@@ -15,7 +15,7 @@ impl Hash {
 }
 
 /// In which of so many sections a key is, from 0. It is so for ever, and on every server: were it another one, the key's numbers
-/// would come again.
+/// would come again. So a text is to be in UTF-8, whatever its database has.
 pub fn section_of(key: &Key, sections: u16) -> u16 {
     let wide = u128::from(digest(0, key)) * u128::from(sections);
     u16::try_from(wide >> u64::BITS).unwrap_or_default()

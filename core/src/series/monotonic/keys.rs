@@ -80,21 +80,23 @@ impl<'m> Keys<'m> {
             return Err(Miss::Dry(section.bounds()));
         };
         loop {
+            // First the entry: who sees one of another owner sees that owner's bounds.
+            let found = bucket.find(label);
             let bounds = section.bounds();
-            let Some((place, entry)) = bucket.find(label) else {
+            let Some((place, entry)) = found else {
                 match come(bucket, section, claim, label, sections)? {
                     Some(number) => return Ok(number),
                     None => continue,
                 }
             };
-            let next = entry.offset().saturating_add(1).max(bounds.low());
-            if next > bounds.high() {
+            let next = entry.offset().checked_add(1).map(|next| next.max(bounds.low()));
+            let Some(next) = next.filter(|next| *next <= bounds.high()) else {
                 // What was seen may be a neighbouring moment's.
                 if section.bounds() != bounds {
                     continue;
                 }
                 return Err(if section.owner() == claim.owner { Miss::Dry(bounds) } else { Miss::Gone });
-            }
+            };
             let number = section.number(next);
             let moved = Entry::new(next, label).used();
             if entry.swap(place, moved) {

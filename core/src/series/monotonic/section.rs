@@ -151,6 +151,15 @@ impl Section {
         self.front.owner.store(0, Ordering::Release);
     }
 
+    /// What is left of its range is given to nobody; its keys go on in the next one.
+    pub fn close(&self) {
+        let high = self.bounds().high();
+        match high.checked_add(1) {
+            Some(low) => self.front.bounds.store(Bounds::new(low, high).0, Ordering::Release),
+            None => self.shut(),
+        }
+    }
+
     /// Gives it, which is nobody's and swept, to an owner that never was one, with its first range. False, and nothing is done,
     /// where it is not, or for no numbers.
     pub fn open(&self, owner: u64, range: &Range) -> bool {
@@ -190,11 +199,12 @@ impl Section {
 
     /// Gives it its next range.
     pub fn extend(&self, range: &Range) -> Supplied {
-        let Some((first, last)) = self.offsets(range) else { return Supplied::Far };
         let had = self.bounds();
-        if first <= had.high() {
+        // Also where it is of another registry, whose numbers leave out those of this one.
+        if range.first <= self.number(had.high()) {
             return Supplied::Below;
         }
+        let Some((first, last)) = self.offsets(range) else { return Supplied::Far };
         // Numbers between the ranges are others': of another server that draws from the same registry.
         let low = if first - had.high() == 1 { had.low() } else { first };
         self.front.bounds.store(Bounds::new(low, last).0, Ordering::Release);
@@ -207,12 +217,13 @@ impl Section {
             return None;
         }
         let origin = self.front.origin.load(Ordering::Acquire).cast_signed();
-        // Below the origin is below all that it has.
-        let distance = range.first.checked_sub(origin)?.max(0);
+        let distance = range.first.checked_sub(origin)?;
         if distance.checked_rem(increment)? != 0 {
             return None;
         }
         let first = u32::try_from(distance / increment).ok()?;
-        Some((first, first.checked_add(range.count - 1)?))
+        let last = first.checked_add(range.count - 1)?;
+        // No key gets to the last offset of all, which has no next one.
+        (last < u32::MAX).then_some((first, last))
     }
 }

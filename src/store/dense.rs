@@ -20,11 +20,13 @@ use std::ffi::CStr;
 
 /// How a worker's plans look for rows: one by one, by the index. A plan is kept, and one that was best while the table was empty looks
 /// at all of it.
-pub const PLANS: [(&CStr, &CStr); 4] = [
+pub const PLANS: [(&CStr, &CStr); 5] = [
     (c"enable_seqscan", c"off"),
     (c"enable_bitmapscan", c"off"),
     (c"enable_hashjoin", c"off"),
     (c"enable_mergejoin", c"off"),
+    // For a few keys it seems cheaper to plan anew, by what the planner takes an array of unknown length for. It never is.
+    (c"plan_cache_mode", c"force_generic_plan"),
 ];
 
 /// The day of a row; 0 where it has none.

@@ -30,9 +30,14 @@ LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids
 SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
   $(shell find src core/src core/Cargo.toml -type f)
 
+# What packages are made of, and where they lie.
+SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)
+SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
+PACKAGES := $(TARGET)/packages
+
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  clean help
+  package-deb reproducible clean help
 
 ## Build
 
@@ -180,6 +185,21 @@ install-script-check: $(LIBRARY) ## is the committed install script what the sou
 
 install-script: $(LIBRARY) ## write the install script to sql/install
 	@devtools/install-script.sh --update $(PACKAGE)
+
+## Packages and releases
+
+# With the release profile whatever the environment says, and without the paths of this machine.
+$(SHIPPED_LIBRARY): $(SOURCES) devtools/package-build.sh
+	@devtools/setup.sh --check
+	@devtools/package-build.sh $(SHIPPED)
+
+package-deb: $(SHIPPED_LIBRARY) ## Debian packages for PG_CONFIG's major version, in target/packages
+	@echo '== Debian packages'
+	@devtools/package-deb.sh $(SHIPPED) $(PACKAGES)
+
+reproducible: package-deb ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
+	@echo '== built again'
+	@devtools/reproducible.sh $(PACKAGES)
 
 ## Measure
 

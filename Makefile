@@ -37,7 +37,7 @@ PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  package-deb reproducible clean help
+  package-deb test-packages reproducible clean help
 
 ## Build
 
@@ -102,7 +102,7 @@ layers: ## does each module import lower ones only, and is unsafe code in its pl
 
 shellcheck: ## the scripts
 	@echo '== shellcheck'
-	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh
+	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/packages/*.sh
 
 doc: ## the documentation of the code, where a broken link is an error
 	@echo '== cargo doc'
@@ -196,6 +196,10 @@ $(SHIPPED_LIBRARY): $(SOURCES) devtools/package-build.sh
 package-deb: $(SHIPPED_LIBRARY) ## Debian packages for PG_CONFIG's major version, in target/packages
 	@echo '== Debian packages'
 	@devtools/package-deb.sh $(SHIPPED) $(PACKAGES)
+
+test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
+	@echo '== packages'
+	@SHIPPED=$(SHIPPED) devtools/test-packages.sh $(PACKAGES)
 
 reproducible: package-deb ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
 	@echo '== built again'

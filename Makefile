@@ -37,7 +37,7 @@ PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  package-deb test-packages reproducible clean help
+  package-deb package-rpm test-packages reproducible clean help
 
 ## Build
 
@@ -197,11 +197,15 @@ package-deb: $(SHIPPED_LIBRARY) ## Debian packages for PG_CONFIG's major version
 	@echo '== Debian packages'
 	@devtools/package-deb.sh $(SHIPPED) $(PACKAGES)
 
+package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL project's own; skipped without rpmbuild
+	@echo '== RPM packages'
+	@devtools/package-rpm.sh $(SHIPPED) $(PACKAGES)
+
 test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
 	@echo '== packages'
 	@SHIPPED=$(SHIPPED) devtools/test-packages.sh $(PACKAGES)
 
-reproducible: package-deb ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
+reproducible: package-deb package-rpm ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
 	@echo '== built again'
 	@devtools/reproducible.sh $(PACKAGES)
 

@@ -37,7 +37,7 @@ PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  package-deb package-rpm test-packages reproducible clean help
+  package-deb package-rpm test-packages docker-check reproducible clean help
 
 ## Build
 
@@ -102,7 +102,7 @@ layers: ## does each module import lower ones only, and is unsafe code in its pl
 
 shellcheck: ## the scripts
 	@echo '== shellcheck'
-	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/packages/*.sh
+	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/packages/*.sh packaging/docker/*.sh
 
 doc: ## the documentation of the code, where a broken link is an error
 	@echo '== cargo doc'
@@ -204,6 +204,10 @@ package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL 
 test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
 	@echo '== packages'
 	@SHIPPED=$(SHIPPED) devtools/test-packages.sh $(PACKAGES)
+
+docker-check: ## hadolint, and what compose.yaml sets up, on servers here: no Docker runs
+	@echo '== Docker'
+	@devtools/docker-check.sh
 
 reproducible: package-deb package-rpm ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
 	@echo '== built again'

@@ -203,7 +203,7 @@ package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL 
 
 test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
 	@echo '== packages'
-	@SHIPPED=$(SHIPPED) devtools/test-packages.sh $(PACKAGES)
+	@devtools/test-packages.sh $(PACKAGES)
 
 docker-check: ## hadolint, and what compose.yaml sets up, on servers here: no Docker runs
 	@echo '== Docker'

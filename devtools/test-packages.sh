@@ -44,6 +44,17 @@ make_root() {
   [[ ! -e $root/usr/bin/cargo && ! -e $root/usr/bin/rustc ]] || fail "There is Rust in the fresh root."
 }
 
+# next_revision DEB...: the same packages with a later version, as if a release followed.
+next_revision() {
+  local package
+  for package in "$@"; do
+    dpkg-deb --raw-extract "$package" "$work/unpacked"
+    sed -i 's/^Version: .*/&+next/' "$work/unpacked/DEBIAN/control"
+    dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/unpacked" "$work/next" >/dev/null
+    rm -rf "$work/unpacked"
+  done
+}
+
 # The first example of README, and what it shows.
 first_example() { awk '/^```sql$/ { on = 1; next } /^```/ && on { exit } on' README.md; }
 
@@ -70,11 +81,11 @@ make_root "$work/root" >"$work/log" 2>&1 || {
 }
 echo "made in $((SECONDS - started)) seconds, $(as_root du -sm "$work/root" | cut -f1) MB"
 
-# A second one, as if a release followed.
-PACKAGE_REVISION=2 "$here/package-deb.sh" "$SHIPPED" "$work/next" >/dev/null
+mkdir "$work/next"
+next_revision "$folder/$name"{,-doc}_*.deb
 as_root install -d "$work/root/packages/next"
 as_root cp "$folder/$name"{,-doc}_*.deb "$work/root/packages"
-as_root cp "$work/next/$name"{,-doc}_*.deb "$work/root/packages/next"
+as_root cp "$work/next"/*.deb "$work/root/packages/next"
 first_example | as_root tee "$work/root/packages/example.sql" >/dev/null
 as_root cp pg_test/packages/inside.sh "$work/root/packages"
 [[ ! -e /etc/resolv.conf ]] || as_root cp --dereference /etc/resolv.conf "$work/root/etc/resolv.conf"

@@ -37,7 +37,7 @@ PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  package-deb package-rpm test-packages docker-check reproducible release clean help
+  package-deb package-rpm test-packages docker-check reproducible docs release clean help
 
 ## Build
 
@@ -212,6 +212,10 @@ docker-check: ## hadolint, and what compose.yaml sets up, on servers here: no Do
 reproducible: package-deb package-rpm ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
 	@echo '== built again'
 	@devtools/reproducible.sh $(PACKAGES)
+
+docs: ## a book of the documents with a search, below target/book; its links are checked
+	@echo '== book'
+	@devtools/docs.sh
 
 release: ## checks that the last commit is a release, and puts its files below target/release-files; TRY=1 before the tag
 	@devtools/release.sh check

@@ -45,7 +45,11 @@ fn meta_json_is_of_this_version_and_extension() -> Result<()> {
     let meta = meta()?;
     let extension = &meta["provides"]["snowflake_ids"];
     ensure!(meta["version"] == VERSION, "META.json: version is {}, not {VERSION}", meta["version"]);
-    ensure!(extension["version"] == VERSION, "META.json: its extension is {}, not {VERSION}", extension["version"]);
+    ensure!(
+        extension["version"] == VERSION,
+        "META.json: its extension is {}, not {VERSION}",
+        extension["version"]
+    );
     let comment = control("comment")?;
     for abstracted in [&meta["abstract"], &extension["abstract"]] {
         ensure!(*abstracted == comment.as_str(), "META.json says {abstracted}, the control file {comment:?}");
@@ -65,9 +69,14 @@ fn meta_json_needs_what_the_control_file_and_the_features_need() -> Result<()> {
         ensure!(!required[name].is_null(), "META.json does not require {name}");
     }
     let cargo = text("Cargo.toml")?;
-    let majors = cargo.lines().filter_map(|line| line.strip_prefix("pg")?.split_once(" = ")?.0.parse::<u32>().ok());
+    let majors =
+        cargo.lines().filter_map(|line| line.strip_prefix("pg")?.split_once(" = ")?.0.parse::<u32>().ok());
     let oldest = format!("{}.0.0", majors.min().context("Cargo.toml has no feature pgN")?);
-    ensure!(required["PostgreSQL"] == oldest.as_str(), "META.json requires {}, not {oldest}", required["PostgreSQL"]);
+    ensure!(
+        required["PostgreSQL"] == oldest.as_str(),
+        "META.json requires {}, not {oldest}",
+        required["PostgreSQL"]
+    );
     Ok(())
 }
 
@@ -81,8 +90,12 @@ fn the_control_file_takes_its_version_from_cargo() -> Result<()> {
 #[test]
 fn the_version_has_an_entry_in_the_changelog_and_an_install_script() -> Result<()> {
     let changelog = text("CHANGELOG.md")?;
-    let first = changelog.lines().find(|line| line.starts_with("## ")).context("CHANGELOG.md has no version")?;
-    ensure!(first.starts_with(&format!("## {VERSION} (")), "CHANGELOG.md begins with {first:?}, not {VERSION}");
+    let first =
+        changelog.lines().find(|line| line.starts_with("## ")).context("CHANGELOG.md has no version")?;
+    ensure!(
+        first.starts_with(&format!("## {VERSION} (")),
+        "CHANGELOG.md begins with {first:?}, not {VERSION}"
+    );
     let script = format!("sql/install/snowflake_ids--{VERSION}.sql");
     ensure!(path(&script).exists(), "{script} is missing: give make install-script");
     Ok(())

@@ -10,6 +10,7 @@ mod copy;
 mod segment;
 mod sequence;
 mod series;
+mod series_nextval;
 mod snowflake;
 mod trigger;
 mod uuid;

@@ -36,7 +36,7 @@ pub extern "C-unwind" fn _PG_init() {
     // Settings first: the size and content of shared memory follow from them.
     settings::define();
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
-    let keep = pg::shmem::Keep { begin: worker::carry_over::restore_floors, end: worker::carry_over::save };
+    let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::redirect::redirect_calls(sequence::known::targets_at_once);
     pg::inline::keep_out(sequence::known::are_any);
@@ -53,6 +53,18 @@ pub extern "C-unwind" fn _PG_init() {
         session_discarded,
     });
     pg::worker::register_launcher();
+}
+
+/// What the last stop left over goes on.
+fn memory_made() {
+    worker::carry_over::restore_floors();
+    worker::left_over::restore();
+}
+
+/// What is left over is written down.
+fn server_stopped() {
+    worker::carry_over::save();
+    worker::left_over::save();
 }
 
 /// What the session got last is forgotten, as the server forgets it.

@@ -1,15 +1,23 @@
 //! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
-//! and registries, and the slots of the workers.
+//! and registries, the counters of dense series, and the slots of the workers.
 
 pub mod generator;
 pub mod leases;
 pub mod registries;
+pub mod sections;
 pub mod segments;
+pub mod series;
 pub mod slot;
 pub mod worker_slot;
 
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 4] =
-    [&generator::SHARED, &segments::SEGMENTS, &leases::LEASES, &registries::REGISTRIES];
+pub static BLOCKS: [&dyn Block; 6] = [
+    &generator::SHARED,
+    &segments::SEGMENTS,
+    &leases::LEASES,
+    &registries::REGISTRIES,
+    &series::COUNTERS,
+    &sections::SECTIONS,
+];

@@ -1,9 +1,11 @@
 //! What is durable, each in one place: rows of the tables, through SQL, and two files of the data directory.
 
 pub mod citus;
+pub mod dense;
 pub mod durable;
 pub mod generator;
 pub mod registry;
+pub mod section;
 pub mod segment;
 pub mod sequence;
 pub mod series;

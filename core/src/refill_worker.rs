@@ -22,6 +22,7 @@ pub use tables::{Database, Received, Tables, TransactionError};
 pub use worker::RefillWorker;
 
 use crate::registry_link::RegistryLink;
+use crate::series::dense::Served as Counters;
 use local::Served;
 use std::time::Duration;
 
@@ -34,13 +35,28 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let host = self.host;
         let (mut last_work, mut stuck, mut pause_until) = (host.uptime(), None, Duration::ZERO);
         loop {
+            let counters = host.serve_counters();
             let jobs = host.jobs();
-            if jobs.is_empty() {
+            if counters != Counters::Nothing {
+                last_work = host.uptime();
+            }
+            if !matches!(counters, Counters::Failed(_)) && (jobs.is_empty() || counters == Counters::All) {
                 host.note_served();
-                if host.is_dismissed() || host.is_crowded() || !host.rest(last_work) {
-                    return;
+            }
+            if jobs.is_empty() {
+                let stays = !host.is_dismissed()
+                    && match counters {
+                        Counters::Nothing => !host.is_crowded() && host.rest(last_work),
+                        Counters::All => true,
+                        Counters::Failed(pause) => {
+                            host.sleep(pause);
+                            true
+                        }
+                    };
+                if stays {
+                    continue;
                 }
-                continue;
+                return;
             }
             last_work = host.uptime();
             // What has failed is not tried again with each call that wakes this worker.
@@ -56,8 +72,9 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                 due.iter().chain(&failed).for_each(Job::defer);
                 return;
             }
+            let soon = |pause: Duration| counters.pause().map_or(pause, |other| other.min(pause));
             if !failed.is_empty() {
-                host.sleep(pause.unwrap_or(left).min(left));
+                host.sleep(soon(pause.unwrap_or(left).min(left)));
                 continue;
             }
             let Some(pause) = pause else {
@@ -70,7 +87,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
                 stuck = None;
             }
             pause_until = host.uptime() + pause;
-            host.sleep(pause);
+            host.sleep(soon(pause));
         }
     }
 

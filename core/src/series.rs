@@ -1,21 +1,27 @@
 //! Series: one sequence of numbers for each key. What the row of one says of its numbers.
 //!
 //! Numbers of a gapless series are counted in the caller's transaction, in a row for each key: how is the statement's that
-//! changes it. What may be counted at all, and what a caller is told, is decided here.
+//! changes it. Those of the other kinds come from memory. What may be counted at all, and what a caller is told, is decided here.
 
 pub mod dense;
 mod error;
 mod key;
+mod kind;
 mod limits;
+pub mod monotonic;
 mod recent;
 
 pub use error::SeriesError;
 pub use key::{Key, KeyType};
-pub use limits::{MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_TIME_ZONE_BYTES};
+pub use kind::{Kind, Steps};
+pub use limits::{
+    MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP, MAX_TIME_ZONE_BYTES,
+};
 pub use recent::Recent;
 
 use crate::error::excerpt;
 use crate::serial::{Format, Reset};
+use kind::Terms;
 
 /// The row of a series, as it is stored.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +42,12 @@ pub struct Row<'a> {
     pub time_zone: &'a str,
     /// How numbers are written as text.
     pub format: Option<&'a str>,
+    /// How many numbers are reserved at once at first, where the kind reserves some.
+    pub step: Option<i32>,
+    /// How many at most.
+    pub max_step: Option<i32>,
+    /// How many sections the keys are in, where the kind has some.
+    pub sections: Option<i32>,
 }
 
 /// What a series' numbers are.
@@ -43,6 +55,8 @@ pub struct Row<'a> {
 pub struct Series {
     /// What its counters are found by: another one after it was dropped and created again.
     pub id: i64,
+    /// The promise that it makes.
+    pub kind: Kind,
     /// The type of its keys.
     pub key_type: KeyType,
     /// The first number of a key: 0 or more.
@@ -63,7 +77,8 @@ impl Series {
     /// # Errors
     /// [`SeriesError`], which names the column at fault.
     pub fn new(row: &Row<'_>) -> Result<Self, SeriesError> {
-        check_kind(row.kind)?;
+        let Row { kind, step, max_step, sections, .. } = *row;
+        let kind = Kind::new(&Terms { kind, step, max_step, sections, starts_over: row.reset.is_some() })?;
         if row.key_type.is_empty() {
             return Err(SeriesError::Missing { column: "key_type" });
         }
@@ -82,7 +97,7 @@ impl Series {
             Some(format) => Format::parse(format, reset)?,
             None => Format::default_for(reset),
         };
-        Ok(Self { id, key_type, start, max_value, reset, time_zone: row.time_zone.to_owned(), format })
+        Ok(Self { id, kind, key_type, start, max_value, reset, time_zone: row.time_zone.to_owned(), format })
     }
 
     /// Whether a key is of its type; `name` is the series'.
@@ -128,15 +143,5 @@ pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
         Err(SeriesError::ControlName)
     } else {
         Ok(())
-    }
-}
-
-/// Whether there are series of a kind.
-fn check_kind(kind: &str) -> Result<(), SeriesError> {
-    match kind {
-        "gapless" => Ok(()),
-        "" => Err(SeriesError::Missing { column: "kind" }),
-        "dense" | "monotonic" => Err(SeriesError::KindToCome { kind: kind.to_owned() }),
-        _ => Err(SeriesError::Kind { name: excerpt(kind) }),
     }
 }

@@ -4,7 +4,8 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::series::{
-    Key, KeyType, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Row, Series, SeriesError, check_name,
+    Key, KeyType, Kind as SeriesKind, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Row, Series, SeriesError, Steps,
+    check_name,
 };
 use snowflake_ids_core::{Explain, Kind};
 
@@ -17,6 +18,9 @@ const ROW: Row<'static> = Row {
     reset: None,
     time_zone: "UTC",
     format: None,
+    step: None,
+    max_step: None,
+    sections: None,
 };
 
 fn series() -> Series {
@@ -25,11 +29,8 @@ fn series() -> Series {
 
 fn refused(row: &Row<'_>) -> String {
     let error = Series::new(row).expect_err("a wrong row");
-    assert_eq!(
-        error.kind(),
-        if row.kind == "dense" { Kind::Unsupported } else { Kind::BadArgument },
-        "{error}"
-    );
+    let is_too_much = matches!(error, SeriesError::NoSuchArgument { .. });
+    assert_eq!(error.kind(), if is_too_much { Kind::Unsupported } else { Kind::BadArgument }, "{error}");
     error.to_string()
 }
 
@@ -46,7 +47,7 @@ fn a_row_says_what_its_numbers_are() {
 #[test]
 fn wrong_rows_are_refused() {
     assert_eq!(refused(&Row { kind: "sparse", ..ROW }), "unrecognized kind of series: \"sparse\"");
-    assert_eq!(refused(&Row { kind: "dense", ..ROW }), "series of kind \"dense\" are not supported");
+    assert_eq!(refused(&Row { kind: "", ..ROW }), "kind must not be null");
     assert_eq!(refused(&Row { key_type: "oid", ..ROW }), "keys of a series cannot be of type oid");
     assert_eq!(refused(&Row { id: None, ..ROW }), "id must not be null");
     assert_eq!(refused(&Row { start: None, ..ROW }), "start must not be null");
@@ -58,6 +59,54 @@ fn wrong_rows_are_refused() {
     );
     assert_eq!(refused(&Row { reset: Some("week"), ..ROW }), "unrecognized reset \"week\"");
     assert!(refused(&Row { format: Some("{YYYY}{n}"), ..ROW }).contains("there is no reset"));
+}
+
+/// As `series_create` makes them.
+const DENSE: Row<'static> = Row { kind: "dense", step: Some(10), max_step: Some(10_000), ..ROW };
+const MONOTONIC: Row<'static> =
+    Row { kind: "monotonic", step: Some(1_000), max_step: Some(1_000_000), sections: Some(16), ..ROW };
+
+#[test]
+fn a_row_says_which_promise_it_makes() {
+    let kind = |row: &Row<'_>| Series::new(row).map(|series| series.kind);
+    assert_eq!(kind(&ROW), Ok(SeriesKind::Gapless));
+    assert_eq!(kind(&DENSE), Ok(SeriesKind::Dense(Steps { step: 10, max_step: 10_000 })));
+    let steps = Steps { step: 1_000, max_step: 1_000_000 };
+    assert_eq!(kind(&MONOTONIC), Ok(SeriesKind::Monotonic(steps, 16)));
+    let largest = Some(1_000_000_000);
+    let steps = Steps { step: 1_000_000_000, max_step: 1_000_000_000 };
+    let row = Row { step: largest, max_step: largest, sections: Some(1_024), ..MONOTONIC };
+    assert_eq!(kind(&row), Ok(SeriesKind::Monotonic(steps, 1_024)));
+    for row in [ROW, DENSE, MONOTONIC] {
+        assert_eq!(kind(&row).map(SeriesKind::name), Ok(row.kind));
+        assert_eq!(kind(&row).map(SeriesKind::counts_at_home), Ok(row.kind != "monotonic"));
+    }
+}
+
+#[test]
+fn wrong_steps_and_sections_are_refused() {
+    assert_eq!(refused(&Row { step: Some(1), ..ROW }), "series of kind \"gapless\" have no step");
+    assert_eq!(refused(&Row { max_step: Some(1), ..ROW }), "series of kind \"gapless\" have no max_step");
+    assert_eq!(refused(&Row { sections: Some(1), ..ROW }), "series of kind \"gapless\" have no sections");
+    assert_eq!(refused(&Row { sections: Some(1), ..DENSE }), "series of kind \"dense\" have no sections");
+    assert_eq!(
+        refused(&Row { reset: Some("year"), ..MONOTONIC }),
+        "series of kind \"monotonic\" have no reset"
+    );
+    for row in [DENSE, MONOTONIC] {
+        assert_eq!(refused(&Row { step: None, ..row }), "step must not be null");
+        assert_eq!(refused(&Row { max_step: None, ..row }), "max_step must not be null");
+        assert_eq!(refused(&Row { step: Some(0), ..row }), "step 0 is out of range");
+        assert_eq!(refused(&Row { step: Some(8), max_step: Some(7), ..row }), "step 8 is out of range");
+        assert_eq!(refused(&Row { max_step: Some(0), ..row }), "max_step 0 is out of range");
+        assert_eq!(refused(&Row { max_step: Some(-1), ..row }), "max_step -1 is out of range");
+        let row = Row { max_step: Some(1_000_000_001), ..row };
+        assert_eq!(refused(&row), "max_step 1000000001 is out of range");
+    }
+    assert_eq!(refused(&Row { sections: None, ..MONOTONIC }), "sections must not be null");
+    assert_eq!(refused(&Row { sections: Some(0), ..MONOTONIC }), "0 sections are out of range");
+    assert_eq!(refused(&Row { sections: Some(1_025), ..MONOTONIC }), "1025 sections are out of range");
+    assert_eq!(refused(&Row { sections: Some(65_552), ..MONOTONIC }), "65552 sections are out of range");
 }
 
 #[test]
@@ -108,7 +157,7 @@ proptest! {
     fn the_last_keys_are_remembered(keys in prop::collection::vec(0..KEYS, 1..4_000)) {
         let mut recent = Recent::default();
         for (number, key) in (0..).zip(&keys) {
-            recent.note(1, Key::Bigint(*key), number);
+            recent.note(1, &Key::Bigint(*key), number);
         }
         let mut seen = std::collections::HashSet::new();
         for (number, key) in (0..).zip(&keys).collect::<Vec<_>>().into_iter().rev() {

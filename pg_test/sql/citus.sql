@@ -19,6 +19,8 @@ SELECT * FROM snowflake_ids.citus_status();
 RESET ROLE;
 
 -- Tables of Citus' names, without Citus.
+SELECT snowflake_ids.series_create('of a node');
+SELECT series_nextval('of a node', 1);
 BEGIN;
 SET LOCAL allow_system_table_mods = on;
 CREATE TABLE pg_catalog.pg_dist_local_group (groupid integer NOT NULL PRIMARY KEY);
@@ -36,6 +38,10 @@ SELECT snowflake_ids.use_registry('citus_coordinator');
 -- A worker.
 UPDATE pg_catalog.pg_dist_local_group SET groupid = 1;
 CALL snowflake_ids.use_citus();
+-- Each would count for itself.
+SELECT series_nextval('of a node', 1);
+SELECT snowflake_ids.series_create('of another node');
+SELECT snowflake_ids.series_create('of another node', 'dense');
 -- What Citus is told of its connections is not passed over where it cannot be read.
 SET LOCAL citus.node_conninfo = 'sslmode';
 SELECT snowflake_ids.use_registry('citus_coordinator');
@@ -62,6 +68,7 @@ SELECT snowflake_ids_internal.citus_run_on_workers('SELECT 2');
 \set ON_ERROR_ROLLBACK off
 ROLLBACK;
 DROP ROLE citus_user, citus_monitor;
+SELECT snowflake_ids.series_drop('of a node');
 
 -- What nodes say of themselves.
 SELECT r ->> 'layout' AS layout, r ->> 'worker_id' AS worker_id, r ->> 'registry' AS registry, r ->> 'identity' = snowflake_ids_internal.registry_identity() AS is_its_own

@@ -14,20 +14,51 @@ unsafe impl Send for LwLock {}
 // SAFETY: as above.
 unsafe impl Sync for LwLock {}
 
+// The raw symbols: pg_sys's are wrapped for functions that can fail, which costs more than the locks do. These fail where a process
+// holds 200 locks, and here it holds two at most, besides those of the server's, which calls us with none.
+unsafe extern "C-unwind" {
+    fn LWLockAcquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> bool;
+    fn LWLockRelease(lock: *mut pg_sys::LWLock);
+}
+
 const NAME: &std::ffi::CStr = c"snowflake_ids";
 
+/// How many partitions the counters of dense series can have.
+pub const MOST_PARTITIONS: usize = 32;
+
 /// How many there are.
-const LOCKS: i32 = 3;
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a few")]
+const LOCKS: i32 = 5 + MOST_PARTITIONS as i32;
 
 /// What a lock is for.
 #[derive(Clone, Copy)]
 pub enum For {
     /// Which tag has which place.
-    Directory = 0,
+    Directory,
     /// The state of the server: which node issues, and how far.
-    State = 1,
+    State,
     /// What the log was told.
-    LogLimit = 2,
+    LogLimit,
+    /// What is asked of dense series.
+    SeriesRequests,
+    /// Sweeping away what sections left.
+    Sweep,
+    /// A partition of the counters of dense series.
+    Counters(u8),
+}
+
+impl For {
+    /// Its place among all.
+    fn number(self) -> usize {
+        match self {
+            Self::Directory => 0,
+            Self::State => 1,
+            Self::LogLimit => 2,
+            Self::SeriesRequests => 3,
+            Self::Sweep => 4,
+            Self::Counters(partition) => 5 + usize::from(partition) % MOST_PARTITIONS,
+        }
+    }
 }
 
 /// Asks the server for the locks. Only while it adds up what shared memory is needed.
@@ -40,12 +71,12 @@ impl LwLock {
     /// One of the locks that were requested. Only while shared memory is laid out.
     pub fn requested(purpose: For) -> Self {
         // SAFETY: as many were requested under this name.
-        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose as usize)).lock })
+        Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose.number())).lock })
     }
 
     fn acquire(&self, mode: pg_sys::LWLockMode::Type) {
         // SAFETY: the lock is initialised. It holds off interrupts until it is released.
-        unsafe { pg_sys::LWLockAcquire(self.0, mode) };
+        unsafe { LWLockAcquire(self.0, mode) };
     }
 
     fn try_acquire(&self, mode: pg_sys::LWLockMode::Type) -> bool {
@@ -57,7 +88,7 @@ impl LwLock {
         // SAFETY: after an error the server has released its locks, and let interrupts in, by itself.
         unsafe {
             if pg_sys::InterruptHoldoffCount > 0 {
-                pg_sys::LWLockRelease(self.0);
+                LWLockRelease(self.0);
             }
         }
     }

@@ -63,12 +63,19 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
 type Action = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<Action>>> = PerProcess::new(Cell::new(None));
+/// How often this process was told.
+static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// Has `action` called whenever a role was changed or dropped, memberships were granted or revoked, or a database has
 /// another owner.
 pub fn on_change(action: Action) {
-    static ONCE: Once = Once::new();
     ON_CHANGE.set(Some(action));
+    watch();
+}
+
+/// Counts such changes from now on.
+pub fn watch() {
+    static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         use pg_sys::SysCacheIdentifier::{AUTHMEMROLEMEM, AUTHOID, DATABASEOID};
         // The owner of the database is a member of pg_database_owner.
@@ -85,8 +92,15 @@ pub fn on_change(action: Action) {
     });
 }
 
+/// How many of them there were since [`watch`]: where that is the same as before, every role has the rights that it had.
+#[inline]
+pub fn changes() -> u64 {
+    CHANGES.get()
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
     if let Some(action) = ON_CHANGE.get() {
         action();
     }

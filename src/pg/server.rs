@@ -45,6 +45,18 @@ pub fn refuse_unless_writable(command: &'static CStr) {
     }
 }
 
+// The raw symbol: it cannot fail.
+unsafe extern "C-unwind" {
+    fn IsInParallelMode() -> bool;
+}
+
+/// Whether a command is known to be one that may write: where it is not, [`refuse_unless_writable`] tells.
+#[inline]
+pub fn is_writable() -> bool {
+    // SAFETY: variables of this process.
+    out_of_recovery() && unsafe { !pg_sys::XactReadOnly && !IsInParallelMode() }
+}
+
 /// The number of this process among those that run SQL: 0 to `max_processes() - 1`, its own while it lives.
 #[inline]
 pub fn process_number() -> usize {

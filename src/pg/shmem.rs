@@ -48,7 +48,7 @@ impl Rest {
     }
 
     /// The next array.
-    pub fn array<T: Send + Sync>(&mut self, len: usize, value: impl Fn() -> T) -> &'static mut [T] {
+    pub fn array<T: Send + Sync>(&mut self, len: usize, mut value: impl FnMut() -> T) -> &'static mut [T] {
         const { assert!(!needs_drop::<T>()) };
         let skipped = self.next.align_offset(align_of::<T>());
         let size = skipped.saturating_add(len.saturating_mul(size_of::<T>()));

@@ -55,6 +55,20 @@ pub fn stay_in_one_process() {
     }
 }
 
+/// The number of the present transaction among those of this process: another one has another number, for as long as it takes to
+/// have as many as numbers have bits for. Only within a transaction.
+#[inline]
+pub fn number() -> u32 {
+    // SAFETY: MyProc points to this process's own entry from its start to its end, which nobody else writes to here.
+    unsafe {
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let number = (*pg_sys::MyProc).vxid.lxid;
+        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+        let number = (*pg_sys::MyProc).lxid;
+        number
+    }
+}
+
 /// Whether a parallel query is running, in which no SQL can.
 pub fn is_parallel() -> bool {
     // SAFETY: looks at variables of this process.

@@ -242,7 +242,25 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
                 quote_literal(tag)
             ),
         ),
-        Some(Trouble::NoWorker) => (
+        Some(Trouble::Registry) => registry_trouble().unwrap_or_else(|| {
+            ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
+        }),
+        None if let Some(trouble) = registry_trouble() => trouble,
+        Some(trouble) if let Some(found) = worker_trouble(trouble) => found,
+        _ => (
+            "Its ids are used up, and the background worker has reserved no more in time.".to_owned(),
+            "Look at snowflake_ids.segment_status and pg_stat_activity; raise \
+             snowflake_ids.segment_wait_timeout where the disk is slow."
+                .to_owned(),
+        ),
+    }
+}
+
+/// What keeps a worker from reserving, and what to do about it; None where it is no fault of the worker's.
+pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
+    Some(match trouble {
+        Trouble::RowLocked | Trouble::Registry => return None,
+        Trouble::NoWorker => (
             "No background worker is there to reserve some: it is about to start, or all max_worker_processes \
              are in use."
                 .to_owned(),
@@ -250,34 +268,24 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
              server."
                 .to_owned(),
         ),
-        Some(Trouble::Registry) => registry_trouble().unwrap_or_else(|| {
-            ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
-        }),
-        None if let Some(trouble) = registry_trouble() => trouble,
-        Some(Trouble::Failed(code)) => (
+        Trouble::Failed(code) => (
             format!("The background worker's last attempt failed with SQLSTATE {}.", sqlstate(code)),
             "The server's log has the error.".to_owned(),
         ),
-        Some(Trouble::OutOfReach(0)) => (
+        Trouble::OutOfReach(0) => (
             "The background worker that reserves some has waited in vain to connect to this database.".to_owned(),
             "A transaction has the database, or a catalog that sessions begin with, locked: end it. To find it: SELECT \
              pid, mode FROM pg_locks WHERE granted AND mode LIKE '%Exclusive%'."
                 .to_owned(),
         ),
-        Some(Trouble::OutOfReach(code)) => (
+        Trouble::OutOfReach(code) => (
             format!(
                 "The background worker that reserves some could not connect to this database: SQLSTATE {}.",
                 sqlstate(code)
             ),
             "The server's log has the error. It is tried again by itself, every few seconds.".to_owned(),
         ),
-        None => (
-            "Its ids are used up, and the background worker has reserved no more in time.".to_owned(),
-            "Look at snowflake_ids.segment_status and pg_stat_activity; raise \
-             snowflake_ids.segment_wait_timeout where the disk is slow."
-                .to_owned(),
-        ),
-    }
+    })
 }
 
 /// What is wrong with the registries of this database, if anything, and what to do about it.

@@ -4,7 +4,7 @@ use super::values::{
     CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
     MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_GENERATORS, MAX_TAGS, REGISTRY_TIMEOUT,
     RESERVE, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT,
-    SEQUENCE_START, SHARD, SHARD_NOW, WORKER_ID, WORKER_ID_POLICY, parse_worker,
+    SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW, WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
 use crate::pg::guc::{self, About, Assign, Check, Problem};
 use crate::pg::report::sentence;
@@ -172,10 +172,17 @@ fn define_segments() {
     let about = About {
         name: c"snowflake_ids.max_tags",
         short: c"Sets how many segment tags can be in use at once, in all databases together.",
-        long: c"Each takes about 1.2 kB of shared memory.",
+        long: c"Each takes about 1.3 kB of shared memory.",
         context: GucContext::Postmaster,
     };
     guc::define_int(about, &MAX_TAGS, 1..=1_000_000, GucFlags::default());
+    let about = About {
+        name: c"snowflake_ids.series_memory",
+        short: c"Sets how much shared memory the keys of dense and monotonic series take, in all databases together.",
+        long: c"The keys that were not used for longest leave it. 0 takes none, and such series give no numbers.",
+        context: GucContext::Postmaster,
+    };
+    guc::define_int(about, &SERIES_MEMORY, 0..=i32::MAX, GucFlags::UNIT_KB);
     let about = About {
         name: c"snowflake_ids.segment_prefetch",
         short: c"Sets the share of a segment, in percent, after which the next one is fetched.",

@@ -70,6 +70,7 @@ pub(super) static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CStri
 pub(super) static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
 pub(super) static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(16);
 pub(super) static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
+pub(super) static SERIES_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(16 * 1_024);
 pub(super) static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
 pub(super) static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
 pub(super) static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
@@ -92,6 +93,8 @@ pub struct Config {
     pub max_tags: usize,
     /// How many layouts beside the server's own can be in use at once, and how many named generators a database can have.
     pub max_generators: usize,
+    /// How many bytes of shared memory the keys of series take, half of them those of dense series.
+    pub series_memory: usize,
 }
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -121,7 +124,8 @@ fn checked() -> Result<Config, Box<ErrorReport>> {
     };
     let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);
     let max_generators = usize::try_from(read(&MAX_GENERATORS)).unwrap_or(0);
-    Ok(Config { layout, identity, max_tags, max_generators })
+    let series_memory = usize::try_from(read(&SERIES_MEMORY)).unwrap_or(0).saturating_mul(1_024);
+    Ok(Config { layout, identity, max_tags, max_generators, series_memory })
 }
 
 /// The number that a worker id is set to; None for auto, and for what is no number.

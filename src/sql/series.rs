@@ -10,14 +10,13 @@ use crate::series::error::NoNumberError;
 use crate::series::{self, Known};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
+use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, SeriesError};
-use std::ffi::CStr;
 use std::rc::Rc;
 
 /// The name of a series, not yet looked for.
@@ -57,14 +56,6 @@ fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
     }
 }
 
-const NEXTVAL: &CStr = c"series_nextval()";
-
-fn next(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<i64, ErrorReport> {
-    let name = name(series)?;
-    let (_, taken) = series::next(NEXTVAL, name, &key(name, of)?)?;
-    Ok(taken.number)
-}
-
 fn next_text(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<TextOut, ErrorReport> {
     let name = name(series)?;
     let (known, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
@@ -86,24 +77,6 @@ fn set(
     let key = key(name, of)?;
     let value = value.ok_or_else(|| report(&SeriesError::NullValue))?;
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
-}
-
-/// The next number of a key.
-#[pg_extern(volatile, parallel_unsafe)]
-fn series_nextval(series: Option<Text<'_>>, key: Option<i64>) -> Result<i64, ErrorReport> {
-    next(series.as_ref(), key)
-}
-
-/// The next number of a key.
-#[pg_extern(name = "series_nextval", volatile, parallel_unsafe)]
-fn series_nextval_of_text(series: Option<Text<'_>>, key: Option<Text<'_>>) -> Result<i64, ErrorReport> {
-    next(series.as_ref(), key)
-}
-
-/// The next number of a key.
-#[pg_extern(name = "series_nextval", volatile, parallel_unsafe)]
-fn series_nextval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result<i64, ErrorReport> {
-    next(series.as_ref(), key)
 }
 
 /// The next number of a key, in the series' format.
@@ -146,8 +119,8 @@ fn series_currval_of_uuid(series: Option<Text<'_>>, key: Option<Uuid>) -> Result
 }
 
 static ALTER: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7)",
-    &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID],
+    "SELECT snowflake_ids_internal.series_alter($1, $2, $3, $4, $5, $6::name, $7, $8, $9)",
+    &[TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, INT4OID],
 );
 static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.series_drop($1)", &[TEXTOID]);
 static ADD_TRIGGER: Statement = Statement::new(
@@ -259,6 +232,8 @@ mod snowflake_ids {
         description: default!(Option<Text<'_>>, "NULL"),
         owner: default!(Option<Text<'_>>, "NULL"),
         new_name: default!(Option<Text<'_>>, "NULL"),
+        step: default!(Option<i32>, "NULL"),
+        max_step: default!(Option<i32>, "NULL"),
     ) -> Result<(), ErrorReport> {
         let others = [
             max_value.into(),
@@ -267,6 +242,8 @@ mod snowflake_ids {
             handed_on(description.as_ref(), "description", MAX_DESCRIPTION_BYTES)?,
             handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
             handed_on(new_name.as_ref(), "new_name", MAX_SERIES_BYTES)?,
+            step.into(),
+            max_step.into(),
         ];
         Own::checked(name.as_ref())?.run(&ALTER, others)
     }
@@ -351,6 +328,9 @@ mod snowflake_ids_internal {
         time_zone: Option<Text<'_>>,
         format: Option<Text<'_>>,
         description: Option<Text<'_>>,
+        step: Option<i32>,
+        max_step: Option<i32>,
+        sections: Option<i32>,
     ) -> Result<(), ErrorReport> {
         let refused = |error: SeriesError| report(&error);
         let name = name.ok_or(SeriesError::NullName).map_err(refused)?;
@@ -375,29 +355,33 @@ mod snowflake_ids_internal {
             reset: reset.as_deref(),
             time_zone: "",
             format: format.as_deref(),
+            step,
+            max_step,
+            sections,
         };
         Series::new(&row).map(drop).map_err(refused)
     }
 
-    /// Fails where a kind of series that takes no numbers ahead is to take some.
-    #[pg_extern(immutable, parallel_safe)]
-    fn series_check_steps(step: Option<i32>, max_step: Option<i32>) -> Result<(), ErrorReport> {
-        let given = [("step", step), ("max_step", max_step)].into_iter().find(|(_, given)| given.is_some());
-        match given {
-            Some((argument, _)) => Err(report(&SeriesError::NoSuchArgument { kind: "gapless", argument })),
-            None => Ok(()),
-        }
-    }
-
     /// Fails where other servers number, too.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn series_refuse(registry: Option<Text<'_>>) -> Result<(), ErrorReport> {
+    fn series_refuse(
+        kind: Option<Text<'_>>,
+        registry: Option<Text<'_>>,
+        others: Option<i64>,
+    ) -> Result<(), ErrorReport> {
+        let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
+        if kind.as_deref() == Some("monotonic") {
+            let several = others.is_some_and(|others| others > 0);
+            let refused = Err(report(&SeriesError::Registries { kind: "monotonic" }));
+            return if several { refused } else { Ok(()) };
+        }
+        let kind = if kind.as_deref() == Some("dense") { "dense" } else { "gapless" };
         if let Some(registry) = registry {
             let registry = registry.read("registry")?.into_owned();
-            return Err(report(&SeriesError::Registry { registry }));
+            return Err(report(&SeriesError::Registry { kind, registry }));
         }
         if citus::is_worker().map_err(|error| spi(&error))? {
-            return Err(report(&SeriesError::CitusWorker));
+            return Err(report(&SeriesError::CitusWorker { kind }));
         }
         Ok(())
     }
@@ -520,9 +504,7 @@ COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
 ",
     name = "series_functions",
     requires = [
-        series_nextval,
-        series_nextval_of_text,
-        series_nextval_of_uuid,
+        "series_nextval",
         series_nextval_text,
         series_nextval_text_of_text,
         series_nextval_text_of_uuid,
@@ -544,7 +526,6 @@ extension_sql_file!(
     name = "series",
     requires = [
         snowflake_ids_internal::series_check,
-        snowflake_ids_internal::series_check_steps,
         snowflake_ids_internal::series_refuse,
         snowflake_ids_internal::series_changed,
         snowflake_ids_internal::series_to_attach,

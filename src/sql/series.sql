@@ -1,5 +1,5 @@
-/* Series, and the counters of their keys. What is in here is all there is: a number is taken by changing the row of its key, in the
-   caller's transaction. */
+/* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
+   its key, in the caller's transaction. Of dense ones, a key's row has the highest number that is reserved. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -11,12 +11,18 @@ CREATE TABLE snowflake_ids.series (
     format      text,
     description text,
     restricted  boolean NOT NULL DEFAULT false,
-    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number()
+    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number(),
+    step        integer,
+    max_step    integer,
+    sections    integer
 );
 COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
 COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
 COMMENT ON COLUMN snowflake_ids.series.id IS
     'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
+COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
@@ -66,8 +72,15 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- Numbers of the former kind, or section, are in memory.
+    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
+            DETAIL = 'Numbers that it has given would come again.',
+            HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
+    END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
-        NEW.format, NEW.description);
+        NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     RETURN NEW;
 END
 $$;
@@ -86,21 +99,96 @@ BEGIN
     DELETE FROM snowflake_ids.series_bigint AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
+    DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
     RETURN NULL;
 END
 $$;
 CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
 
+/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
+CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, $2) AS section
+$$;
+
+/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
+CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    made bigint;
+    series snowflake_ids.series;
+BEGIN
+    IF length(name) > 107 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'name of monotonic series is too long',
+            DETAIL = format('It has %s characters; of a monotonic series it has at most 107, as its sections are called after it.',
+                            length(name)),
+            HINT = 'Name the series after what it numbers, for example "messages".';
+    END IF;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    -- Nobody's, on each server: the rights are the series'.
+    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
+    ON CONFLICT DO NOTHING;
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_registered();
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
+    SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
+    FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    IF made <> series.sections THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
+            DETAIL = 'They would be called as its sections are.',
+            HINT = 'Choose another name, or another number of sections.';
+    END IF;
+END
+$$;
+
+/* Its sections are called after it. */
+CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
+        DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+        HINT = 'Create another series, with a start above the numbers of this one.';
+END
+$$;
+CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
+    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
+
+/* What the sections reserve follows the series. */
+CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.segment AS s
+    SET step = NEW.step, max_step = NEW.max_step, max_value = NEW.max_value,
+        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
+    WHERE s.tag = ANY (snowflake_ids_internal.series_sections(NEW.name, NEW.sections));
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'monotonic'
+                       AND (OLD.step, OLD.max_step, OLD.max_value) IS DISTINCT FROM (NEW.step, NEW.max_step, NEW.max_value))
+    EXECUTE FUNCTION snowflake_ids_internal.series_alter_sections();
+
 /* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
-CREATE FUNCTION snowflake_ids_internal.series_check_home() RETURNS void
+CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    registry text;
+    registries text[];
 BEGIN
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT r.server INTO registry FROM snowflake_ids.registry_server AS r ORDER BY r.position LIMIT 1;
-    PERFORM snowflake_ids_internal.series_refuse(registry);
+    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
 END
 $$;
 
@@ -125,21 +213,33 @@ CREATE FUNCTION snowflake_ids.series_create(
     format      text    DEFAULT NULL,
     max_value   bigint  DEFAULT 9223372036854775807,
     description text    DEFAULT NULL,
-    owner       name    DEFAULT NULL
+    owner       name    DEFAULT NULL,
+    sections    integer DEFAULT NULL
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
     -- The type's name as it is written with this search_path.
     type_name text := coalesce(key_type::text, '');
 BEGIN
-    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description);
-    PERFORM snowflake_ids_internal.series_check_steps(step, max_step);
-    PERFORM snowflake_ids_internal.series_check_home();
-    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description)
-    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description)
+    IF kind IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE kind WHEN 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE kind WHEN 'dense' THEN 10000 ELSE 1000000 END, step));
+    END IF;
+    IF kind = 'monotonic' THEN
+        sections := coalesce(sections, 16);
+    END IF;
+    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
+        max_step, sections);
+    PERFORM snowflake_ids_internal.series_check_home(kind);
+    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
+        sections)
+    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF kind = 'monotonic' THEN
+        PERFORM snowflake_ids_internal.series_make_sections(name);
     END IF;
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(name, owner);
@@ -156,7 +256,9 @@ CREATE FUNCTION snowflake_ids_internal.series_alter(
     format      text,
     description text,
     owner       name,
-    new_name    text
+    new_name    text,
+    step        integer,
+    max_step    integer
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
@@ -168,7 +270,9 @@ BEGIN
         time_zone = coalesce(time_zone, s.time_zone),
         format = coalesce(format, s.format),
         description = coalesce(description, s.description),
-        name = coalesce(new_name, s.name)
+        name = coalesce(new_name, s.name),
+        step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
@@ -474,16 +578,18 @@ COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill 
 /* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
-       s.format, s.restricted, s.description
+       s.format, s.restricted, s.description, s.step, s.max_step, s.sections
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
-    SELECT CASE s.key_type
-        WHEN 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        WHEN 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
+    SELECT CASE
+        WHEN s.kind = 'monotonic' THEN NULL
+        WHEN s.key_type = 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        WHEN s.key_type = 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
         ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
     END AS keys) AS c
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
-COMMENT ON COLUMN snowflake_ids.series_status.keys IS 'keys with a counter, counted up to 10,000';
+COMMENT ON COLUMN snowflake_ids.series_status.keys IS
+    'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
 /* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
    index. */
@@ -499,4 +605,6 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 ) AS k
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
+COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
+    'the last number of the key; of a dense series the highest that is reserved: numbers up to it may be in memory yet';
 GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;

@@ -53,7 +53,7 @@ macro_rules! counters {
                     " AS k SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
                       WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
                           AND k.last_value OPERATOR(pg_catalog.<) $3",
-                    returning!()
+                    " RETURNING k.last_value"
                 ),
                 &[INT8OID, $of, INT8OID],
             ),
@@ -64,7 +64,7 @@ macro_rules! counters {
                     " AS k (series, key, last_value) VALUES ($1, $2, $4)
                       ON CONFLICT (series, key) DO UPDATE SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
                       WHERE k.last_value OPERATOR(pg_catalog.<) $3",
-                    returning!()
+                    " RETURNING k.last_value"
                 ),
                 &[INT8OID, $of, INT8OID, INT8OID],
             ),
@@ -155,7 +155,12 @@ pub struct Number {
 
 /// The table of series of this database; None where the extension is not. Only within a transaction.
 pub fn table() -> Option<Source> {
-    Source::look_up(c"series").filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+    named().filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+}
+
+/// What is called as the table of series is, whether it is that or not. Only within a transaction.
+pub fn named() -> Option<Source> {
+    Source::look_up(c"series")
 }
 
 /// The table that has the counters of keys of a type. Only within a transaction.
@@ -194,6 +199,9 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
         reset: reset.as_deref(),
         time_zone: time_zone.as_deref().unwrap_or_default(),
         format: format.as_deref(),
+        step: row.int(c"step"),
+        max_step: row.int(c"max_step"),
+        sections: row.int(c"sections"),
     })
 }
 
@@ -218,7 +226,7 @@ pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into()];
-            counters.next.first(&arguments, number)
+            counters.next.first(&arguments, undated)
         }
         Some(reset) => counters.next_dated.first(&all_terms(series, key, reset), number),
     }
@@ -230,7 +238,7 @@ pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into(), series.start.into()];
-            counters.first.first(&arguments, number)
+            counters.first.first(&arguments, undated)
         }
         Some(reset) => counters.first_dated.first(&all_terms(series, key, reset), number),
     }
@@ -272,6 +280,25 @@ pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }
 
+/// For how long a period is believed that was the same at both ends of that time.
+pub const PERIOD_BELIEVED_MICROS: i64 = 10_000_000;
+
+static PERIOD: Statement = Statement::new(
+    "SELECT pg_catalog.date_trunc($1, pg_catalog.timezone($2, c.now))::pg_catalog.date OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date,
+            pg_catalog.date_trunc($1, pg_catalog.timezone($2, c.now OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval))::pg_catalog.date
+                OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
+     FROM (SELECT pg_catalog.clock_timestamp() AS now OFFSET 0) AS c",
+    &[TEXTOID, TEXTOID],
+);
+
+/// The first day of the present period, in days since 1970-01-01, and of that which it will be after the time for which it is believed.
+pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
+    let days = PERIOD.first(&[reset.name().into(), time_zone.into()], |row| {
+        Ok((row.get::<i32>(1)?.unwrap_or_default(), row.get::<i32>(2)?.unwrap_or_default()))
+    })?;
+    Ok(days.unwrap_or_default())
+}
+
 /// Where a key is; None where it has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     counters_of(key).read.first(&[series.id.into(), datum(key)], number)
@@ -285,12 +312,17 @@ fn counters_of(key: &Key) -> &'static Counters {
     }
 }
 
-fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
+/// A key as an argument.
+pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
     match key {
         Key::Bigint(number) => (*number).into(),
         Key::Text(bytes) => TextOut::of_bytes(bytes).into(),
         Key::Uuid(uuid) => pgrx::Uuid::from_bytes(uuid.to_be_bytes()).into(),
     }
+}
+
+fn undated(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
+    Ok(Number { number: row.get::<i64>(1)?.unwrap_or_default(), day: 0 })
 }
 
 fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {

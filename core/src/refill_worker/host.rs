@@ -6,6 +6,7 @@ use super::slot::{SharedMemory, TagSlot};
 use super::tables::Database;
 use crate::directory::Tag;
 use crate::reservation::{CarryOver, Reserved};
+use crate::series::dense::Served;
 use std::time::Duration;
 
 /// The worker's process, and the memory that it shares with sessions.
@@ -25,6 +26,11 @@ pub trait RefillHost: SharedMemory {
     fn jobs(&self) -> Vec<Job<'_, Self::Slot>>;
     /// Takes all places away from tags of a table that is gone.
     fn leave_table(&self, source: u32);
+
+    /// Reserves numbers for the keys of dense series that want some, and writes back what leaves memory.
+    fn serve_counters(&self) -> Served {
+        Served::Nothing
+    }
 
     /// Whether it is to leave after this round, as other databases wait for its place.
     fn is_dismissed(&self) -> bool;

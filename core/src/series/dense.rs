@@ -8,11 +8,13 @@
 //! | [`counter`] | what a key is called in memory, and what is known of it there |
 //! | [`memory`] | the counters of one partition |
 //! | [`requests`] | what sessions ask of the worker |
+//! | [`left_over`] | what they had left at a stop, as the text of a file |
 //! | [`host`] | what the worker touches |
 //! | [`worker`] | its round |
 
 pub mod counter;
 pub mod host;
+pub mod left_over;
 pub mod memory;
 mod pace;
 pub mod requests;

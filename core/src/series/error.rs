@@ -1,7 +1,7 @@
 //! Why there is no number, or no such series.
 
 use super::key::KeyType;
-use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS};
+use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
 use crate::error::{EXCERPT_CHARS, Explain, Kind};
 use crate::privilege::{Action, Privilege};
@@ -31,7 +31,7 @@ pub enum SeriesError {
     Kind { name: String },
     /// A kind that this version does not have.
     #[error("series of kind \"{kind}\" are not supported")]
-    KindToCome { kind: String },
+    KindToCome { kind: &'static str },
     /// A kind that has no such argument.
     #[error("series of kind \"{kind}\" have no {argument}")]
     NoSuchArgument { kind: &'static str, argument: &'static str },
@@ -47,6 +47,15 @@ pub enum SeriesError {
     /// An end before the start.
     #[error("max_value {max_value} is less than start {start}")]
     MaxValue { max_value: i64, start: i64 },
+    /// A smallest reservation that is not 1 to `max_step`.
+    #[error("step {step} is out of range")]
+    Step { step: i32, max_step: i32 },
+    /// A largest reservation that is too large, or of nothing.
+    #[error("max_step {max_step} is out of range")]
+    MaxStep { max_step: i32 },
+    /// A number of sections that no series can have.
+    #[error("{sections} sections are out of range")]
+    Sections { sections: i32 },
     /// A period or a template that is none.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -87,11 +96,23 @@ pub enum SeriesError {
     #[error("permission denied for series \"{series}\"")]
     Denied { series: String, action: Action, role: String },
     /// Other servers number, too.
-    #[error("gapless series are not supported in a database that draws from registry \"{registry}\"")]
-    Registry { registry: String },
+    #[error("{kind} series are not supported in a database that draws from registry \"{registry}\"")]
+    Registry { kind: &'static str, registry: String },
+    /// Registries whose numbers are not one above the other.
+    #[error("{kind} series are not supported in a database that draws from several registries")]
+    Registries { kind: &'static str },
     /// Other nodes number, too.
-    #[error("gapless series are not supported on a worker of a Citus cluster")]
-    CitusWorker,
+    #[error("{kind} series are not supported on a worker of a Citus cluster")]
+    CitusWorker { kind: &'static str },
+    /// The tag of a section is not there.
+    #[error("section \"{tag}\" of series \"{series}\" does not exist")]
+    NoSection { series: String, tag: String, registry: Option<String> },
+    /// Numbers that were given out would come again.
+    #[error("cannot set series \"{series}\" back")]
+    NoForce { series: String },
+    /// The server has none for keys.
+    #[error("there is no memory for the keys of {kind} series")]
+    NoMemory { kind: &'static str },
     /// The extension's tables are not there.
     #[error("the table snowflake_ids.series does not exist")]
     NoTable,
@@ -100,18 +121,22 @@ pub enum SeriesError {
 impl Explain for SeriesError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Unknown { .. } => Kind::Undefined,
+            Self::Unknown { .. } | Self::NoSection { .. } => Kind::Undefined,
             Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
             Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
             Self::NoRoom { .. } => Kind::OutOfRange,
             Self::LongText { .. } => Kind::LongText,
             Self::Exhausted { .. } => Kind::Exhausted,
-            Self::NoLast { .. } | Self::NoTable | Self::NoColumn { .. } => Kind::NotReady,
+            Self::NoLast { .. } | Self::NoMemory { .. } | Self::NoTable | Self::NoColumn { .. } => {
+                Kind::NotReady
+            }
             Self::Denied { .. } => Kind::Denied,
             Self::KindToCome { .. }
             | Self::NoSuchArgument { .. }
+            | Self::NoForce { .. }
             | Self::Registry { .. }
-            | Self::CitusWorker => Kind::Unsupported,
+            | Self::Registries { .. }
+            | Self::CitusWorker { .. } => Kind::Unsupported,
             _ => Kind::BadArgument,
         }
     }
@@ -124,12 +149,22 @@ impl Explain for SeriesError {
                 "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters, in {MAX_NAME_BYTES} bytes."
             ),
             Self::ControlName => "It would break the lines that messages are written in.".into(),
-            Self::Kind { .. } => "A series is gapless.".into(),
-            Self::KindToCome { .. } => "This version has gapless series only.".into(),
+            Self::Kind { .. } => "A series is gapless, dense or monotonic.".into(),
+            Self::KindToCome { .. } => "This version takes numbers of gapless series only.".into(),
+            Self::NoSuchArgument { argument: "reset", .. } => {
+                "Its numbers never start over: all keys of a section share one maximum.".into()
+            }
+            Self::NoSuchArgument { argument: "sections", .. } => "Each of its keys has a row of its own.".into(),
             Self::NoSuchArgument { kind, .. } => {
                 format!("Numbers of a {kind} series are taken one at a time, and none ahead.")
             }
+            Self::Step { max_step, .. } => format!("The step must be 1 to max_step, which is {max_step}."),
+            Self::MaxStep { .. } => format!("It must be 1 to {MAX_STEP}."),
+            Self::Sections { .. } => format!("A series has 1 to {MAX_SECTIONS} of them."),
             Self::KeyType { .. } => "Keys are bigint, text or uuid.".into(),
+            Self::Missing { column: "step" | "max_step" | "sections" } => {
+                "Series of this kind have one; snowflake_ids.series_create has a default for it.".into()
+            }
             Self::Missing { .. } => "It has a default.".into(),
             Self::Start { .. } => "Numbers are 0 or more.".into(),
             Self::MaxValue { .. } => "The numbers of a key lie between start and max_value.".into(),
@@ -161,11 +196,21 @@ impl Explain for SeriesError {
                  numbers would come from several."
                     .into()
             }
-            Self::CitusWorker => {
+            Self::Registries { .. } => {
+                "Registries take turns, and what one of them gives may be below what another one gave: a key's numbers would not grow."
+                    .into()
+            }
+            Self::CitusWorker { .. } => {
                 "Its counters are in a database's tables: each node of the cluster would count for itself, and the same \
                  numbers would come from several."
                     .into()
             }
+            Self::NoSection { registry: Some(registry), .. } => {
+                format!("Registry \"{registry}\", which this database draws from, has no such segment tag.")
+            }
+            Self::NoSection { .. } => "It is a segment tag, and has no row in snowflake_ids.segment.".into(),
+            Self::NoForce { .. } => "It is monotonic: the numbers of a key only grow.".into(),
+            Self::NoMemory { .. } => "Half of snowflake_ids.series_memory is for them, which has room for none.".into(),
             Self::NoTable => "The extension was dropped from this database, or is being dropped.".into(),
         })
     }
@@ -175,12 +220,26 @@ impl Explain for SeriesError {
             Self::Unknown { name } if name.len() <= EXCERPT_CHARS && !name.contains('\'') => {
                 format!("Create it with SELECT snowflake_ids.series_create('{name}').")
             }
+            Self::NoSection { registry: Some(_), .. } => {
+                "There, create the series too, with as many sections: snowflake_ids.series_create.".into()
+            }
+            Self::NoSection { .. } => "Drop the series and create it again, with a start above its numbers.".into(),
+            Self::NoForce { .. } => "Leave force out; keys go on above the value.".into(),
+            Self::NoMemory { .. } => "Raise snowflake_ids.series_memory, and restart the server.".into(),
             Self::Unknown { .. } => "Create it with snowflake_ids.series_create.".into(),
             Self::NullName | Self::NoName | Self::LongName { .. } | Self::ControlName => {
                 "Name the series after what it numbers, for example \"invoices\".".into()
             }
-            Self::Kind { .. } | Self::KindToCome { .. } => "Leave kind out, or give 'gapless'.".into(),
+            Self::Kind { .. } => "Leave kind out for 'gapless', or give one of them.".into(),
+            Self::KindToCome { .. } => "Create a series of kind 'gapless'.".into(),
+            Self::NoSuchArgument { argument: "reset", .. } => {
+                "Leave reset out, or give kind 'dense' or 'gapless'.".into()
+            }
             Self::NoSuchArgument { argument, .. } => format!("Leave {argument} out."),
+            Self::Step { step, max_step } if step > max_step => "Lower step or raise max_step.".into(),
+            Self::Step { .. } => "Set step to the count of numbers that a quiet series reserves at once.".into(),
+            Self::MaxStep { .. } => "Set max_step to the most numbers that it may reserve at once.".into(),
+            Self::Sections { .. } => "Leave sections out for 16: each takes one write for so many numbers.".into(),
             Self::KeyType { .. } => {
                 "Choose one of them: a tenant's number is a bigint; of other types cast the key to text.".into()
             }
@@ -210,9 +269,13 @@ impl Explain for SeriesError {
                 wanted(*action)
             ),
             Self::Registry { .. } => {
-                "Number in a database of its own, which draws from no registry; or take ids of a tag, which have gaps.".into()
+                "Number in a database of its own, which draws from no registry; or create a series of kind 'monotonic', which has gaps."
+                    .into()
             }
-            Self::CitusWorker => "Call it on the coordinator; or take ids of a tag, which have gaps.".into(),
+            Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),
+            Self::CitusWorker { .. } => {
+                "Call it on the coordinator; or create a series of kind 'monotonic', which has gaps.".into()
+            }
             Self::NoTable => "Give CREATE EXTENSION snowflake_ids.".into(),
         })
     }

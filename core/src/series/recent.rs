@@ -10,6 +10,8 @@ type Place = (i64, Key);
 /// most.
 #[derive(Debug, Default)]
 pub struct Recent {
+    /// Of the key that it used last, which is not noted among the others yet: of many numbers of one key only the last one is.
+    last: Option<(Place, i64)>,
     present: FxHashMap<Place, i64>,
     /// Those before, which are forgotten when the others are as many.
     former: FxHashMap<Place, i64>,
@@ -20,17 +22,29 @@ impl Recent {
     pub const KEYS: usize = 1_000;
 
     /// Notes a number.
-    pub fn note(&mut self, series: i64, key: Key, number: i64) {
-        let place = (series, key);
-        if self.present.len() >= Self::KEYS && !self.present.contains_key(&place) {
+    #[inline]
+    pub fn note(&mut self, series: i64, key: &Key, number: i64) {
+        match &mut self.last {
+            Some(((of, last), noted)) if *of == series && last == key => *noted = number,
+            _ => self.note_another(series, key, number),
+        }
+    }
+
+    fn note_another(&mut self, series: i64, key: &Key, number: i64) {
+        let Some((place, noted)) = self.last.replace(((series, key.clone()), number)) else { return };
+        // The last key is one of them.
+        if self.present.len() + 1 >= Self::KEYS && !self.present.contains_key(&place) {
             self.former = std::mem::take(&mut self.present);
         }
-        self.present.insert(place, number);
+        self.present.insert(place, noted);
     }
 
     /// The last number of a key.
     pub fn last(&self, series: i64, key: Key) -> Option<i64> {
         let place = (series, key);
-        self.present.get(&place).or_else(|| self.former.get(&place)).copied()
+        match &self.last {
+            Some((last, number)) if *last == place => Some(*number),
+            _ => self.present.get(&place).or_else(|| self.former.get(&place)).copied(),
+        }
     }
 }

@@ -16,7 +16,7 @@
 //! | [`registry`] | the table that leases worker ids |
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
 //! | [`citus`] | a stand-in for Citus, and a cluster of it |
-//! | [`sessions`] | many sessions at once |
+//! | [`sessions`], [`series`] | many sessions at once; what they got of series |
 //! | [`bouncer`] | a pooler between clients and a server |
 
 pub mod bouncer;
@@ -39,6 +39,7 @@ pub mod random;
 pub mod registry;
 pub mod restores;
 pub mod segments;
+pub mod series;
 pub mod server;
 pub mod sessions;
 pub mod snowflakes;

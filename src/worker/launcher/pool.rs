@@ -7,6 +7,7 @@ use crate::pg::{database, guc, server};
 use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::shared::segments::Segments;
+use crate::shared::series::{self, counters};
 use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
@@ -97,6 +98,7 @@ impl Pool {
         let (database, end) = (worker_slot.database.load(Acquire), worker_slot.end());
         if end == End::OutOfReach {
             self.out_of_reach.insert(database, worker_slot.failure.load(Relaxed));
+            series::stay(database);
         } else {
             self.out_of_reach.remove(&database);
         }
@@ -119,8 +121,13 @@ impl Pool {
     /// The databases with requests and without a refill worker, and what for.
     fn waiting(&self) -> BTreeMap<u32, Urgency> {
         let mut waiting = BTreeMap::new();
+        if let Some(counters) = counters() {
+            waiting.extend(counters.databases_ahead().into_iter().map(|database| (database, Urgency::Ahead)));
+            waiting.extend(counters.databases_now().into_iter().map(|database| (database, Urgency::Now)));
+            waiting.retain(|database, _| !self.is_served(*database));
+        }
         for (database, slot) in self.asked() {
-            if self.given().any(|(_, worker_slot)| worker_slot.is_for(database)) {
+            if self.is_served(database) {
                 continue;
             }
             let want = waiting.entry(database).or_insert(Urgency::Ahead);
@@ -129,6 +136,11 @@ impl Pool {
             }
         }
         waiting
+    }
+
+    /// Whether a database has a refill worker.
+    fn is_served(&self, database: u32) -> bool {
+        self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
     }
 
     fn note(&mut self, waiting: &BTreeMap<u32, Urgency>) -> Duration {
@@ -146,6 +158,7 @@ impl Pool {
             let exists = database::may_exist(*database);
             if !exists {
                 place::leave_all(*database, None);
+                series::forget(*database);
                 self.turns.forget(|one| one == *database);
                 self.out_of_reach.remove(database);
             }
@@ -192,11 +205,20 @@ impl Pool {
         for (database, slot) in self.asked() {
             if let Some(code) = self.out_of_reach.get(&database) {
                 slot.trouble.set(Trouble::OutOfReach(*code));
-            } else if short
-                && slot.trouble.get().is_none()
-                && !self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
-            {
+            } else if short && slot.trouble.get().is_none() && !self.is_served(database) {
                 slot.trouble.set(Trouble::NoWorker);
+            }
+        }
+        let Some(counters) = counters() else { return };
+        for database in counters.databases_now() {
+            let trouble = match self.out_of_reach.get(&database) {
+                Some(code) => Trouble::OutOfReach(*code),
+                None if short && !self.is_served(database) => Trouble::NoWorker,
+                None => continue,
+            };
+            let mut requests = counters.requests.write();
+            for call in requests.pending(database) {
+                requests.note_trouble(call.cell, call.ticket, trouble);
             }
         }
     }

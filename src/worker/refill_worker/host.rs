@@ -1,5 +1,6 @@
 //! What the refill worker's process and shared memory are to the core.
 
+use super::counters;
 use super::tables::Here;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::TagText;
@@ -15,6 +16,7 @@ use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::refill_worker::{Job, RefillHost, Settings, SharedMemory};
+use snowflake_ids_core::series::dense::Served;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -73,6 +75,10 @@ impl RefillHost for Host {
 
     fn leave_table(&self, source: u32) {
         place::leave_all(self.database, Some(source));
+    }
+
+    fn serve_counters(&self) -> Served {
+        counters::serve(self.worker_slot, self.database)
     }
 
     fn is_dismissed(&self) -> bool {

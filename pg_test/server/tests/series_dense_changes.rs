@@ -1,0 +1,246 @@
+//! Dense series whose keys, rows or definitions are changed or locked while they are in use.
+
+use anyhow::{Context, Result, ensure};
+use postgres::error::SqlState;
+use postgres::{Client, SimpleQueryMessage};
+use snowflake_ids_server_tests::series::{next, take};
+use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use std::thread;
+
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "select snowflake_ids.series_create('d', kind => 'dense');
+         select snowflake_ids.series_create('texts', kind => 'dense', key_type => 'text')",
+    )?;
+    Ok((server, client))
+}
+
+/// A session that has the row of a key locked.
+fn locker(server: &Server, key: i64) -> Result<Client> {
+    let mut locker = server.connect("postgres")?;
+    locker.batch_execute(&format!(
+        "begin; select 1 from snowflake_ids.series_bigint where key = {key} for update"
+    ))?;
+    Ok(locker)
+}
+
+/// Takes numbers of a key until one is to be waited for, which fails.
+fn take_until_refused(client: &mut Client, key: i64) -> Result<(Vec<i64>, postgres::error::DbError)> {
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
+    let mut taken = Vec::new();
+    let error = loop {
+        match next(client, "d", key) {
+            Ok(number) => taken.push(number),
+            Err(error) => break error.downcast::<postgres::Error>()?,
+        }
+    };
+    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
+    Ok((taken, error.as_db_error().context("an error of the server")?.clone()))
+}
+
+#[test]
+fn a_row_that_is_locked_keeps_other_keys_from_nothing() -> Result<()> {
+    let (server, mut client) = server()?;
+    let mut all = take(&mut client, "d", 1, 3)?;
+    let mut locker = locker(&server, 1)?;
+    let (taken, error) = take_until_refused(&mut client, 1)?;
+    all.extend(taken);
+    let message = "no number for key 1 of series \"d\" within 300 ms";
+    sql::explains(&error, &SqlState::INSUFFICIENT_RESOURCES, message)?;
+    ensure!(error.detail().is_some_and(|detail| detail.contains("locked")), "{error:?}");
+    // A call that waits, and keys beside it.
+    let mut waiting = server.connect("postgres")?;
+    let waits = thread::spawn(move || next(&mut waiting, "d", 1));
+    let mut other = server.connect("postgres")?;
+    assert_eq!(take(&mut other, "d", 2, 100)?, (1..=100).collect::<Vec<i64>>());
+    ensure!(!waits.is_finished(), "did not wait for the row");
+    locker.batch_execute("commit")?;
+    let Ok(waited) = waits.join() else { anyhow::bail!("the call panicked") };
+    all.push(waited?);
+    all.extend(take(&mut client, "d", 1, 30)?);
+    ids::dense(all)
+}
+
+/// Fails when a call that was cancelled still gets the number, which nobody reads then.
+#[test]
+fn a_call_that_is_cancelled_leaves_no_gap_where_it_got_none() -> Result<()> {
+    let (server, mut client) = server()?;
+    let mut all = take(&mut client, "d", 1, 3)?;
+    let mut locker = locker(&server, 1)?;
+    all.extend(take_until_refused(&mut client, 1)?.0);
+    let mut waiting = server.connect("postgres")?;
+    let token = waiting.cancel_token();
+    let waits = thread::spawn(move || (sql::error(&mut waiting, "select series_nextval('d', 1)"), waiting));
+    sql::becomes_true(
+        &mut client,
+        "select count(*) = 1 from pg_stat_activity where query = 'select series_nextval(''d'', 1)' and wait_event is not null",
+    )?;
+    token.cancel_query(postgres::NoTls)?;
+    let Ok((error, mut waiting)) = waits.join() else { anyhow::bail!("the call panicked") };
+    assert_eq!(error?.code(), &SqlState::QUERY_CANCELED);
+    locker.batch_execute("commit")?;
+    all.extend(take(&mut client, "d", 1, 30)?);
+    all.extend(take(&mut waiting, "d", 1, 30)?);
+    ids::dense(all)
+}
+
+/// Fails when memory goes on with what it had, or the row is not set to what was given out.
+#[test]
+fn a_key_that_is_set_goes_on_there() -> Result<()> {
+    let (server, mut client) = server()?;
+    assert_eq!(take(&mut client, "d", 1, 4)?, [1, 2, 3, 4]);
+    // More are reserved; as 4 was the last that was given out, 4 will do.
+    client.batch_execute("select snowflake_ids.series_set('d', 1::bigint, 4)")?;
+    assert_eq!(next(&mut client, "d", 1)?, 5);
+    let error = sql::error(&mut client, "select snowflake_ids.series_set('d', 1::bigint, 4)")?;
+    ensure!(error.detail().is_some_and(|detail| detail.contains("Numbers up to 5")), "{error:?}");
+    client.batch_execute("select snowflake_ids.series_set('d', 1::bigint, 100)")?;
+    assert_eq!(take(&mut client, "d", 1, 30)?, (101..=130).collect::<Vec<i64>>());
+    client.batch_execute("select snowflake_ids.series_set('d', 1::bigint, 10, force => true)")?;
+    let mut other = server.connect("postgres")?;
+    assert_eq!(take(&mut other, "d", 1, 30)?, (11..=40).collect::<Vec<i64>>());
+    // One that has no row.
+    client.batch_execute("select snowflake_ids.series_set('d', 2::bigint, 10)")?;
+    assert_eq!(take(&mut other, "d", 2, 30)?, (11..=40).collect::<Vec<i64>>());
+    Ok(())
+}
+
+#[test]
+fn a_key_that_an_open_transaction_has_set_waits_for_it() -> Result<()> {
+    for (end, first) in [("commit", 103), ("rollback", 5)] {
+        let (server, mut client) = server()?;
+        assert_eq!(take(&mut client, "d", 1, 4)?, [1, 2, 3, 4]);
+        let mut setter = server.connect("postgres")?;
+        setter.batch_execute("begin; select snowflake_ids.series_set('d', 1::bigint, 100)")?;
+        assert_eq!(take(&mut setter, "d", 1, 2)?, [101, 102]);
+        let waits = thread::spawn(move || (next(&mut client, "d", 1), client));
+        wait::until_true("the call to wait", || {
+            let mut observer = server.connect("postgres")?;
+            sql::one(
+                &mut observer,
+                "select count(*) = 1 from pg_stat_activity where query like 'select series_nextval%' and state = 'active' and wait_event is not null and pid <> pg_backend_pid()",
+            )
+        })?;
+        ensure!(!waits.is_finished(), "did not wait");
+        setter.batch_execute(end)?;
+        let Ok((number, mut client)) = waits.join() else { anyhow::bail!("the call panicked") };
+        let number = number?;
+        // What was reserved and is taken away is missing after a rollback.
+        ensure!(
+            if end == "commit" { number == first } else { number >= first && number < 100 },
+            "{number} after {end}"
+        );
+        assert_eq!(take(&mut client, "d", 1, 2)?, [number + 1, number + 2]);
+        let mut both = take(&mut setter, "d", 1, 30)?;
+        both.extend(take(&mut client, "d", 1, 30)?);
+        ids::growing(&both)?;
+    }
+    Ok(())
+}
+
+/// Numbers of a savepoint that is rolled back come again, as the row says; those of memory go on.
+#[test]
+fn savepoints_give_the_key_back() -> Result<()> {
+    let (server, mut client) = server()?;
+    assert_eq!(take(&mut client, "d", 1, 2)?, [1, 2]);
+    client.batch_execute("begin; savepoint a; select snowflake_ids.series_set('d', 1::bigint, 100)")?;
+    assert_eq!(next(&mut client, "d", 1)?, 101);
+    client.batch_execute("rollback to a")?;
+    // The row is free again: the worker reserves, and others are not kept waiting.
+    let mut got = vec![next(&mut client, "d", 1)?];
+    got.extend(take(&mut server.connect("postgres")?, "d", 1, 20)?);
+    got.push(next(&mut client, "d", 1)?);
+    client.batch_execute("commit")?;
+    ids::growing(&got)?;
+    ensure!(got.iter().all(|number| (3..100).contains(number)), "{got:?}");
+    client.batch_execute(
+        "begin; savepoint a; select snowflake_ids.series_set('d', 1::bigint, 200); release a",
+    )?;
+    assert_eq!(next(&mut client, "d", 1)?, 201);
+    client.batch_execute("commit")?;
+    assert_eq!(next(&mut client, "d", 1)?, 202);
+    Ok(())
+}
+
+/// No worker sees a series of a transaction that has not committed.
+#[test]
+fn a_new_series_gives_numbers_in_the_transaction_that_makes_it() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute("begin; select snowflake_ids.series_create('new', kind => 'dense')")?;
+    assert_eq!(take(&mut client, "new", 1, 30)?, (1..=30).collect::<Vec<i64>>());
+    client.batch_execute("commit")?;
+    assert_eq!(take(&mut server.connect("postgres")?, "new", 1, 3)?, [31, 32, 33]);
+    client.batch_execute("begin; select snowflake_ids.series_create('gone', kind => 'dense')")?;
+    assert_eq!(take(&mut client, "gone", 1, 3)?, [1, 2, 3]);
+    client.batch_execute("rollback; select snowflake_ids.series_create('gone', kind => 'dense')")?;
+    assert_eq!(take(&mut client, "gone", 1, 3)?, [1, 2, 3]);
+    Ok(())
+}
+
+#[test]
+fn a_renamed_or_altered_series_goes_on() -> Result<()> {
+    let (server, mut client) = server()?;
+    assert_eq!(take(&mut client, "d", 1, 2)?, [1, 2]);
+    let mut changer = server.connect("postgres")?;
+    changer.batch_execute("select snowflake_ids.series_alter('d', new_name => 'e')")?;
+    assert_eq!(take(&mut client, "e", 1, 2)?, [3, 4]);
+    // Lowered below what is reserved.
+    changer.batch_execute("select snowflake_ids.series_alter('e', max_value => 6)")?;
+    assert_eq!(take(&mut client, "e", 1, 2)?, [5, 6]);
+    let error = sql::error(&mut client, "select series_nextval('e', 1)")?;
+    assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    changer.batch_execute("select snowflake_ids.series_alter('e', max_value => 1000)")?;
+    let mut rest = take(&mut client, "e", 1, 990)?;
+    rest.extend([1, 2, 3, 4, 5, 6]);
+    ids::dense(rest)
+}
+
+#[test]
+fn copy_fills_the_column_in_the_order_of_rows() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute(
+        "create table t (tenant bigint, number bigint, line bigint);
+         insert into t select k % 3, 1 + k / 3, -1 from generate_series(0, 29) as k;
+         select snowflake_ids.series_attach('t', 'number', 'd', 'tenant')",
+    )?;
+    let mut copy = client.copy_in("copy t (tenant, line) from stdin")?;
+    for line in 0..3_000 {
+        std::io::Write::write_all(&mut copy, format!("{}\t{line}\n", line % 3).as_bytes())?;
+    }
+    copy.finish()?;
+    server.connect("postgres")?.batch_execute("insert into t (tenant) values (0), (1), (2)")?;
+    let wrong: i64 = sql::one(
+        &mut client,
+        "select count(*) from (select number, row_number() over (partition by tenant order by line, number) as place from t where line is not null) as t
+         where number <> place",
+    )?;
+    assert_eq!(wrong, 0);
+    let last: Vec<i64> = sql::column(&mut client, "select number from t where line is null")?;
+    assert_eq!(last, [1011; 3]);
+    Ok(())
+}
+
+/// A trigger on the tables would have the worker wait for itself.
+#[test]
+fn a_trigger_on_the_counters_is_refused() -> Result<()> {
+    let (_server, mut client) = server()?;
+    client.batch_execute(
+        "create function f() returns trigger language plpgsql as $$ begin perform series_nextval('texts', 'x'); return new; end $$;
+         create trigger t before insert on snowflake_ids.series_bigint for each row execute function f();
+         set snowflake_ids.segment_wait_timeout = '300ms'",
+    )?;
+    let error = sql::error(&mut client, "select series_nextval('d', 1)")?;
+    sql::explains(
+        &error,
+        &SqlState::INSUFFICIENT_RESOURCES,
+        "no number for key 1 of series \"d\" within 300 ms",
+    )?;
+    client.batch_execute(
+        "drop trigger t on snowflake_ids.series_bigint; reset snowflake_ids.segment_wait_timeout",
+    )?;
+    assert_eq!(next(&mut client, "d", 1)?, 1);
+    let _: Vec<SimpleQueryMessage> = client.simple_query("discard all")?;
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! `series_nextval`, for keys of each type.
+
+use crate::pg::report::{raise, report};
+use crate::pg::role;
+use crate::pg::text::{bytes_of, is_plain, length_of};
+use crate::series;
+use pgrx::{FromDatum, extension_sql, pg_guard, pg_sys};
+use snowflake_ids_core::length;
+use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, MAX_NAME_BYTES, SeriesError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// An entry, what tells the server how to call it, the guarded function behind it, and what reads a key: without the server, if it can.
+macro_rules! entry {
+    ($entry:ident, $info:ident, $guarded:ident, $read_at_once:expr, $read:expr) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn $info() -> &'static pg_sys::Pg_finfo_record {
+            static VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+            &VERSION_1
+        }
+
+        #[unsafe(no_mangle)]
+        extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+            // SAFETY: called by the server, with what it passes to a function of a text and a key of this type.
+            let taken = catch_unwind(AssertUnwindSafe(|| unsafe { at_once(call, $read_at_once) }));
+            taken.ok().flatten().map_or_else(|| $guarded(call), Into::into)
+        }
+
+        #[cold]
+        #[pg_guard]
+        extern "C-unwind" fn $guarded(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+            // SAFETY: as above.
+            unsafe { next(call, $read) }.into()
+        }
+    };
+}
+
+entry!(
+    series_nextval_of_bigint_wrapper,
+    pg_finfo_series_nextval_of_bigint_wrapper,
+    guarded_of_bigint,
+    |key| Some(bigint(key)),
+    bigint
+);
+entry!(
+    series_nextval_of_text_wrapper,
+    pg_finfo_series_nextval_of_text_wrapper,
+    guarded_of_text,
+    plain_text,
+    text
+);
+entry!(
+    series_nextval_of_uuid_wrapper,
+    pg_finfo_series_nextval_of_uuid_wrapper,
+    guarded_of_uuid,
+    |key| Some(uuid(key)),
+    uuid
+);
+
+/// The next number of a key, where the session used the series last and memory has one of the key.
+///
+/// # Safety
+/// Called with what the server passes to a function with a text and a key, which `key` reads.
+#[inline]
+unsafe fn at_once(
+    call: pg_sys::FunctionCallInfo,
+    key: impl FnOnce(pg_sys::Datum) -> Option<Key>,
+) -> Option<i64> {
+    // SAFETY: as above.
+    let (name, of) = unsafe {
+        let arguments = (*call).args.as_ptr();
+        let (name, of) = (arguments.read(), arguments.add(1).read());
+        if name.isnull || of.isnull || !is_plain(name.value.cast_mut_ptr()) {
+            return None;
+        }
+        (bytes_of(name.value), of.value)
+    };
+    series::next_at_once(name, &key(of)?, role::current(), |_, taken| taken.number)
+}
+
+/// The same, whatever it takes.
+///
+/// # Safety
+/// As above.
+unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -> Key) -> i64 {
+    // SAFETY: as above. The name's length is looked at before it is read.
+    let (name, of) = unsafe {
+        let arguments = (*call).args.as_ptr();
+        let (name, of) = (arguments.read(), arguments.add(1).read());
+        if name.isnull {
+            raise(report(&SeriesError::NullName));
+        }
+        let checked = length::check("series", length_of(name.value), MAX_NAME_BYTES);
+        checked.unwrap_or_else(|long| raise(report(&long)));
+        (bytes_of(name.value), of)
+    };
+    if of.isnull {
+        // What is wrong with the series is told first.
+        let known = series::look_up(name).unwrap_or_else(|error| raise(error));
+        raise(report(&SeriesError::NullKey { series: known.shown() }));
+    }
+    match series::next(c"series_nextval()", name, &key(of.value)) {
+        Ok((_, taken)) => taken.number,
+        Err(error) => raise(error),
+    }
+}
+
+fn bigint(key: pg_sys::Datum) -> Key {
+    // SAFETY: read from where a bigint is passed, which is not null.
+    Key::Bigint(unsafe { i64::from_datum(key, false) }.unwrap_or_default())
+}
+
+fn uuid(key: pg_sys::Datum) -> Key {
+    // SAFETY: read from where a uuid is passed: the place of its bytes.
+    let bytes = unsafe { key.cast_mut_ptr::<[u8; 16]>().read_unaligned() };
+    Key::Uuid(u128::from_be_bytes(bytes))
+}
+
+fn plain_text(key: pg_sys::Datum) -> Option<Key> {
+    // SAFETY: read from where a text is passed.
+    unsafe { is_plain(key.cast_mut_ptr()).then(|| Key::text(bytes_of(key)).ok()).flatten() }
+}
+
+fn text(key: pg_sys::Datum) -> Key {
+    // SAFETY: read from where a text is passed; its length is looked at before it is read.
+    let checked = unsafe { length::check("key", length_of(key), MAX_KEY_BYTES).map(|()| bytes_of(key)) };
+    checked.and_then(Key::text).unwrap_or_else(|long| raise(report(&long)))
+}
+
+extension_sql!(
+    "
+/* The next number of a key of a series. */
+CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_bigint_wrapper';
+CREATE FUNCTION series_nextval(series text, key text) RETURNS bigint
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_text_wrapper';
+CREATE FUNCTION series_nextval(series text, key uuid) RETURNS bigint
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_uuid_wrapper';
+",
+    name = "series_nextval"
+);

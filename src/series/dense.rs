@@ -1,0 +1,199 @@
+//! Dense series: numbers of a key that are kept in memory, each of which is in the key's row before.
+
+use super::error::{DenseError, NoNumberError};
+use super::{Known, gapless, own, shown_key, unknown};
+use crate::pg::process::PerProcess;
+use crate::pg::wait::Event;
+use crate::pg::{server, worker};
+use crate::segment::own as own_tags;
+use crate::segment::timeout::Timeout;
+use crate::shared::segments;
+use crate::shared::series::{Counters, counters};
+use crate::store::dense as store;
+use crate::store::series::{self as definitions, Number};
+use snowflake_ids_core::series::Key;
+use snowflake_ids_core::series::dense::{Answer, Asked, CounterKey, Given, Miss, ShortKey, Taken, Ticket};
+use std::cell::Cell;
+use std::sync::Once;
+
+/// Takes the next number of a key.
+pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+    if own::has(known.series.id, key) {
+        return next_by_itself(known, key);
+    }
+    let counters = counters().ok_or_else(|| no_memory(known))?;
+    let day = known.day()?;
+    match take(counters, known, key, day) {
+        Some(Ok(taken)) => Ok(number(taken)),
+        Some(Err(Miss::Exhausted)) => Err(known.exhausted(key).into()),
+        Some(Err(_)) | None => ask(counters, known, key, day),
+    }
+}
+
+/// Takes the next number of a key out of memory, if it has one in the period that begins with this day. Throws nothing.
+#[inline]
+pub fn at_once(known: &Known, key: &Key, day: i32) -> Option<Number> {
+    if own::has(known.series.id, key) {
+        return None;
+    }
+    take(counters()?, known, key, day)?.ok().map(number)
+}
+
+/// A number that was taken; the worker is called if it is time to.
+#[inline]
+fn number(Taken { number, day, ahead }: Taken) -> Number {
+    if ahead {
+        segments::wake_workers(server::database());
+    }
+    Number { number, day }
+}
+
+/// Takes a number from memory; None: keys like this are never there.
+#[inline]
+fn take(counters: &Counters, known: &Known, key: &Key, day: i32) -> Option<Result<Taken, Miss>> {
+    let key = counter_key(counters, known, key)?;
+    let partition = counters.partition(&key)?;
+    Some(partition.write().take(&key, day, known.series.max_value))
+}
+
+#[inline]
+fn counter_key(counters: &Counters, known: &Known, key: &Key) -> Option<CounterKey> {
+    Some(counters.key(known.table.number(), known.series.id, ShortKey::of(key)?))
+}
+
+/// A call that waits for an answer. Errors unwind through it; the end of the session does not, and is met by a hook.
+struct Call {
+    counters: &'static Counters,
+    cell: usize,
+    ticket: Ticket,
+}
+
+/// Whether this process waits.
+static WAITS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+impl Call {
+    fn begin(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Option<Self> {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| worker::on_exit(withdraw));
+        let cell = server::process_number();
+        let asked = Asked {
+            database: server::database(),
+            source: known.table.number(),
+            series: known.series.id,
+            key,
+            day,
+            max_value: known.series.max_value,
+        };
+        WAITS.set(true);
+        let ticket = counters.requests.write().ask(cell, &asked)?;
+        Some(Self { counters, cell, ticket })
+    }
+
+    fn wait(&self, timeout: &Timeout) -> Option<Answer> {
+        self.counters.answered.get(self.cell)?.wait(Event::Refill, timeout.left(), || {
+            let answer = self.counters.requests.write().answer_to(self.cell, self.ticket);
+            if answer.is_none() {
+                // Every time: the worker that was called last may have died.
+                segments::wake_workers(server::database());
+            }
+            answer
+        })
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        withdraw();
+    }
+}
+
+fn withdraw() {
+    if WAITS.replace(false)
+        && let Some(counters) = counters()
+    {
+        counters.requests.write().withdraw(server::process_number());
+    }
+}
+
+/// Has the worker give a number.
+#[cold]
+fn ask(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Result<Number, NoNumberError> {
+    if own_tags::is_quiet() {
+        return Err(DenseError::Within { series: known.shown() }.into());
+    }
+    let timeout = Timeout::new();
+    let call = Call::begin(counters, known, key, day).ok_or_else(|| no_memory(known))?;
+    let answer = call.wait(&timeout);
+    let trouble = counters.requests.read().trouble(call.cell, call.ticket).or_else(segments::trouble);
+    drop(call);
+    match answer {
+        Some(Answer::Number { number, day }) => Ok(Number { number, day }),
+        Some(Answer::Exhausted) => Err(known.exhausted(key).into()),
+        Some(Answer::Unknown) => {
+            // The worker sees what is committed.
+            let now = definitions::read(known.table, &known.name).ok_or_else(|| unknown(&known.name))?;
+            if now?.0.id != known.series.id {
+                return Err(unknown(&known.name).into());
+            }
+            own::note_all(known.series.id);
+            next_by_itself(known, key)
+        }
+        None => Err(DenseError::too_late(known.shown(), shown_key(key), timeout.limit(), trouble).into()),
+    }
+}
+
+/// Takes the next number of a key in the session's transaction.
+#[cold]
+fn next_by_itself(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+    settle(known, key)?;
+    own::note(known.series.id, key);
+    gapless::next(known, key)
+}
+
+/// Locks the row of a key until the transaction ends, and sets it to what was given out: memory gives no numbers of the key from here on.
+fn settle(known: &Known, key: &Key) -> Result<(), NoNumberError> {
+    known.counters.as_owner_qualified(|| {
+        let row = store::lock(known.series.id, key)?;
+        let given = void(known, key);
+        if let (Some((last, day)), Some(given)) = (row, given) {
+            let reached = given.reached(last, day);
+            if reached < last {
+                store::lower(known.series.id, key, reached)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Takes what memory has of a key away.
+fn void(known: &Known, key: &Key) -> Option<Given> {
+    let counters = counters()?;
+    let key = counter_key(counters, known, key)?;
+    counters.partition(&key)?.write().void(&key)
+}
+
+/// Has a key go on above a value; with `force` also above a lower one than it gave last.
+pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+    settle(known, key)?;
+    gapless::set(known, key, value, force)?;
+    take_over(known, key);
+    Ok(())
+}
+
+/// Sees to it that a key goes on above a value.
+pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberError> {
+    settle(known, key)?;
+    gapless::raise_above(known, key, value)?;
+    take_over(known, key);
+    Ok(())
+}
+
+/// The key's row is locked now. Before, it may not have been there: what was reserved meanwhile is taken away, too.
+fn take_over(known: &Known, key: &Key) {
+    void(known, key);
+    own::note(known.series.id, key);
+}
+
+fn no_memory(known: &Known) -> NoNumberError {
+    DenseError::NoMemory { series: known.shown() }.into()
+}

@@ -1,0 +1,131 @@
+//! The counters of dense series that are in memory, and what sessions ask of their workers, in shared memory.
+
+use crate::pg::condition::Condition;
+use crate::pg::lock::{For, LwLock, MOST_PARTITIONS};
+use crate::pg::shmem::{Rest, Shmem};
+use crate::pg::{random, server};
+use crate::settings;
+use parking_lot::lock_api::RwLock;
+use snowflake_ids_core::series::dense::{
+    Counter, CounterKey, Left, Partition, Request, Requests, ShortKey, index_len,
+};
+use std::collections::BTreeSet;
+
+/// All of it.
+pub struct Counters {
+    /// The counters, each in the partition that its key's hash says.
+    pub partitions: &'static [RwLock<LwLock, Partition<'static>>],
+    /// What each process asks. Whoever locks this and a partition locks the partition first.
+    pub requests: RwLock<LwLock, Requests<'static>>,
+    /// For each process: broadcast when what it asked was answered.
+    pub answered: &'static [Condition],
+    /// What keys are hashed with.
+    pub secret: u64,
+}
+
+/// The block.
+pub static COUNTERS: Shmem<Counters> = Shmem::new(c"snowflake_ids series", rest, make);
+
+/// The counters of this server; None where the library was not preloaded, or has no memory for them.
+#[inline]
+pub fn counters() -> Option<&'static Counters> {
+    COUNTERS.get()
+}
+
+impl Counters {
+    /// What a key of a series is known by.
+    #[inline]
+    pub fn key(&self, source: u32, series: i64, key: ShortKey) -> CounterKey {
+        CounterKey::new(self.secret, server::database(), source, series, key)
+    }
+
+    /// The databases with calls that wait.
+    pub fn databases_now(&self) -> BTreeSet<u32> {
+        self.requests.read().databases().collect()
+    }
+
+    /// The databases with counters that want more numbers, or are to leave memory.
+    pub fn databases_ahead(&self) -> BTreeSet<u32> {
+        let mut found = BTreeSet::new();
+        for partition in self.partitions {
+            found.extend(partition.read().databases());
+        }
+        found
+    }
+
+    /// Forgets the counters of a database that is gone.
+    pub fn forget(&self, database: u32) {
+        self.partitions.iter().for_each(|partition| partition.write().forget(database));
+    }
+
+    /// Takes up what a counter had left at the last stop; whether there was a place.
+    pub fn restore(&self, left: &Left) -> bool {
+        self.partition(&left.key).is_some_and(|partition| partition.write().restore(left))
+    }
+
+    /// The partition of a key.
+    #[inline]
+    pub fn partition(&self, key: &CounterKey) -> Option<&RwLock<LwLock, Partition<'static>>> {
+        self.partitions.get(key.partition(self.partitions.len()))
+    }
+}
+
+/// Forgets the counters of a database that is gone.
+pub fn forget(database: u32) {
+    if let Some(counters) = counters() {
+        counters.forget(database);
+    }
+}
+
+/// Has the counters of a database stay in memory that were to be written back: no worker can.
+pub fn stay(database: u32) {
+    if let Some(counters) = counters() {
+        counters.partitions.iter().for_each(|partition| partition.write().stay(database));
+    }
+}
+
+/// How many partitions there are, and how many counters each has. A partition of few counters would soon be full while others are
+/// empty.
+fn shape() -> Option<(usize, usize)> {
+    /// How many counters a partition has at least, where there are several.
+    const FEWEST: usize = 128;
+    let memory = settings::config().map_or(0, |config| config.series_memory / 2);
+    // The index has two to four entries for each.
+    let all = memory / (size_of::<Counter>() + 4 * size_of::<u32>());
+    let partitions = (all / FEWEST).clamp(1, MOST_PARTITIONS);
+    (all > 0).then_some((partitions, all / partitions))
+}
+
+fn rest() -> usize {
+    let Some((partitions, counters)) = shape() else { return 0 };
+    let one = Rest::for_array::<Counter>(counters) + Rest::for_array::<u32>(index_len(counters));
+    let processes = server::max_processes();
+    partitions * one
+        + Rest::for_array::<RwLock<LwLock, Partition<'_>>>(partitions)
+        + Rest::for_array::<Request>(processes)
+        + Rest::for_array::<Condition>(processes)
+}
+
+fn make(rest: &mut Rest) -> Option<Counters> {
+    let (partitions, counters) = shape()?;
+    let mut made = Vec::with_capacity(partitions);
+    for number in (0..=u8::MAX).take(partitions) {
+        let (memory, index) =
+            (rest.array(counters, || Counter::EMPTY), rest.array(index_len(counters), || 0));
+        made.push((number, Partition::new(memory, index)));
+    }
+    let mut made = made.into_iter();
+    let partition = || {
+        let (number, partition) = made.next().unwrap_or_else(|| (0, Partition::new(&mut [], &mut [])));
+        RwLock::from_raw(LwLock::requested(For::Counters(number)), partition)
+    };
+    let partitions = rest.array(partitions, partition);
+    let processes = server::max_processes();
+    let cells = rest.array(processes, || Request::EMPTY);
+    Some(Counters {
+        partitions,
+        requests: RwLock::from_raw(LwLock::requested(For::SeriesRequests), Requests::new(cells)),
+        answered: rest.array(processes, Condition::default),
+        secret: random::token().cast_unsigned(),
+    })
+}

@@ -2,7 +2,7 @@
 
 use super::counter::ShortKey;
 use crate::guard::{Guard, holds};
-use crate::refill_worker::Trouble;
+use crate::refill_worker::slot::Trouble;
 use crate::series::key::{Key, KeyType};
 use crate::series::limits::MAX_KEY_BYTES;
 

@@ -6,16 +6,15 @@ mod group;
 mod publish;
 
 use super::host::Host;
-use crate::refill_worker::{TransactionError, Trouble};
+use crate::refill_worker::slot::Trouble;
+use crate::refill_worker::tables::TransactionError;
 use collect::{from_memory, look_round};
 use commit::commit;
 use group::{Group, by_key};
-use publish::{give_up, publish, stay};
+use publish::{RETRY, give_up, publish, stay};
 use std::time::Duration;
 
-/// How soon it tries again where a row is locked,
-pub const RETRY: Duration = Duration::from_millis(20);
-/// and where a transaction failed.
+/// How soon it tries again where a transaction failed.
 pub const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// How many transactions of one key each may fail in a round.
 const FAILURES: usize = 8;

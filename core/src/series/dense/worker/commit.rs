@@ -2,7 +2,7 @@
 
 use super::group::{Group, with_partition_of};
 use crate::guard::{Guard, holds};
-use crate::refill_worker::TransactionError;
+use crate::refill_worker::tables::TransactionError;
 use crate::series::dense::counter::Left;
 use crate::series::dense::host::{Found, Host, Reserved, RowKey, Rows, WriteBack};
 

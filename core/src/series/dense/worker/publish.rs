@@ -1,13 +1,15 @@
 //! What is done when the transaction of a round is durable, or has failed.
 
-use super::RETRY;
 use super::commit::{Done, Fate, Outcome, Terms};
 use super::group::{Group, Place, with_partition_of};
-use crate::refill_worker::Trouble;
+use crate::refill_worker::slot::Trouble;
 use crate::series::dense::counter::Left;
 use crate::series::dense::host::{Host, Reserved};
 use crate::series::dense::requests::Answer;
 use std::time::Duration;
+
+/// How soon it tries again where a row is locked.
+pub(super) const RETRY: Duration = Duration::from_millis(20);
 
 /// Hands out what is durable now. Gives a pause where something is left to do.
 pub(super) fn publish<H: Host>(

@@ -139,7 +139,7 @@ fn take_own(
     if own::leaves_buffers(tag) {
         let held = held::hold(tag);
         if held.place().is_none() {
-            find_place(segments, held, tag, timeout)?;
+            find_place(segments, held, tag, timeout, settings::segment_auto_create())?;
         }
         if held.has_ids() {
             return Ok(None);
@@ -183,12 +183,68 @@ fn take_with(
             Ok(found) => return Ok(found),
             Err(Miss::Gone) => {
                 drop(visit.take());
-                find_place(segments, held, tag, timeout)?;
+                find_place(segments, held, tag, timeout, settings::segment_auto_create())?;
                 visit = held.place().map(|(slot, incarnation)| Visit::begin(slot, incarnation));
             }
             Err(Miss::Dry | Miss::Over) => {
-                if let Some(found) = wait(held, tag, timeout)? {
+                let take = || take_at_once(held);
+                if let Some(found) = wait(held, tag, timeout, settings::segment_auto_create(), take)? {
                     return Ok(found);
+                }
+            }
+        }
+    }
+}
+
+/// What comes of a tag that serves something else of this extension.
+pub enum Served<T> {
+    /// What was made of its buffers.
+    Buffers(T),
+    /// An id that is the transaction's, which has changed the tag.
+    Own(i64),
+}
+
+/// Has something made of the buffers of a tag that serves something else of this extension: whatever the caller may do with the tag
+/// itself, and never with one that there is not. `take` is called again after each refill.
+pub fn serve<T>(
+    function: &'static str,
+    bytes: &[u8],
+    take: impl Fn(&'static Slot, u64) -> Result<T, Miss>,
+) -> Result<Served<T>, SegmentError> {
+    let (tag, segments) = ready(function, bytes)?;
+    let timeout = Timeout::new();
+    if let Some((taken, _)) = take_own(segments, &tag, &timeout)? {
+        return Ok(Served::Own(taken.range.first));
+    }
+    if let Some(held) = held::find(bytes) {
+        return serve_with(segments, held, &tag, &timeout, take).map(Served::Buffers);
+    }
+    let held = Held::new(&tag);
+    let made = serve_with(segments, &held, &tag, &timeout, take)?;
+    held::keep(held);
+    Ok(Served::Buffers(made))
+}
+
+fn serve_with<T>(
+    segments: &'static Segments,
+    held: &Held,
+    tag: &Tag,
+    timeout: &Timeout,
+    take: impl Fn(&'static Slot, u64) -> Result<T, Miss>,
+) -> Result<T, SegmentError> {
+    let take = || held.place().ok_or(Miss::Gone).and_then(|(slot, incarnation)| take(slot, incarnation));
+    let mut visit = None;
+    loop {
+        match take() {
+            Ok(made) => return Ok(made),
+            Err(Miss::Gone) => {
+                drop(visit.take());
+                find_place(segments, held, tag, timeout, false)?;
+                visit = held.place().map(|(slot, incarnation)| Visit::begin(slot, incarnation));
+            }
+            Err(Miss::Dry | Miss::Over) => {
+                if let Some(made) = wait(held, tag, timeout, false, take)? {
+                    return Ok(made);
                 }
             }
         }
@@ -202,6 +258,7 @@ fn find_place(
     held: &Held,
     tag: &Tag,
     timeout: &Timeout,
+    creates: bool,
 ) -> Result<(), SegmentError> {
     if timeout.has_begun() {
         check_for_interrupts!();
@@ -214,7 +271,6 @@ fn find_place(
     }
     catalog::on_change(held::forget_places);
     let source = Source::find().ok_or(SegmentError::NoTable)?;
-    let creates = settings::segment_auto_create();
     held.set_place(Some(place::look_up(segments, source, tag, creates, timeout.left())?));
     Ok(())
 }
@@ -227,14 +283,20 @@ fn ask(slot: &Slot, creates: bool) -> u64 {
 
 /// Asks for the next range while this one lasts.
 #[cold]
-fn ask_ahead(slot: &Slot) {
+pub fn ask_ahead(slot: &Slot) {
     ask(slot, false);
     segments::wake_workers(server::database());
 }
 
 /// Waits for a refill. None where the tag's place has gone meanwhile, and has to be looked up again.
 #[cold]
-fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Slot, Taken)>, SegmentError> {
+fn wait<T>(
+    held: &Held,
+    tag: &Tag,
+    timeout: &Timeout,
+    creates: bool,
+    take: impl Fn() -> Result<T, Miss>,
+) -> Result<Option<T>, SegmentError> {
     let Some((slot, incarnation)) = held.place() else { return Ok(None) };
     let _visit = Visit::begin(slot, incarnation);
     if own::is_quiet() {
@@ -242,11 +304,10 @@ fn wait(held: &Held, tag: &Tag, timeout: &Timeout) -> Result<Option<(&'static Sl
     }
     // Buffers that were never filled, or were taken away, say nothing of its appetite.
     slot.waits.begin(slot.segment.shelves().current.is_some());
-    let creates = settings::segment_auto_create();
     let ask = || ask(slot, creates);
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
-        match take_at_once(held) {
+        match take() {
             Ok(found) => return Some(Ok(Some(found))),
             // Others that were told the same may have given the place back already.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {

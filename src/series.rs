@@ -47,8 +47,10 @@ pub struct Known {
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     table: Source,
-    /// The first of the registries that this database draws from.
-    registry: Option<String>,
+    /// The registries that this database draws from.
+    registries: Vec<String>,
+    /// Where its sections are.
+    sections: monotonic::Places,
     /// As of which change of the table.
     as_of: u64,
     /// The role that may take numbers, and as of which change of roles.
@@ -193,7 +195,7 @@ impl Known {
         key.key_type() == self.series.key_type
             && server::is_writable()
             && self.is_permitted(role)
-            && (!self.series.kind.counts_at_home() || self.is_at_home())
+            && (self.goes_anywhere() || self.is_at_home())
     }
 
     /// Whether a role is known to be allowed to take numbers.
@@ -233,13 +235,22 @@ impl Known {
         Err(SeriesError::Denied { series: self.shown(), action, role })
     }
 
+    /// Whether nothing that is about this database forbids to number in it.
+    fn goes_anywhere(&self) -> bool {
+        // Ranges of several registries are not one above the other.
+        !self.series.kind.counts_at_home() && self.registries.len() < 2
+    }
+
     /// Fails where other servers would number, too, and know nothing of the numbers that are taken here.
     fn refuse_elsewhere(&self) -> Result<(), NoNumberError> {
-        if !self.series.kind.counts_at_home() || self.is_at_home() {
+        if self.goes_anywhere() || self.is_at_home() {
             return Ok(());
         }
         let kind = self.series.kind.name();
-        if let Some(registry) = &self.registry {
+        if !self.series.kind.counts_at_home() {
+            return Err(SeriesError::Registries { kind }.into());
+        }
+        if let Some(registry) = self.registries.first() {
             return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
         }
         // A cluster says to nobody that this is one of its workers now.
@@ -310,11 +321,23 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     let row = store::read(table, name).ok_or_else(|| unknown(name))?;
     let (series, is_restricted) = row?;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
-    let registry = table.as_owner(registry::sites)?.into_iter().next().map(|site| site.server);
+    let registries = table.as_owner(registry::sites)?.into_iter().map(|site| site.server).collect();
     let grants = is_restricted.then(|| store::privileges(series.id));
     let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
-    let known =
-        Known { name: *name, series, counters, grants, table, registry, as_of, permit, at_home, period };
+    let sections = monotonic::Places::default();
+    let known = Known {
+        name: *name,
+        series,
+        counters,
+        grants,
+        table,
+        registries,
+        sections,
+        as_of,
+        permit,
+        at_home,
+        period,
+    };
     let known = Rc::new(known);
     let mut all = KNOWN.borrow_mut();
     let all = all.get_or_insert_default();

@@ -4,6 +4,7 @@
 pub mod generator;
 pub mod leases;
 pub mod registries;
+pub mod sections;
 pub mod segments;
 pub mod series;
 pub mod slot;
@@ -12,5 +13,11 @@ pub mod worker_slot;
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 5] =
-    [&generator::SHARED, &segments::SEGMENTS, &leases::LEASES, &registries::REGISTRIES, &series::COUNTERS];
+pub static BLOCKS: [&dyn Block; 6] = [
+    &generator::SHARED,
+    &segments::SEGMENTS,
+    &leases::LEASES,
+    &registries::REGISTRIES,
+    &series::COUNTERS,
+    &sections::SECTIONS,
+];

@@ -5,6 +5,7 @@ pub mod dense;
 pub mod durable;
 pub mod generator;
 pub mod registry;
+pub mod section;
 pub mod segment;
 pub mod sequence;
 pub mod series;

@@ -25,7 +25,7 @@ use std::time::Instant;
 /// Measures snowflake ids against Postgres's own keys on throwaway servers
 #[derive(Parser)]
 struct Arguments {
-    /// A few minutes instead of fourteen: fewer rounds and rows, wider spreads
+    /// A few minutes instead of twenty-five: fewer rounds and rows, wider spreads
     #[arg(long)]
     quick: bool,
     /// Run this section alone and write no files; may be repeated

@@ -114,6 +114,16 @@ pub enum Guard {
     /// A database that leaves its registries goes on above all that it received.
     LeaveRaises,
 
+    // Keys of monotonic series.
+    /// A key that leaves memory raises its section's base to its number before.
+    BaseFirst,
+    /// A key comes into memory only if it is not there by the time that its bucket is locked,
+    KeyOnce,
+    /// and only if its section has not been given to another by then.
+    SectionSeen,
+    /// A number counts only if its section was not given to another meanwhile.
+    SectionHeld,
+
     // Refills through a registry.
     /// A registry is told what was received from it, and refuses if its row is behind.
     Received,
@@ -155,8 +165,8 @@ pub enum Guard {
     SeriesPlaced,
     /// Numbers that do not follow those that a counter has take their place.
     SeriesJoins,
-    /// What is reserved for a counter is given out only if its key was not set meanwhile.
-    SeriesStamp,
+    /// How far a counter has come counts only where its row says what was reserved last.
+    SeriesReached,
     /// A key that is set has its counter taken away.
     SeriesVoid,
     /// What the last stop left over gives numbers only after its row was looked at.

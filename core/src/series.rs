@@ -8,6 +8,7 @@ mod error;
 mod key;
 mod kind;
 mod limits;
+pub mod monotonic;
 mod recent;
 
 pub use error::SeriesError;

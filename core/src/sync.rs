@@ -5,3 +5,15 @@
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Lets others run, who hold what this waits for: for a moment only, unless they were put aside.
+pub(crate) fn pause(attempt: u32) {
+    #[cfg(loom)]
+    let _ = (attempt, loom::thread::yield_now());
+    #[cfg(not(loom))]
+    if attempt % 64 == 63 {
+        std::thread::yield_now();
+    } else {
+        std::hint::spin_loop();
+    }
+}

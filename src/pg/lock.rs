@@ -28,7 +28,7 @@ pub const MOST_PARTITIONS: usize = 32;
 
 /// How many there are.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a few")]
-const LOCKS: i32 = 4 + MOST_PARTITIONS as i32;
+const LOCKS: i32 = 5 + MOST_PARTITIONS as i32;
 
 /// What a lock is for.
 #[derive(Clone, Copy)]
@@ -41,6 +41,8 @@ pub enum For {
     LogLimit,
     /// What is asked of dense series.
     SeriesRequests,
+    /// Sweeping away what sections left.
+    Sweep,
     /// A partition of the counters of dense series.
     Counters(u8),
 }
@@ -53,7 +55,8 @@ impl For {
             Self::State => 1,
             Self::LogLimit => 2,
             Self::SeriesRequests => 3,
-            Self::Counters(partition) => 4 + usize::from(partition) % MOST_PARTITIONS,
+            Self::Sweep => 4,
+            Self::Counters(partition) => 5 + usize::from(partition) % MOST_PARTITIONS,
         }
     }
 }

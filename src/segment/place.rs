@@ -107,7 +107,7 @@ fn move_in(
     }
     let place = directory.insert(*key).ok_or(PlaceError::Full)?;
     let slot = segments.slots.get(place).ok_or(PlaceError::Full)?;
-    slot.hand_over(new_incarnation(segments));
+    slot.hand_over(segments.new_incarnation());
     if claim == Claim::Trial {
         slot.on_trial.store(true, Relaxed);
         segments.on_trial.fetch_add(1, Relaxed);
@@ -161,11 +161,6 @@ pub fn look_around(segments: &Segments) {
     }
 }
 
-/// Never 0, which is what an unused slot has.
-fn new_incarnation(segments: &Segments) -> u64 {
-    segments.incarnations.fetch_add(1, Relaxed) + 1
-}
-
 /// Does something with a tag's place, with the directory locked for writing; nothing if it has none.
 fn with_place<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> Option<T> {
     let segments = segments()?;
@@ -209,7 +204,7 @@ pub fn leave(source: Source, tag: &Tag) {
 fn put_floor(segments: &Segments, directory: &mut Directory<'_>, key: &Key, floor: Floor) -> bool {
     let slot = directory.insert(*key).and_then(|place| segments.slots.get(place));
     if let Some(slot) = slot {
-        slot.hand_over(new_incarnation(segments));
+        slot.hand_over(segments.new_incarnation());
         slot.floor.raise(floor);
     }
     slot.is_some()
@@ -246,7 +241,7 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
         directory.remove(place);
         end_trial(segments, slot);
         // A session that waits there finds it gone, and looks again.
-        slot.hand_over(new_incarnation(segments));
+        slot.hand_over(segments.new_incarnation());
         slot.answered.broadcast();
     }
 }

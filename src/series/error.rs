@@ -1,7 +1,7 @@
 //! Why a series gave no number.
 
 use crate::pg::report::{report, spi};
-use crate::segment::error::worker_trouble;
+use crate::segment::error::{SegmentError, worker_trouble};
 use crate::shared::slot::Trouble;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
@@ -19,6 +19,9 @@ pub enum NoNumberError {
     /// A dense series has none at the moment.
     #[error(transparent)]
     Dense(#[from] DenseError),
+    /// The tag of a section gave none.
+    #[error(transparent)]
+    Section(#[from] SegmentError),
     /// SPI failed without an SQL error.
     #[error(transparent)]
     Spi(#[from] SpiError),
@@ -30,6 +33,7 @@ impl From<NoNumberError> for ErrorReport {
         match error {
             NoNumberError::Series(error) => report(&error),
             NoNumberError::Dense(error) => report(&error),
+            NoNumberError::Section(error) => report(&error),
             NoNumberError::Spi(error) => spi(&error),
         }
     }

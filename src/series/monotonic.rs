@@ -1,31 +1,262 @@
-//! Monotonic series: numbers of many keys that share one maximum.
+//! Monotonic series: numbers of many keys that share one maximum. Each section takes its ranges out of the buffers of a tag of its own.
 
 use super::Known;
 use super::error::NoNumberError;
+use crate::pg::catalog::Source;
+use crate::pg::clock::SystemClock;
+use crate::pg::encoding;
+use crate::pg::process::PerProcess;
+use crate::pg::server;
+use crate::pg::transaction::{self, Hooks};
+use crate::segment::error::SegmentError;
+use crate::segment::{self, Served, own, place};
+use crate::shared::registries;
+use crate::shared::sections::{Sections, sections};
+use crate::shared::segments::{Segments, segments};
+use crate::shared::slot::Slot;
+use crate::store::section;
 use crate::store::series::Number;
-use snowflake_ids_core::series::{Key, SeriesError};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::segment::Miss;
+use snowflake_ids_core::series::monotonic::{self, Bounds, Claim, Hash, Need, section_of};
+use snowflake_ids_core::series::{Key, Kind, SeriesError};
+use std::cell::RefCell;
+use std::num::NonZeroU32;
+use std::sync::Once;
 
-/// Takes the next number of a key.
-pub fn next(known: &Known, _key: &Key) -> Result<Number, NoNumberError> {
-    Err(to_come(known))
-}
+/// Where the sections of a series are, as far as the session found them.
+#[derive(Default)]
+pub struct Places(RefCell<Vec<Option<(&'static Slot, Claim)>>>);
+
+/// What messages name.
+const FUNCTION: &str = "series_nextval()";
 
 /// Takes the next number of a key out of memory, if it has one. Throws nothing.
 #[inline]
-pub fn at_once(_known: &Known, _key: &Key) -> Option<Number> {
-    None
+pub fn at_once(known: &Known, key: &Key) -> Option<Number> {
+    let sections = sections().filter(|_| own::is_empty())?;
+    let number = section_at_once(known, key)?;
+    let (slot, claim) = known.sections.find(number)?;
+    let number = take(sections, slot, claim, sections.hash(known.series.id, key)).ok()?;
+    Some(Number { number, day: 0 })
 }
 
-/// Has a key go on above a value; with `force` also above a lower one than it gave last.
-pub fn set(known: &Known, _key: &Key, _value: i64, _force: bool) -> Result<(), NoNumberError> {
-    Err(to_come(known))
+/// Takes the next number of a key.
+pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+    let sections = ready(known)?;
+    let (number, hash) = (section_of_key(known, key), sections.hash(known.series.id, key));
+    let seen = match known.sections.find(number).filter(|_| own::is_empty()) {
+        Some((slot, claim)) => match take(sections, slot, claim, hash) {
+            Ok(number) => return Ok(Number { number, day: 0 }),
+            Err(miss) => seen_by(claim, miss),
+        },
+        None => None,
+    };
+    let number = supply(known, key, sections, hash, seen)?;
+    Ok(Number { number, day: 0 })
+}
+
+/// Has all keys of the key's section go on above a value. What they gave is never given again, whatever `force` says.
+pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+    if force {
+        return Err(SeriesError::NoForce { series: known.shown() }.into());
+    }
+    raise_above(known, key, value)
 }
 
 /// Sees to it that a key goes on above a value.
-pub fn raise_above(known: &Known, _key: &Key, _value: i64) -> Result<(), NoNumberError> {
-    Err(to_come(known))
+pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberError> {
+    ready(known)?;
+    let number = section_of_key(known, key);
+    let raised = (known.series.id, number);
+    // As for each of the keys that a column has.
+    if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
+        return Ok(());
+    }
+    let tag = tag_of(known, number);
+    let source = Source::find().ok_or(SeriesError::NoTable)?;
+    source.as_owner(|| section::raise(&tag, value))?;
+    transaction::watch(&HOOKS);
+    RAISED.borrow_mut().insert(raised, value);
+    Ok(())
 }
 
-fn to_come(known: &Known) -> NoNumberError {
-    SeriesError::KindToCome { kind: known.series.kind.name() }.into()
+/// Up to where this transaction has raised sections, by the ids of their series.
+static RAISED: PerProcess<RefCell<FxHashMap<(i64, u16), i64>>> =
+    PerProcess::new(RefCell::new(FxHashMap::with_hasher(FxBuildHasher)));
+
+static HOOKS: Hooks = Hooks {
+    watched: Once::new(),
+    before_commit: || (),
+    before_prepare: || (),
+    committed: forget_raised,
+    ended: forget_raised,
+    subtransaction_aborted: |_| forget_raised(),
+    subtransaction_committed: |_, _| (),
+};
+
+fn forget_raised() {
+    if let Ok(mut raised) = RAISED.try_borrow_mut() {
+        *raised = FxHashMap::default();
+    }
+}
+
+impl Places {
+    fn find(&self, number: u16) -> Option<(&'static Slot, Claim)> {
+        *self.0.borrow().get(usize::from(number))?
+    }
+
+    fn note(&self, number: u16, slot: &'static Slot, claim: Claim) {
+        let (mut all, at) = (self.0.borrow_mut(), usize::from(number));
+        if all.len() <= at {
+            all.resize(at + 1, None);
+        }
+        if let Some(place) = all.get_mut(at) {
+            *place = Some((slot, claim));
+        }
+    }
+}
+
+/// The keys, if there is memory for them.
+fn ready(known: &Known) -> Result<&'static Sections, NoNumberError> {
+    if let Some(sections) = sections() {
+        return Ok(sections);
+    }
+    segments().ok_or(SegmentError::NotReady(NotReadyError::NotPreloaded(FUNCTION)))?;
+    Err(SeriesError::NoMemory { kind: known.series.kind.name() }.into())
+}
+
+fn sections_of(known: &Known) -> u16 {
+    match known.series.kind {
+        Kind::Monotonic(_, sections) => sections,
+        Kind::Gapless | Kind::Dense(_) => 1,
+    }
+}
+
+/// In which section a key is, unless that takes another encoding.
+#[inline]
+fn section_at_once(known: &Known, key: &Key) -> Option<u16> {
+    match key {
+        Key::Text(bytes) if !encoding::is_as_utf8(bytes) => None,
+        _ => Some(section_of(key, sections_of(known))),
+    }
+}
+
+/// In which section a key is: on every server the same, whichever encoding its database has.
+fn section_of_key(known: &Known, key: &Key) -> u16 {
+    let in_utf8 = |bytes: &[u8]| encoding::to_utf8(bytes).map(|text| Key::Text(text.into_bytes().into()));
+    let converted = || match key {
+        Key::Text(bytes) => in_utf8(bytes),
+        Key::Bigint(_) | Key::Uuid(_) => None,
+    };
+    section_at_once(known, key)
+        .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(known)))
+}
+
+/// The tag of a section. It names how many there are: where a registry's series has another number of them than this one, keys are
+/// in other sections there, and its tags are others.
+fn tag_of(known: &Known, number: u16) -> Vec<u8> {
+    let rest = format!(" section {} of {}", number + 1, sections_of(known));
+    [known.name.as_bytes(), rest.as_bytes()].concat()
+}
+
+/// Takes a number of a section that the session has found.
+#[inline]
+fn take(sections: &Sections, slot: &'static Slot, claim: Claim, hash: Hash) -> Result<i64, monotonic::Miss> {
+    let all = segments();
+    let section_at = |place: u32| Some(&all?.slots.get(place as usize)?.section);
+    sections.keys().take(&slot.section, claim, hash, &section_at)
+}
+
+fn seen_by(claim: Claim, miss: monotonic::Miss) -> Option<(u64, Bounds)> {
+    match miss {
+        monotonic::Miss::Gone => None,
+        monotonic::Miss::Dry(bounds) => Some((claim.owner, bounds)),
+    }
+}
+
+/// Has the section supplied, and takes a number of it.
+#[cold]
+fn supply(
+    known: &Known,
+    key: &Key,
+    sections: &'static Sections,
+    hash: Hash,
+    mut seen: Option<(u64, Bounds)>,
+) -> Result<i64, NoNumberError> {
+    let number = section_of_key(known, key);
+    let tag = tag_of(known, number);
+    loop {
+        let find = |slot, incarnation| open(sections, slot, incarnation, seen);
+        let (slot, claim, ahead) = match segment::serve(FUNCTION, &tag, find) {
+            Ok(Served::Buffers(found)) => found,
+            Ok(Served::Own(number)) => {
+                // The number is above all that the section and its buffers have: the key must not go on there.
+                if let Some((source, tag)) = Source::find().zip(Tag::new(&tag)) {
+                    place::discard(source, &tag);
+                }
+                return Ok(number);
+            }
+            Err(error) => return Err(explained(error, known, key)),
+        };
+        if ahead {
+            segment::ask_ahead(slot);
+        }
+        known.sections.note(number, slot, claim);
+        match take(sections, slot, claim, hash) {
+            Ok(number) => return Ok(number),
+            Err(miss) => seen = seen_by(claim, miss),
+        }
+        pgrx::check_for_interrupts!();
+    }
+}
+
+/// Finds the section in the slot of its tag, opens it, or gives it its next range, which the buffers must have; whether this one is
+/// to ask for more. With `seen`, it has to be other than a taker saw it.
+fn open(
+    sections: &Sections,
+    slot: &'static Slot,
+    incarnation: u64,
+    seen: Option<(u64, Bounds)>,
+) -> Result<(&'static Slot, Claim, bool), Miss> {
+    let segments: &Segments = segments().ok_or(Miss::Gone)?;
+    let place = u32::try_from(segments.place_of(slot)).map_err(|_| Miss::Gone)?;
+    let mut ahead = false;
+    loop {
+        // So that neither are the buffers emptied meanwhile, nor does another session take a range of them for the section.
+        let directory = segments.directory.write();
+        if slot.segment.incarnation() != incarnation {
+            return Err(Miss::Gone);
+        }
+        match slot.section.need(seen) {
+            Need::Nothing(owner) => return Ok((slot, Claim { place, owner }, ahead)),
+            Need::Range => {
+                let taken = slot.segment.take(incarnation, NonZeroU32::MAX, &SystemClock)?;
+                ahead |= taken.prefetch;
+                slot.section.take_up(segments.new_incarnation(), &taken.range);
+            }
+            Need::Sweep => {
+                drop(directory);
+                sections.sweep(segments.slots, || slot.section.is_left());
+            }
+        }
+    }
+}
+
+/// What is wrong with the tag, in words of the series.
+fn explained(error: SegmentError, known: &Known, key: &Key) -> NoNumberError {
+    let series = known.shown();
+    match error {
+        SegmentError::Unknown { tag, .. } => {
+            let registry = registries::first(server::database());
+            SeriesError::NoSection { series, tag, registry }.into()
+        }
+        SegmentError::Exhausted(..) => {
+            let max_value = known.series.max_value;
+            SeriesError::Exhausted { series, key: super::shown_key(key), max_value }.into()
+        }
+        error => error.into(),
+    }
 }

@@ -12,7 +12,7 @@ use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::directory::{Directory, Entry, index_len};
 use snowflake_ids_core::log_limit::LogLimit;
 use snowflake_ids_core::requested::{self, Requested};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// All of it.
 #[repr(C, align(64))]
@@ -63,6 +63,11 @@ impl Segments {
 
     fn is_asked(&self, place: usize) -> bool {
         self.slots.get(place).is_some_and(|slot| slot.request.pending().is_some())
+    }
+
+    /// A number that was never drawn before, and not 0, which is what an unused slot has.
+    pub fn new_incarnation(&self) -> u64 {
+        self.incarnations.fetch_add(1, Relaxed) + 1
     }
 
     /// The place of one of the slots.

@@ -17,6 +17,7 @@ use idleness::Idleness;
 use snowflake_ids_core::places::Use;
 use snowflake_ids_core::request::{Answer, Request};
 use snowflake_ids_core::segment::{Segment, Shelves};
+use snowflake_ids_core::series::monotonic::Section;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// Everything about one tag. Takers of ids write to the first line of `segment` and to nothing else.
@@ -46,6 +47,9 @@ pub struct Slot {
     /// How the tag's numbers are written. Changed with the directory locked for writing.
     pub format: SharedText<8>,
     idleness: Idleness,
+    /// The section of a monotonic series that the tag is for. Opened and given ranges with the directory locked for writing, out of
+    /// the buffers; closed where they are emptied.
+    pub section: Section,
 }
 
 impl Slot {
@@ -64,12 +68,14 @@ impl Slot {
             registry: AtomicU32::new(0),
             format: SharedText::default(),
             idleness: Idleness::default(),
+            section: Section::default(),
         }
     }
 
     /// Makes it another tag's, or, with an incarnation that no session gets to know, free. Only with the
     /// directory locked for writing.
     pub fn hand_over(&self, incarnation: u64) {
+        self.section.shut();
         self.segment.hand_over(incarnation);
         // A session that asked for ids of the former tag finds it gone, and looks again.
         if let Some(ticket) = self.request.pending() {
@@ -87,6 +93,8 @@ impl Slot {
     /// Takes away what is in the buffers. What was there is lost, unless the caller puts it back into the row.
     /// Only with the directory locked for writing.
     pub fn clear(&self) -> Shelves {
+        // Its range was taken out of the buffers before, and counts as handed out.
+        self.section.close();
         let left = self.segment.clear();
         self.supplies.lost.fetch_add(left.left(), Relaxed);
         self.supplies.cut_short.store(true, Relaxed);
@@ -105,6 +113,9 @@ impl Slot {
 
     /// What it is used for, and for how long it was not, as far as noticed.
     pub fn look(&self) -> Use {
+        if self.section.was_used() {
+            self.idleness.reset();
+        }
         let idle = self.idleness.look(self.segment.mark());
         if self.on_trial.load(Relaxed) {
             Use::Trial { awaited: self.waiting.load(Relaxed) > 0 }

@@ -364,8 +364,17 @@ mod snowflake_ids_internal {
 
     /// Fails where other servers number, too.
     #[pg_extern(volatile, parallel_unsafe)]
-    fn series_refuse(kind: Option<Text<'_>>, registry: Option<Text<'_>>) -> Result<(), ErrorReport> {
+    fn series_refuse(
+        kind: Option<Text<'_>>,
+        registry: Option<Text<'_>>,
+        others: Option<i64>,
+    ) -> Result<(), ErrorReport> {
         let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
+        if kind.as_deref() == Some("monotonic") {
+            let several = others.is_some_and(|others| others > 0);
+            let refused = Err(report(&SeriesError::Registries { kind: "monotonic" }));
+            return if several { refused } else { Ok(()) };
+        }
         let kind = if kind.as_deref() == Some("dense") { "dense" } else { "gapless" };
         if let Some(registry) = registry {
             let registry = registry.read("registry")?.into_owned();

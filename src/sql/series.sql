@@ -99,21 +99,96 @@ BEGIN
     DELETE FROM snowflake_ids.series_bigint AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
+    DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
     RETURN NULL;
 END
 $$;
 CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
 
+/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
+CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, $2) AS section
+$$;
+
+/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
+CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    made bigint;
+    series snowflake_ids.series;
+BEGIN
+    IF length(name) > 107 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'name of monotonic series is too long',
+            DETAIL = format('It has %s characters; of a monotonic series it has at most 107, as its sections are called after it.',
+                            length(name)),
+            HINT = 'Name the series after what it numbers, for example "messages".';
+    END IF;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    -- Nobody's, on each server: the rights are the series'.
+    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
+    ON CONFLICT DO NOTHING;
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_registered();
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
+    SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
+    FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    IF made <> series.sections THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
+            DETAIL = 'They would be called as its sections are.',
+            HINT = 'Choose another name, or another number of sections.';
+    END IF;
+END
+$$;
+
+/* Its sections are called after it. */
+CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
+        DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+        HINT = 'Create another series, with a start above the numbers of this one.';
+END
+$$;
+CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
+    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
+
+/* What the sections reserve follows the series. */
+CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.segment AS s
+    SET step = NEW.step, max_step = NEW.max_step, max_value = NEW.max_value,
+        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
+    WHERE s.tag = ANY (snowflake_ids_internal.series_sections(NEW.name, NEW.sections));
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'monotonic'
+                       AND (OLD.step, OLD.max_step, OLD.max_value) IS DISTINCT FROM (NEW.step, NEW.max_step, NEW.max_value))
+    EXECUTE FUNCTION snowflake_ids_internal.series_alter_sections();
+
 /* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
 CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    registry text;
+    registries text[];
 BEGIN
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT r.server INTO registry FROM snowflake_ids.registry_server AS r ORDER BY r.position LIMIT 1;
-    PERFORM snowflake_ids_internal.series_refuse(kind, registry);
+    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
 END
 $$;
 
@@ -155,15 +230,16 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
         max_step, sections);
-    IF kind <> 'monotonic' THEN
-        PERFORM snowflake_ids_internal.series_check_home(kind);
-    END IF;
+    PERFORM snowflake_ids_internal.series_check_home(kind);
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections)
     VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF kind = 'monotonic' THEN
+        PERFORM snowflake_ids_internal.series_make_sections(name);
     END IF;
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(name, owner);

@@ -53,7 +53,7 @@ macro_rules! counters {
                     " AS k SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
                       WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
                           AND k.last_value OPERATOR(pg_catalog.<) $3",
-                    returning!()
+                    " RETURNING k.last_value"
                 ),
                 &[INT8OID, $of, INT8OID],
             ),
@@ -64,7 +64,7 @@ macro_rules! counters {
                     " AS k (series, key, last_value) VALUES ($1, $2, $4)
                       ON CONFLICT (series, key) DO UPDATE SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
                       WHERE k.last_value OPERATOR(pg_catalog.<) $3",
-                    returning!()
+                    " RETURNING k.last_value"
                 ),
                 &[INT8OID, $of, INT8OID, INT8OID],
             ),
@@ -155,7 +155,12 @@ pub struct Number {
 
 /// The table of series of this database; None where the extension is not. Only within a transaction.
 pub fn table() -> Option<Source> {
-    Source::look_up(c"series").filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+    named().filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+}
+
+/// What is called as the table of series is, whether it is that or not. Only within a transaction.
+pub fn named() -> Option<Source> {
+    Source::look_up(c"series")
 }
 
 /// The table that has the counters of keys of a type. Only within a transaction.
@@ -221,7 +226,7 @@ pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into()];
-            counters.next.first(&arguments, number)
+            counters.next.first(&arguments, undated)
         }
         Some(reset) => counters.next_dated.first(&all_terms(series, key, reset), number),
     }
@@ -233,7 +238,7 @@ pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     match series.reset {
         None => {
             let arguments = [series.id.into(), datum(key), series.max_value.into(), series.start.into()];
-            counters.first.first(&arguments, number)
+            counters.first.first(&arguments, undated)
         }
         Some(reset) => counters.first_dated.first(&all_terms(series, key, reset), number),
     }
@@ -314,6 +319,10 @@ pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
         Key::Text(bytes) => TextOut::of_bytes(bytes).into(),
         Key::Uuid(uuid) => pgrx::Uuid::from_bytes(uuid.to_be_bytes()).into(),
     }
+}
+
+fn undated(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
+    Ok(Number { number: row.get::<i64>(1)?.unwrap_or_default(), day: 0 })
 }
 
 fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {

@@ -40,7 +40,7 @@ pub enum Section {
     Segment,
     /// Ids of one shard, out of one session
     Shard,
-    /// Gapless numbers of keys, beside a counter by hand
+    /// Numbers of keys of each kind, beside a counter by hand and nextval
     Series,
     /// Single-row inserts of 1, 8 and 32 sessions
     Insert,

@@ -1,86 +1,30 @@
-//! Gapless series beside a counter written by hand: transactions a second of 16 sessions over 10,000 keys, and over one.
+//! Numbers of a series, of each kind, beside `nextval` and a counter that is written by hand.
+
+mod crowded;
+mod gapless;
+mod many;
+mod once;
+mod restart;
+mod warm;
 
 use super::prelude::*;
 
+/// Sessions that take numbers at once.
 const SESSIONS: usize = 16;
-const MANY_KEYS: u32 = 10_000;
 
-/// What takes a number of a random key, and of how many keys.
-#[derive(Clone, Copy)]
-struct Way {
-    label: &'static str,
-    call: &'static str,
-    keys: u32,
-}
-
+/// A counter of each key, as it is written by hand where there are no series.
+const COUNTER: &str =
+    "create table counter (key bigint primary key, n bigint not null) with (fillfactor = 50)";
+/// Its next number; pgbench knows the key.
 const BY_HAND: &str =
     "insert into counter as c values (:k, 1) on conflict (key) do update set n = c.n + 1 returning n";
-const BY_SERIES: &str = "select series_nextval('bench', :k::bigint)";
-const HAND: usize = 0;
-const SERIES: usize = 1;
-const HOT_HAND: usize = 2;
-const HOT_SERIES: usize = 3;
-const WAYS: [Way; 4] = [
-    Way { label: "counter by hand", call: BY_HAND, keys: MANY_KEYS },
-    Way { label: "series", call: BY_SERIES, keys: MANY_KEYS },
-    Way { label: "counter by hand", call: BY_HAND, keys: 1 },
-    Way { label: "series", call: BY_SERIES, keys: 1 },
-];
 
 pub fn measure(effort: Effort) -> Result<Outcome> {
-    let server = server::start(&[])?;
-    let mut session = Session::open(&server)?;
-    session
-        .execute("create table counter (key bigint primary key, n bigint not null) with (fillfactor = 50)")?;
-    session.execute("select snowflake_ids.series_create('bench')")?;
-    let in_turns = |rounds, stop| {
-        interleave(rounds, &WAYS, |Way { call, keys, .. }| {
-            let script = format!("\\set k random(1, {keys})\n{call}");
-            Ok(Load::new(SESSIONS, script, stop).run(&server)?.per_second)
-        })
-    };
-    in_turns(1, Stop::Statements(2_000))?;
-    let (rounds, seconds) = effort.pick((10, 3), (3, 1));
-    Ok(outcome(&in_turns(rounds, Stop::Seconds(seconds))?))
-}
-
-fn outcome(slices: &Measured<f64>) -> Outcome {
-    let rate = |slice: &f64| *slice;
-    let to_hand = |whose: usize| slices.ratio(whose, if whose < HOT_HAND { HAND } else { HOT_HAND }, rate);
-    Outcome {
-        method: format!(
-            "pgbench, prepared statements, {SESSIONS} sessions, a transaction for each number, {} slices of each.",
-            slices.rounds()
-        ),
-        tables: vec![slices.table(
-            "number",
-            slices.all(),
-            [
-                ("keys", &|whose| WAYS[whose].keys.to_string()),
-                ("transactions/s", &|whose| format!("{:.0}", slices.median(whose, rate))),
-                ("to the counter by hand", &|whose| to_hand(whose).to_string()),
-            ],
-        )],
-        goals: vec![
-            Goal::at_least(
-                "16 sessions over 10,000 keys make 0.8x of the counter by hand",
-                to_hand(SERIES),
-                0.8,
-                "",
-            ),
-            Goal::at_least(
-                "16 sessions over one key make 0.8x of the counter by hand",
-                to_hand(HOT_SERIES),
-                0.8,
-                "",
-            ),
-        ],
-        panels: vec![slices.panel("Numbers of a series, transactions/s", slices.all(), rate)],
-    }
-}
-
-impl Contestant for Way {
-    fn label(&self) -> String {
-        format!("{}, {} keys", self.label, self.keys)
-    }
+    let gapless = gapless::measure(effort)?;
+    let warm = warm::measure(effort)?;
+    let once = once::measure(effort)?;
+    let crowded = crowded::measure(effort)?;
+    let many = many::measure(effort)?;
+    let restart = restart::measure(effort)?;
+    Ok(gapless.and(warm).and(once).and(crowded).and(many).and(restart))
 }

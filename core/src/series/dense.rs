@@ -22,6 +22,6 @@ pub mod worker;
 
 pub use counter::{Counter, CounterKey, Given, Left, SHORT_TEXT_BYTES, ShortKey, ShortText, Taken};
 pub use host::{Definition, Found, Host, Reserve, Reserved, RowKey, Rows, WriteBack};
-pub use memory::{Departing, Held, Miss, Partition, index_len};
+pub use memory::{Held, Miss, Partition, index_len};
 pub use requests::{Answer, Asked, Pending, Request, Requests, Ticket};
 pub use worker::{Served, begin, serve};

@@ -98,9 +98,21 @@ pub enum SeriesError {
     /// Other servers number, too.
     #[error("{kind} series are not supported in a database that draws from registry \"{registry}\"")]
     Registry { kind: &'static str, registry: String },
+    /// Registries whose numbers are not one above the other.
+    #[error("{kind} series are not supported in a database that draws from several registries")]
+    Registries { kind: &'static str },
     /// Other nodes number, too.
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
     CitusWorker { kind: &'static str },
+    /// The tag of a section is not there.
+    #[error("section \"{tag}\" of series \"{series}\" does not exist")]
+    NoSection { series: String, tag: String, registry: Option<String> },
+    /// Numbers that were given out would come again.
+    #[error("cannot set series \"{series}\" back")]
+    NoForce { series: String },
+    /// The server has none for keys.
+    #[error("there is no memory for the keys of {kind} series")]
+    NoMemory { kind: &'static str },
     /// The extension's tables are not there.
     #[error("the table snowflake_ids.series does not exist")]
     NoTable,
@@ -109,17 +121,21 @@ pub enum SeriesError {
 impl Explain for SeriesError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Unknown { .. } => Kind::Undefined,
+            Self::Unknown { .. } | Self::NoSection { .. } => Kind::Undefined,
             Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
             Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
             Self::NoRoom { .. } => Kind::OutOfRange,
             Self::LongText { .. } => Kind::LongText,
             Self::Exhausted { .. } => Kind::Exhausted,
-            Self::NoLast { .. } | Self::NoTable | Self::NoColumn { .. } => Kind::NotReady,
+            Self::NoLast { .. } | Self::NoMemory { .. } | Self::NoTable | Self::NoColumn { .. } => {
+                Kind::NotReady
+            }
             Self::Denied { .. } => Kind::Denied,
             Self::KindToCome { .. }
             | Self::NoSuchArgument { .. }
+            | Self::NoForce { .. }
             | Self::Registry { .. }
+            | Self::Registries { .. }
             | Self::CitusWorker { .. } => Kind::Unsupported,
             _ => Kind::BadArgument,
         }
@@ -180,11 +196,21 @@ impl Explain for SeriesError {
                  numbers would come from several."
                     .into()
             }
+            Self::Registries { .. } => {
+                "Registries take turns, and what one of them gives may be below what another one gave: a key's numbers would not grow."
+                    .into()
+            }
             Self::CitusWorker { .. } => {
                 "Its counters are in a database's tables: each node of the cluster would count for itself, and the same \
                  numbers would come from several."
                     .into()
             }
+            Self::NoSection { registry: Some(registry), .. } => {
+                format!("Registry \"{registry}\", which this database draws from, has no such segment tag.")
+            }
+            Self::NoSection { .. } => "It is a segment tag, and has no row in snowflake_ids.segment.".into(),
+            Self::NoForce { .. } => "It is monotonic: the numbers of a key only grow.".into(),
+            Self::NoMemory { .. } => "Half of snowflake_ids.series_memory is for them, which has room for none.".into(),
             Self::NoTable => "The extension was dropped from this database, or is being dropped.".into(),
         })
     }
@@ -194,6 +220,12 @@ impl Explain for SeriesError {
             Self::Unknown { name } if name.len() <= EXCERPT_CHARS && !name.contains('\'') => {
                 format!("Create it with SELECT snowflake_ids.series_create('{name}').")
             }
+            Self::NoSection { registry: Some(_), .. } => {
+                "There, create the series too, with as many sections: snowflake_ids.series_create.".into()
+            }
+            Self::NoSection { .. } => "Drop the series and create it again, with a start above its numbers.".into(),
+            Self::NoForce { .. } => "Leave force out; keys go on above the value.".into(),
+            Self::NoMemory { .. } => "Raise snowflake_ids.series_memory, and restart the server.".into(),
             Self::Unknown { .. } => "Create it with snowflake_ids.series_create.".into(),
             Self::NullName | Self::NoName | Self::LongName { .. } | Self::ControlName => {
                 "Name the series after what it numbers, for example \"invoices\".".into()
@@ -240,6 +272,7 @@ impl Explain for SeriesError {
                 "Number in a database of its own, which draws from no registry; or create a series of kind 'monotonic', which has gaps."
                     .into()
             }
+            Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),
             Self::CitusWorker { .. } => {
                 "Call it on the coordinator; or create a series of kind 'monotonic', which has gaps.".into()
             }

@@ -52,7 +52,8 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
             })
             .collect();
     }
-    let refill = || session.refill(shared, &host, &rules, |source| take(source, &rules, &host, count), |_| {});
+    let refill =
+        || session.refill(shared, &host, &rules, |source| take(source, &rules, &host, count), |_| {});
     let wait = || {
         session.wait_and_refill(&host.issuer(), &shared.layout, None, |source, rules, clock| {
             take(source, rules, clock, count)

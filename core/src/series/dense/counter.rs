@@ -1,5 +1,6 @@
 //! What a key is called in memory, and what is known of it there.
 
+use crate::guard::{Guard, holds};
 use crate::series::key::Key;
 
 /// The most bytes of a text that is a key in memory.
@@ -154,8 +155,9 @@ impl Given {
     /// The highest number that may be in use, where the key's row says `last`, of a period. Where the row says something else than
     /// what was reserved last, it was changed by hand, or there is a reservation that is not handed out yet: then it is right.
     #[must_use]
-    pub const fn reached(self, last: i64, day: i32) -> i64 {
-        if self.limit == last && self.day == day { self.number } else { last }
+    pub fn reached(self, last: i64, day: i32) -> i64 {
+        let is_as_reserved = self.limit == last && self.day == day;
+        if is_as_reserved || !holds(Guard::SeriesReached) { self.number } else { last }
     }
 }
 
@@ -181,7 +183,7 @@ pub(super) enum State {
     Held,
     /// It gives numbers.
     Live,
-    /// It is to be written back; a request revives it.
+    /// It is to be written back, unless it is used before.
     Leaving,
     /// Left over by the last stop: its row is looked at before it gives numbers.
     Unproven,
@@ -200,8 +202,6 @@ pub struct Counter {
     pub(super) low: i64,
     /// When numbers were reserved last, in milliseconds of uptime.
     pub(super) since: u64,
-    /// No other use of a place of this partition had it.
-    pub(super) stamp: u64,
     pub(super) day: i32,
     /// How many were reserved ahead; 0: none were yet.
     pub(super) step: u32,
@@ -226,7 +226,6 @@ impl Counter {
         last: -1,
         low: 0,
         since: 0,
-        stamp: 0,
         day: 0,
         step: 0,
         free: u32::MAX,
@@ -236,6 +235,22 @@ impl Counter {
         wants: false,
         busy: false,
     };
+
+    /// Whether sessions may take numbers of it.
+    pub(super) fn gives(&self) -> bool {
+        match self.state {
+            State::Live => true,
+            // It is used, so it stays.
+            State::Leaving => matches!(self.was, State::Live),
+            State::Departing => !holds(Guard::SeriesDeparts),
+            State::Free | State::Held | State::Unproven => false,
+        }
+    }
+
+    /// Whether its row is to be looked at before it gives numbers, which nobody does yet.
+    pub(super) fn is_unproven(&self) -> bool {
+        self.state == State::Unproven || (self.state == State::Leaving && self.was == State::Unproven)
+    }
 
     /// Whether it has numbers.
     pub(super) const fn has_any(&self) -> bool {

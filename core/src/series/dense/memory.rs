@@ -34,21 +34,10 @@ pub enum Miss {
 /// A place that a worker holds while it reserves numbers for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// By which it is known again.
-    pub stamp: u64,
     /// How many were reserved ahead the last time; 0: none yet.
     pub step: u32,
     /// How long ago that was.
     pub ago: Duration,
-}
-
-/// A counter whose worker writes it back now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departing {
-    /// What is left of it.
-    pub left: Left,
-    /// By which it is known again.
-    pub stamp: u64,
 }
 
 /// A list of places, in which each is at most once.
@@ -90,8 +79,6 @@ pub struct Partition<'m> {
     len: usize,
     /// Where the clock's hand is.
     hand: usize,
-    /// The last stamp.
-    stamps: u64,
     /// Those that want more numbers,
     wanting: Places,
     /// and those that are to be written back, or are being written back.
@@ -113,7 +100,7 @@ impl<'m> Partition<'m> {
             free = place;
         }
         let (wanting, leaving) = (Places::EMPTY, Places::EMPTY);
-        Self { counters, index, free, len: 0, hand: 0, stamps: 0, wanting, leaving }
+        Self { counters, index, free, len: 0, hand: 0, wanting, leaving }
     }
 
     /// How many places are in use.
@@ -134,7 +121,7 @@ impl<'m> Partition<'m> {
     pub fn take(&mut self, key: &CounterKey, day: i32, max_value: i64) -> Result<Taken, Miss> {
         let place = self.find(key).ok_or(Miss::Unknown)?;
         let counter = self.counters.get_mut(place as usize).ok_or(Miss::Unknown)?;
-        if counter.state != State::Live {
+        if !counter.gives() {
             return Err(Miss::Unknown);
         } else if counter.day < day && holds(Guard::SeriesDay) {
             return Err(Miss::Over);
@@ -147,21 +134,23 @@ impl<'m> Partition<'m> {
         }
         counter.next += 1;
         counter.referenced = true;
-        let ahead = number >= counter.low && !counter.wants && !counter.busy;
-        if !ahead {
-            return Ok(Taken { number, day: counter.day, ahead });
-        }
-        let ahead = self.want(place);
-        Ok(Taken { number, day: self.counters.get(place as usize).map_or(day, |counter| counter.day), ahead })
+        let day = counter.day;
+        let wants = number >= counter.low && !counter.wants && !counter.busy;
+        let ahead = if wants || counter.state != State::Live { self.note_use(place, wants) } else { false };
+        Ok(Taken { number, day, ahead })
     }
 
-    /// Notes that a counter wants more numbers; whether it was.
+    /// Notes that a counter is used: one that is to be written back stays, one that wants more numbers is listed, unless there is no
+    /// room for that. Whether it was.
     #[cold]
-    fn want(&mut self, place: u32) -> bool {
-        let listed = self.wanting.push(place);
-        if let Some(counter) = self.counters.get_mut(place as usize) {
-            counter.wants = listed;
+    fn note_use(&mut self, place: u32, wants: bool) -> bool {
+        let Some(counter) = self.counters.get_mut(place as usize) else { return false };
+        if counter.state == State::Leaving {
+            counter.stay();
+            self.leaving.remove(place);
         }
+        let listed = wants && self.wanting.push(place);
+        counter.wants |= listed;
         listed
     }
 
@@ -194,21 +183,6 @@ impl<'m> Partition<'m> {
         found
     }
 
-    /// Whether a counter has numbers for calls that wait. One that is leaving stays then.
-    pub fn revive(&mut self, key: &CounterKey, day: i32) -> bool {
-        let Some(place) = self.find(key) else { return false };
-        let Some(counter) = self.counters.get_mut(place as usize) else { return false };
-        if counter.state == State::Departing && !holds(Guard::SeriesDeparts) {
-            counter.state = State::Leaving;
-        }
-        if counter.state == State::Leaving {
-            counter.state = counter.was;
-            self.leaving.remove(place);
-        }
-        let Some(counter) = self.counters.get(place as usize) else { return false };
-        counter.state == State::Live && counter.day >= day && counter.has_any()
-    }
-
     /// Keeps a place for a key that numbers are about to be reserved for: its own, or a free one. None where none is free, or
     /// where the key's counter is to be written back first.
     pub fn hold(&mut self, key: &CounterKey, now: Duration) -> Option<Held> {
@@ -225,27 +199,19 @@ impl<'m> Partition<'m> {
         counter.busy = true;
         counter.referenced = true;
         let ago = now.saturating_sub(Duration::from_millis(counter.since));
-        let held = Held { stamp: counter.stamp, step: counter.step, ago };
+        let held = Held { step: counter.step, ago };
         self.leaving.remove(place);
         Some(held)
     }
 
-    /// Whether a place is still the one that was held, or departs: the key was not set since.
-    pub fn is_held(&self, key: &CounterKey, stamp: u64) -> bool {
-        self.find_stamped(key, stamp).is_some()
+    /// Whether a key has a place still: it was not set since.
+    pub fn is_there(&self, key: &CounterKey) -> bool {
+        self.find(key).is_some()
     }
 
     /// Publishes numbers that were reserved, `step` of them ahead, and ends the hold. Nothing is done where the key was set since.
-    pub fn put(
-        &mut self,
-        key: &CounterKey,
-        stamp: u64,
-        range: (i64, i64),
-        day: i32,
-        step: u32,
-        now: Duration,
-    ) {
-        let Some(place) = self.find_stamped(key, stamp) else { return };
+    pub fn put(&mut self, key: &CounterKey, range: (i64, i64), day: i32, step: u32, now: Duration) {
+        let Some(place) = self.find(key) else { return };
         let Some(counter) = self.counters.get_mut(place as usize) else { return };
         let (first, last) = range;
         // What it has left of an earlier period is over; where its row was changed by hand, the row is right.
@@ -264,22 +230,23 @@ impl<'m> Partition<'m> {
     }
 
     /// Ends a hold for which nothing was reserved.
-    pub fn release(&mut self, key: &CounterKey, stamp: u64) {
-        let Some(place) = self.find_stamped(key, stamp) else { return };
-        match self.counters.get_mut(place as usize) {
-            Some(counter) if counter.state == State::Live => counter.busy = false,
-            _ => self.remove(place),
+    pub fn release(&mut self, key: &CounterKey) {
+        let Some(place) = self.find(key) else { return };
+        let Some(counter) = self.counters.get_mut(place as usize) else { return };
+        counter.busy = false;
+        if counter.state == State::Held {
+            self.remove(place);
         }
     }
 
     /// Ends a hold as no number is left: no more are asked for before those that it has are used up.
-    pub fn settle(&mut self, key: &CounterKey, stamp: u64) {
-        if let Some(place) = self.find_stamped(key, stamp)
+    pub fn settle(&mut self, key: &CounterKey) {
+        if let Some(place) = self.find(key)
             && let Some(counter) = self.counters.get_mut(place as usize)
         {
             counter.low = i64::MAX;
         }
-        self.release(key, stamp);
+        self.release(key);
     }
 
     /// Has as many of the counters leave that were not used lately. One that has nothing left goes at once; of the others as many
@@ -324,7 +291,7 @@ impl<'m> Partition<'m> {
     }
 
     /// The counters of a database that are to be written back now: from here on they give no numbers.
-    pub fn depart(&mut self, database: u32) -> Vec<Departing> {
+    pub fn depart(&mut self, database: u32) -> Vec<Left> {
         let mut found = Vec::new();
         for place in self.leaving.as_slice().to_vec() {
             found.extend(self.depart_from(place, |counter| {
@@ -335,30 +302,30 @@ impl<'m> Partition<'m> {
     }
 
     /// The same of one that was left over by the last stop, as numbers of its key are wanted.
-    pub fn depart_unproven(&mut self, key: &CounterKey) -> Option<Departing> {
+    pub fn depart_unproven(&mut self, key: &CounterKey) -> Option<Left> {
         let place = self.find(key)?;
-        self.depart_from(place, |counter| counter.state == State::Unproven)
+        self.depart_from(place, Counter::is_unproven)
     }
 
-    fn depart_from(&mut self, place: u32, departs: impl Fn(&Counter) -> bool) -> Option<Departing> {
+    fn depart_from(&mut self, place: u32, departs: impl Fn(&Counter) -> bool) -> Option<Left> {
         let counter = self.counters.get_mut(place as usize).filter(|counter| departs(counter))?;
         if counter.state != State::Leaving {
             counter.was = counter.state;
         }
         counter.state = State::Departing;
-        Some(Departing { left: counter.left(), stamp: counter.stamp })
+        Some(counter.left())
     }
 
     /// A counter is in its row: it goes.
-    pub fn written_back(&mut self, key: &CounterKey, stamp: u64) {
-        if let Some(place) = self.find_stamped(key, stamp) {
+    pub fn written_back(&mut self, key: &CounterKey) {
+        if let Some(place) = self.find(key) {
             self.remove(place);
         }
     }
 
     /// A counter is not in its row, which is locked, or could not be written: it stays, as it was before.
-    pub fn not_written_back(&mut self, key: &CounterKey, stamp: u64) {
-        if let Some(place) = self.find_stamped(key, stamp)
+    pub fn not_written_back(&mut self, key: &CounterKey) {
+        if let Some(place) = self.find(key)
             && let Some(counter) = self.counters.get_mut(place as usize)
             && counter.state == State::Departing
         {
@@ -432,19 +399,12 @@ impl<'m> Partition<'m> {
         self.index.get(at).copied()
     }
 
-    fn find_stamped(&self, key: &CounterKey, stamp: u64) -> Option<u32> {
-        let place = self.find(key)?;
-        let counter = self.counters.get(place as usize)?;
-        (counter.stamp == stamp || !holds(Guard::SeriesStamp)).then_some(place)
-    }
-
     fn insert(&mut self, key: &CounterKey) -> Option<u32> {
         let place = self.free;
         let next = self.counters.get(place as usize)?.free;
         let at = self.along(key.hash()).find(|(_, place)| *place == NOWHERE).map(|(at, _)| at)?;
         *self.index.get_mut(at)? = place;
-        self.stamps += 1;
-        let counter = Counter { key: *key, stamp: self.stamps, state: State::Held, ..Counter::EMPTY };
+        let counter = Counter { key: *key, state: State::Held, ..Counter::EMPTY };
         *self.counters.get_mut(place as usize)? = counter;
         self.free = next;
         self.len += 1;

@@ -1,8 +1,8 @@
 //! The round of the worker: what sessions ask for, what counters want ahead of demand, and what leaves memory, in one transaction.
 
-use super::counter::{CounterKey, ShortKey};
+use super::counter::{CounterKey, Left, ShortKey};
 use super::host::{Definition, Found, Host, Reserve, Reserved, RowKey, Rows, WriteBack};
-use super::memory::{Departing, Partition};
+use super::memory::Partition;
 use super::pace;
 use super::requests::{Answer, Pending, Requests, Ticket};
 use crate::guard::{Guard, holds};
@@ -49,7 +49,7 @@ struct Group {
     /// Where in memory those numbers go that no call waits for.
     place: Option<Place>,
     /// What is left over in memory since the last stop, to be written back first.
-    unproven: Option<Departing>,
+    unproven: Option<Left>,
     /// Whether it could not be served the last time.
     troubled: bool,
 }
@@ -58,7 +58,6 @@ struct Group {
 #[derive(Clone, Copy)]
 struct Place {
     key: CounterKey,
-    stamp: u64,
     step: u32,
     ago: Duration,
 }
@@ -174,19 +173,15 @@ fn from_memory<H: Host>(host: &H, mut group: Group) -> Option<Group> {
     let now = host.uptime();
     let mut woken = Vec::new();
     host.with_partition(key.partition(host.partitions()), |partition| {
-        if partition.revive(&key, group.day) {
-            host.with_requests(|requests| {
-                group
-                    .callers
-                    .retain(|caller| !take(partition, requests, &key, group.day, *caller, &mut woken));
-            });
-        }
+        host.with_requests(|requests| {
+            group.callers.retain(|caller| !take(partition, requests, &key, group.day, *caller, &mut woken));
+        });
         if group.callers.is_empty() {
             return;
         }
         group.unproven = partition.depart_unproven(&key);
         group.place = match group.unproven {
-            Some(Departing { stamp, .. }) => Some(Place { key, stamp, step: 0, ago: Duration::ZERO }),
+            Some(_) => Some(Place { key, step: 0, ago: Duration::ZERO }),
             None => hold(partition, &key, now),
         };
     });
@@ -218,11 +213,11 @@ fn hold(partition: &mut Partition<'_>, key: &CounterKey, now: Duration) -> Optio
         partition.evict(1);
         partition.hold(key, now)
     })?;
-    Some(Place { key: *key, stamp: held.stamp, step: held.step, ago: held.ago })
+    Some(Place { key: *key, step: held.step, ago: held.ago })
 }
 
 /// Adds the keys whose counters want more numbers ahead of demand; gives the counters that leave.
-fn look_round<H: Host>(host: &H, groups: &mut Vec<Group>) -> Vec<Departing> {
+fn look_round<H: Host>(host: &H, groups: &mut Vec<Group>) -> Vec<Left> {
     let (database, now) = (host.database(), host.uptime());
     let (mut departing, mut others) = (Vec::new(), Vec::new());
     for number in 0..host.partitions() {
@@ -254,10 +249,10 @@ fn ahead(place: Place, day: i32) -> Group {
 fn commit<H: Host>(
     host: &H,
     groups: &mut [Group],
-    departing: &[Departing],
+    departing: &[Left],
 ) -> Result<(Vec<Outcome>, Vec<Fate>), TransactionError> {
     host.transaction(|rows| {
-        let leaving: Vec<Departing> =
+        let leaving: Vec<Left> =
             departing.iter().copied().chain(groups.iter().filter_map(|group| group.unproven)).collect();
         let Some(source) = rows.source() else {
             return Ok((vec![Outcome::Unknown; groups.len()], vec![Fate::Gone; leaving.len()]));
@@ -287,29 +282,24 @@ fn definitions<R: Rows>(rows: &mut R, groups: &[Group], source: u32) -> Result<V
 fn write_back<H: Host>(
     host: &H,
     rows: &mut H::Rows,
-    leaving: &[Departing],
+    leaving: &[Left],
     source: u32,
 ) -> Result<Vec<Fate>, <H::Rows as Rows>::Error> {
     if leaving.is_empty() {
         return Ok(Vec::new());
     }
-    let row = |departing: &Departing| RowKey {
-        series: departing.left.key.series,
-        key: departing.left.key.key.to_key(),
-    };
+    let row = |left: &Left| RowKey { series: left.key.series, key: left.key.key.to_key() };
     let keys: Vec<RowKey> = leaving.iter().map(row).collect();
     let locked = rows.lock(&keys)?;
     let mut fates = Vec::with_capacity(leaving.len());
     let mut back = Vec::new();
-    for ((departing, row), is_ours) in leaving.iter().zip(keys).zip(locked) {
-        let left = departing.left;
+    for ((left, row), is_ours) in leaving.iter().zip(keys).zip(locked) {
         fates.push(if is_ours { Fate::Gone } else { Fate::Stays });
         if !is_ours || left.key.source != source {
             continue;
         }
         // The row is locked: who sets the key has done so before, and has taken the counter away, or does it afterwards.
-        let is_there =
-            with_partition_of(host, &left.key, |partition| partition.is_held(&left.key, departing.stamp));
+        let is_there = with_partition_of(host, &left.key, |partition| partition.is_there(&left.key));
         if is_there || !holds(Guard::SeriesConfirmed) {
             back.push(WriteBack { row, day: left.day, given: left.given, limit: left.limit });
         }
@@ -379,15 +369,11 @@ impl Group {
     /// it was set after this reservation.
     fn hold_again<H: Host>(&mut self, host: &H, now: Duration) {
         let Some(place) = &mut self.place else { return };
-        let held = with_partition_of(host, &place.key, |partition| {
-            if partition.is_held(&place.key, place.stamp) {
-                return Some(place.stamp);
-            }
-            partition.hold(&place.key, now).map(|held| held.stamp)
+        let is_held = with_partition_of(host, &place.key, |partition| {
+            partition.is_there(&place.key) || partition.hold(&place.key, now).is_some()
         });
-        match held {
-            Some(stamp) => place.stamp = stamp,
-            None => self.place = None,
+        if !is_held {
+            self.place = None;
         }
     }
 
@@ -422,14 +408,14 @@ impl Group {
 fn publish<H: Host>(
     host: &H,
     groups: &[Group],
-    departing: &[Departing],
+    departing: &[Left],
     (outcomes, fates): (Vec<Outcome>, Vec<Fate>),
 ) -> Option<Duration> {
     let (of_leaving, of_groups) = fates.split_at(departing.len().min(fates.len()));
     for (departing, fate) in departing.iter().zip(of_leaving) {
         match fate {
-            Fate::Gone => with_partition_of(host, &departing.left.key, |partition| {
-                partition.written_back(&departing.left.key, departing.stamp);
+            Fate::Gone => with_partition_of(host, &departing.key, |partition| {
+                partition.written_back(&departing.key);
             }),
             Fate::Stays => stay(host, departing),
         }
@@ -453,10 +439,10 @@ fn publish<H: Host>(
                 group.wake(host);
             }
             Outcome::Reserved(_, _) => {
-                if let Some(place) = group.place {
-                    with_partition_of(host, &place.key, |partition| {
-                        partition.settle(&place.key, place.stamp);
-                    });
+                if group.unproven.is_some() {
+                    remove(host, group);
+                } else if let Some(place) = group.place {
+                    with_partition_of(host, &place.key, |partition| partition.settle(&place.key));
                 }
                 group.answer(host, Answer::Exhausted);
             }
@@ -465,9 +451,10 @@ fn publish<H: Host>(
     pause
 }
 
-/// Answers the calls, and publishes what they leave, in one step: whoever sets the key does so before or after it.
+/// Answers the calls, and publishes what they leave, in one step: whoever sets the key sees both or neither. Where it was set since the
+/// reservation, nothing is published: it went on above what its row said. The calls were there before.
 fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32, step: u32) {
-    let Some(Place { key, stamp, .. }) = group.place else {
+    let Some(Place { key, .. }) = group.place else {
         host.with_requests(|requests| {
             group.hand_out(requests, (first, last), day);
         });
@@ -475,15 +462,11 @@ fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32
     };
     let now = host.uptime();
     with_partition_of(host, &key, |partition| {
-        if !partition.is_held(&key, stamp) {
-            // The key was set: its numbers go on elsewhere. The calls still wait, for the next round.
-            return;
-        }
         let next = host.with_requests(|requests| group.hand_out(requests, (first, last), day));
         if next > last {
-            partition.written_back(&key, stamp);
+            partition.written_back(&key);
         } else {
-            partition.put(&key, stamp, (next, last), day, step, now);
+            partition.put(&key, (next, last), day, step, now);
         }
     });
 }
@@ -501,8 +484,8 @@ fn give_up<H: Host>(host: &H, group: &Group, trouble: Option<Trouble>) {
     if let Some(unproven) = &group.unproven {
         stay(host, unproven);
     }
-    if let Some(place) = group.place.filter(|_| group.unproven.is_none()) {
-        with_partition_of(host, &place.key, |partition| partition.release(&place.key, place.stamp));
+    if let Some(place) = group.place {
+        with_partition_of(host, &place.key, |partition| partition.release(&place.key));
     }
     if let Some(trouble) = trouble {
         host.with_requests(|requests| {
@@ -516,13 +499,13 @@ fn give_up<H: Host>(host: &H, group: &Group, trouble: Option<Trouble>) {
 /// Takes a group's counter out of memory: its row says all.
 fn remove<H: Host>(host: &H, group: &Group) {
     if let Some(place) = group.place {
-        with_partition_of(host, &place.key, |partition| partition.written_back(&place.key, place.stamp));
+        with_partition_of(host, &place.key, |partition| partition.written_back(&place.key));
     }
 }
 
-fn stay<H: Host>(host: &H, departing: &Departing) {
-    let key = &departing.left.key;
-    with_partition_of(host, key, |partition| partition.not_written_back(key, departing.stamp));
+fn stay<H: Host>(host: &H, departing: &Left) {
+    let key = &departing.key;
+    with_partition_of(host, key, |partition| partition.not_written_back(key));
 }
 
 fn failed<H: Host>(host: &H, error: &TransactionError) -> Duration {

@@ -1,0 +1,75 @@
+//! What a call on a key that is in memory costs above the row it is made for.
+
+use crate::section::marginal::{self, Call, ROW, ROWS, TAGGED_ROW};
+use crate::section::prelude::*;
+
+const NEXTVAL: usize = 2;
+const DENSE: usize = 3;
+
+const CALLS: [Call; 9] = [
+    Call::of("a row", "1::bigint"),
+    Call::by_tag("a row with a key", "key"),
+    Call::of("nextval, CACHE 1", "nextval('one_by_one')"),
+    Call::of("dense, one key", "series_nextval('dense', 7)"),
+    Call::by_tag("dense, 1,000 keys", "series_nextval('dense', key)"),
+    Call::of("dense, one key, a text", "series_nextval('dense of texts', 'conversation 7')"),
+    Call::of("monotonic, one key", "series_nextval('monotonic', 7)"),
+    Call::by_tag("monotonic, 1,000 keys", "series_nextval('monotonic', key)"),
+    Call::of("monotonic, one key, a text", "series_nextval('monotonic of texts', 'conversation 7')"),
+];
+
+/// The series, with steps of a million numbers: no slice waits for the next one, as no warm key does whose step has grown. And the
+/// table in which the keys take turns; without the vacuum the first to read it would be the one to write down that its rows are
+/// committed.
+const PREPARE: [&str; 7] = [
+    "select snowflake_ids.series_create(kind, kind, step => 1000000, max_step => 1000000),
+            snowflake_ids.series_create(kind || ' of texts', kind, 'text', step => 1000000, max_step => 1000000)
+     from unnest(array['dense', 'monotonic']) as kind",
+    "create table tagged as select i % 1000 as key from generate_series(1, 100000::bigint) i",
+    "vacuum (freeze, analyze) tagged",
+    // The first call of a key makes its counter; the next ones get steps.
+    "select count(series_nextval('dense', key)), count(series_nextval('monotonic', key)) from tagged",
+    "select count(series_nextval('dense', key)), count(series_nextval('monotonic', key)) from tagged",
+    "select count(series_nextval('dense of texts', 'conversation 7')) from generate_series(1, 100000)",
+    "select count(series_nextval('monotonic of texts', 'conversation 7')) from generate_series(1, 100000)",
+];
+
+pub fn measure(effort: Effort) -> Result<Outcome> {
+    let server = server::start(&[])?;
+    let mut session = Session::open(&server)?;
+    PREPARE.iter().try_for_each(|statement| session.execute(statement))?;
+    Ok(outcome(&marginal::measure(&mut session, &CALLS, effort.pick(60, 12))?))
+}
+
+fn outcome(costs: &Measured<Cost>) -> Outcome {
+    let above = marginal::above_row(&CALLS, costs);
+    let row = |whose| marginal::row_alone(costs, whose);
+    let to_nextval = |whose: usize| above.ratio(whose, NEXTVAL, |cost| cost.cpu);
+    let calls = || above.all().filter(|whose| ![ROW, TAGGED_ROW].contains(whose));
+    Outcome {
+        method: format!(
+            "Calls on keys that are in memory: `select count(f())` over {ROWS:.0} rows less the same without the call (a \
+             row alone: {:.0} ns; a row with a key: {:.0} ns); one session, the same plan, {} rounds. The steps are a \
+             million numbers. Ratios are of processor time.",
+            row(ROW),
+            row(TAGGED_ROW),
+            costs.rounds()
+        ),
+        tables: vec![above.table(
+            "call",
+            calls(),
+            [
+                ("ns of processor", &|whose| format!("{:.1}", above.median(whose, |cost| cost.cpu))),
+                ("ns of wall time", &|whose| format!("{:.1}", above.median(whose, |cost| cost.wall))),
+                ("to nextval CACHE 1", &|whose| to_nextval(whose).to_string()),
+            ],
+        )],
+        goals: vec![Goal::at_most(
+            "dense: a call on a warm key costs at most 0.3x nextval CACHE 1",
+            to_nextval(DENSE),
+            0.3,
+            "",
+        )],
+        panels: vec![above.panel("A number of a warm key, ns of processor time", calls(), |cost| cost.cpu)],
+    }
+}

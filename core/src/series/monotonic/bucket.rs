@@ -1,0 +1,161 @@
+//! The numbers of some keys, in two cache lines.
+
+use crate::sync::{AtomicU64, Ordering, pause};
+
+/// How many keys a bucket has room for.
+#[cfg(not(loom))]
+pub(super) const ENTRIES: usize = 15;
+/// So that there are fewer steps to interleave.
+#[cfg(loom)]
+pub(super) const ENTRIES: usize = 1;
+
+/// A lock, and an entry for each key: `offset (32) | used since it was looked at (1) | label (31)`. All zero is a free one.
+/// Entries come and go only with the lock held; an entry's offset is moved on without it.
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), repr(C, align(128)))]
+pub struct Bucket {
+    /// Whether it is locked, and above that where the next look for a key that leaves begins.
+    head: AtomicU64,
+    entries: [AtomicU64; ENTRIES],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Bucket>() == 128);
+
+const LOCKED: u64 = 1;
+const LABEL: u64 = (1 << 31) - 1;
+const USED: u64 = 1 << 31;
+
+/// What tells keys of a bucket apart: never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label(pub(super) u32);
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry(u64);
+
+impl Entry {
+    const FREE: Self = Self(0);
+
+    pub(super) const fn new(offset: u32, label: Label) -> Self {
+        Self((offset as u64) << u32::BITS | label.0 as u64)
+    }
+
+    pub(super) const fn used(self) -> Self {
+        Self(self.0 | USED)
+    }
+
+    const fn is_used(self) -> bool {
+        self.0 & USED != 0
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "what is left has 32 bits")]
+    pub(super) const fn offset(self) -> u32 {
+        (self.0 >> u32::BITS) as u32
+    }
+
+    /// Puts another one in its place, if it is still there.
+    #[inline]
+    pub(super) fn swap(self, place: &AtomicU64, to: Self) -> bool {
+        // Release: what was read of the section was read before. Acquire: who put the entry there saw the section's owner.
+        place.compare_exchange(self.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "it has 31 bits")]
+    pub(super) const fn label(self) -> Label {
+        Label((self.0 & LABEL) as u32)
+    }
+}
+
+impl Bucket {
+    /// The entry of a key.
+    #[inline]
+    pub(super) fn find(&self, label: Label) -> Option<(&AtomicU64, Entry)> {
+        self.entries.iter().find_map(|place| {
+            // Acquire: who sees an entry of another section sees that the owner has changed.
+            let entry = Entry(place.load(Ordering::Acquire));
+            (entry.label() == label).then_some((place, entry))
+        })
+    }
+
+    /// How many keys it has.
+    pub(super) fn len(&self) -> usize {
+        let taken = |place: &&AtomicU64| Entry(place.load(Ordering::Relaxed)) != Entry::FREE;
+        self.entries.iter().filter(taken).count()
+    }
+
+    /// Waits for the lock. What is done with it held neither waits nor fails.
+    pub(super) fn lock(&self) -> Locked<'_> {
+        let mut attempt = 0_u32;
+        loop {
+            let head = self.head.load(Ordering::Relaxed);
+            let (open, locked) = (head & !LOCKED, head | LOCKED);
+            // Acquire: what was done with the lock held before is seen.
+            if self.head.compare_exchange_weak(open, locked, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                return Locked { bucket: self, hand: open >> 1 };
+            }
+            pause(attempt);
+            attempt = attempt.wrapping_add(1);
+        }
+    }
+}
+
+/// A bucket whose lock this process holds.
+pub(super) struct Locked<'b> {
+    bucket: &'b Bucket,
+    hand: u64,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Release: what was done is seen by the next one.
+        self.bucket.head.store(self.hand << 1, Ordering::Release);
+    }
+}
+
+impl<'b> Locked<'b> {
+    /// Puts an entry in. Where there is no room another one leaves, which `leave` is told before; of those, one that was not
+    /// used since the last look.
+    pub(super) fn put(&mut self, entry: Entry, leave: impl Fn(Entry)) {
+        let free = |place: &&AtomicU64| Entry(place.load(Ordering::Relaxed)) == Entry::FREE;
+        let bucket = self.bucket;
+        let place = bucket.entries.iter().find(free).unwrap_or_else(|| self.make_room(&leave));
+        // Release: who finds the entry sees the section that it is of.
+        place.store(entry.0, Ordering::Release);
+    }
+
+    /// The second chance, or clock: an entry that was used is passed over once. Where takers are faster than that, what comes next
+    /// leaves.
+    fn make_room(&mut self, leave: &impl Fn(Entry)) -> &'b AtomicU64 {
+        let mut step = 0;
+        loop {
+            let at = usize::try_from(self.hand).unwrap_or_default() % ENTRIES;
+            self.hand = u64::try_from((at + 1) % ENTRIES).unwrap_or_default();
+            let place = &self.bucket.entries[at];
+            let entry = Entry(place.load(Ordering::Acquire));
+            let passes = entry.is_used() && step < 2 * ENTRIES;
+            let left = if passes { Entry(entry.0 & !USED) } else { Entry::FREE };
+            if !passes {
+                leave(entry);
+            }
+            // As `leave` was told of it: what was moved on meanwhile stays for now.
+            if entry.swap(place, left) && !passes {
+                return place;
+            }
+            step += 1;
+        }
+    }
+
+    /// Takes all entries away that are to go.
+    pub(super) fn sweep(&self, goes: &impl Fn(Label) -> bool) {
+        for place in &self.bucket.entries {
+            let entry = Entry(place.load(Ordering::Relaxed));
+            if entry != Entry::FREE && goes(entry.label()) {
+                // Not a store: a taker may move it on at this moment.
+                place.swap(Entry::FREE.0, Ordering::AcqRel);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Taking the next number of a key.
+
+use super::bucket::{Bucket, ENTRIES, Entry, Label};
+use super::hash::Hash;
+use super::section::{Bounds, Section};
+use crate::guard::{Guard, holds};
+
+/// How many places of sections can be told apart.
+pub const MAX_PLACES: usize = 1 << PLACE_BITS;
+
+const PLACE_BITS: u32 = 20;
+/// What is left of a label tells the keys of a bucket apart that are of one section. Where two have the same they share a
+/// counter: it grows, and gives no number twice.
+const FINGERPRINT_BITS: u32 = 31 - PLACE_BITS;
+
+/// The keys of all sections, in this memory.
+#[derive(Debug)]
+pub struct Keys<'m> {
+    buckets: &'m [Bucket],
+    secret: u64,
+}
+
+/// What a session knows of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its place, below [`MAX_PLACES`].
+    pub place: u32,
+    /// Whose it was when the session found it.
+    pub owner: u64,
+}
+
+/// Why there is no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// The section is another's by now.
+    Gone,
+    /// Its range, which was this one, ends before the key's next number.
+    Dry(Bounds),
+}
+
+impl<'m> Keys<'m> {
+    /// The keys in this memory. The secret says where a key is.
+    pub const fn new(buckets: &'m [Bucket], secret: u64) -> Self {
+        Self { buckets, secret }
+    }
+
+    /// How many there is room for.
+    pub const fn room(&self) -> usize {
+        self.buckets.len() * ENTRIES
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.buckets.iter().map(Bucket::len).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What keys are found by.
+    pub const fn secret(&self) -> u64 {
+        self.secret
+    }
+
+    /// Takes the next number of a key of a section. `sections` are those at all places.
+    ///
+    /// # Errors
+    /// [`Miss`], and nothing is taken.
+    #[inline]
+    pub fn take<'s>(
+        &self,
+        section: &Section,
+        claim: Claim,
+        hash: Hash,
+        sections: &impl Fn(u32) -> Option<&'s Section>,
+    ) -> Result<i64, Miss> {
+        let Some((bucket, label)) = self.locate(hash, claim.place) else {
+            return Err(Miss::Dry(section.bounds()));
+        };
+        loop {
+            // First the entry: who sees one of another owner sees that owner's bounds.
+            let found = bucket.find(label);
+            let bounds = section.bounds();
+            let Some((place, entry)) = found else {
+                match come(bucket, section, claim, label, sections)? {
+                    Some(number) => return Ok(number),
+                    None => continue,
+                }
+            };
+            let next = entry.offset().checked_add(1).map(|next| next.max(bounds.low()));
+            let Some(next) = next.filter(|next| *next <= bounds.high()) else {
+                // What was seen may be a neighbouring moment's.
+                if section.bounds() != bounds {
+                    continue;
+                }
+                return Err(if section.owner() == claim.owner { Miss::Dry(bounds) } else { Miss::Gone });
+            };
+            let number = section.number(next);
+            let moved = Entry::new(next, label).used();
+            if entry.swap(place, moved) {
+                section.touch();
+                // The number is none of the section's if that changed hands.
+                let still = section.owner() == claim.owner || !holds(Guard::SectionHeld);
+                return if still { Ok(number) } else { Err(Miss::Gone) };
+            }
+        }
+    }
+
+    /// Takes all entries of the sections away that were left; gives how many sections that were. For one process at a time.
+    pub fn sweep(&self, sections: &[&Section]) -> usize {
+        let left: Vec<bool> = sections.iter().map(|section| section.is_left()).collect();
+        let goes = |label: Label| left.get(place_of(label) as usize) == Some(&true);
+        for bucket in self.buckets {
+            // Also where there is none to be seen: who comes later must see that the section was left.
+            bucket.lock().sweep(&goes);
+        }
+        let swept = sections.iter().zip(&left).filter(|(_, left)| **left);
+        swept.map(|(section, _)| section.swept()).count()
+    }
+
+    fn locate(&self, hash: Hash, place: u32) -> Option<(&'m Bucket, Label)> {
+        // The upper half says which bucket, the lower one which of its keys.
+        let count = u64::try_from(self.buckets.len()).ok()?;
+        let at = ((hash.0 >> u32::BITS) * count) >> u32::BITS;
+        let bucket = self.buckets.get(usize::try_from(at).ok()?)?;
+        let fingerprints = (1 << FINGERPRINT_BITS) - 1;
+        let fingerprint = u32::try_from((hash.0 & u64::from(u32::MAX)) % fingerprints).ok()? + 1;
+        Some((bucket, Label(fingerprint << PLACE_BITS | place)))
+    }
+}
+
+const fn place_of(label: Label) -> u32 {
+    label.0 & ((1 << PLACE_BITS) - 1)
+}
+
+/// The first number of a key that is not in memory; None where it is by now.
+#[cold]
+#[inline(never)]
+fn come<'s>(
+    bucket: &Bucket,
+    section: &Section,
+    claim: Claim,
+    label: Label,
+    sections: &impl Fn(u32) -> Option<&'s Section>,
+) -> Result<Option<i64>, Miss> {
+    let mut locked = bucket.lock();
+    // With the lock held: a sweep either takes away what is put in now, or is seen here to have begun.
+    if section.owner() != claim.owner && holds(Guard::SectionSeen) {
+        return Err(Miss::Gone);
+    }
+    if bucket.find(label).is_some() && holds(Guard::KeyOnce) {
+        return Ok(None);
+    }
+    let bounds = section.bounds();
+    let next = (section.base() + 1).max(bounds.low().into());
+    let Some(next) = u32::try_from(next).ok().filter(|next| *next <= bounds.high()) else {
+        return Err(Miss::Dry(bounds));
+    };
+    let leave = |entry: Entry| {
+        if let Some(section) = sections(place_of(entry.label())).filter(|_| holds(Guard::BaseFirst)) {
+            section.raise_base(entry.offset());
+        }
+    };
+    locked.put(Entry::new(next, label), leave);
+    section.touch();
+    Ok(Some(section.number(next)))
+}

@@ -1,0 +1,229 @@
+//! Which numbers the keys of a section may have.
+//!
+//! Numbers are counted in memory as **offsets**, from 1, from the section's **origin**: the number at an offset is
+//! `origin + offset * increment`.
+
+use crate::definition::Range;
+use crate::sync::{AtomicU64, Ordering};
+
+/// What all keys of a section share. It is opened, given ranges, shut and swept by one process at a time, which the caller sees to
+/// with a lock; takers take no part in that.
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), repr(C))]
+pub struct Section {
+    front: Front,
+    base: Base,
+}
+
+/// What every taker reads.
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), repr(C, align(64)))]
+struct Front {
+    /// 0: nobody's.
+    owner: AtomicU64,
+    origin: AtomicU64,
+    increment: AtomicU64,
+    /// The highest offset of the present range above the lowest: seen together.
+    bounds: AtomicU64,
+    /// Whether a number was taken since somebody asked.
+    used: AtomicU64,
+    /// Whether there may be entries of this place's.
+    littered: AtomicU64,
+}
+
+/// The highest offset with which a key left.
+#[derive(Debug, Default)]
+#[cfg_attr(not(loom), repr(C, align(64)))]
+struct Base(AtomicU64);
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Section>() == 128 && align_of::<Section>() == 64);
+
+/// The range that a taker saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds(u64);
+
+/// What came of a range that was to be a section's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Supplied {
+    /// Its keys go on in it.
+    Yes,
+    /// It is not above the one that the section has: dropped.
+    Below,
+    /// It is too far from the section's origin, or of another increment: the section has to be shut, and opened with it.
+    Far,
+}
+
+/// What a section needs to give its keys numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: it is this owner's, and has other bounds than the taker saw.
+    Nothing(u64),
+    /// A sweep.
+    Sweep,
+    /// A range.
+    Range,
+}
+
+impl Bounds {
+    const fn new(low: u32, high: u32) -> Self {
+        Self((high as u64) << u32::BITS | low as u64)
+    }
+
+    /// The lowest offset.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+    pub(super) const fn low(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The highest.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation, reason = "what is left has 32 bits")]
+    pub(super) const fn high(self) -> u32 {
+        (self.0 >> u32::BITS) as u32
+    }
+}
+
+impl Section {
+    /// Whose it is; 0: nobody's.
+    pub fn owner(&self) -> u64 {
+        self.front.owner.load(Ordering::Acquire)
+    }
+
+    /// Its range.
+    #[inline]
+    pub fn bounds(&self) -> Bounds {
+        // Acquire: who sees bounds of another section sees that the owner has changed. So it is for origin and increment.
+        Bounds(self.front.bounds.load(Ordering::Acquire))
+    }
+
+    /// The number at an offset.
+    #[inline]
+    pub(super) fn number(&self, offset: u32) -> i64 {
+        let increment = self.front.increment.load(Ordering::Acquire);
+        let origin = self.front.origin.load(Ordering::Acquire);
+        origin.wrapping_add(u64::from(offset).wrapping_mul(increment)).cast_signed()
+    }
+
+    /// The highest offset with which a key left.
+    pub(super) fn base(&self) -> u64 {
+        // Relaxed: a key leaves and comes back under the lock of one bucket.
+        self.base.0.load(Ordering::Relaxed)
+    }
+
+    /// A key leaves with this offset.
+    pub(super) fn raise_base(&self, offset: u32) {
+        self.base.0.fetch_max(offset.into(), Ordering::Relaxed);
+    }
+
+    /// Notes that it is used.
+    #[inline]
+    pub(super) fn touch(&self) {
+        // All takers read the line: it is written to once.
+        if self.front.used.load(Ordering::Relaxed) == 0 {
+            self.front.used.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a number was taken since this was called last.
+    pub fn was_used(&self) -> bool {
+        self.front.used.load(Ordering::Relaxed) != 0 && self.front.used.swap(0, Ordering::Relaxed) != 0
+    }
+
+    /// Whether it has to be swept before it can be opened.
+    pub fn is_littered(&self) -> bool {
+        self.front.littered.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether it can be swept: it is nobody's, and was somebody's.
+    pub fn is_left(&self) -> bool {
+        self.owner() == 0 && self.is_littered()
+    }
+
+    /// No entry is left in it.
+    pub(super) fn swept(&self) {
+        self.front.littered.store(0, Ordering::Release);
+    }
+
+    /// It is nobody's from now on: what is left of its range is given to nobody.
+    pub fn shut(&self) {
+        self.front.owner.store(0, Ordering::Release);
+    }
+
+    /// What is left of its range is given to nobody; its keys go on in the next one.
+    pub fn close(&self) {
+        let high = self.bounds().high();
+        match high.checked_add(1) {
+            Some(low) => self.front.bounds.store(Bounds::new(low, high).0, Ordering::Release),
+            None => self.shut(),
+        }
+    }
+
+    /// Gives it, which is nobody's and swept, to an owner that never was one, with its first range. False, and nothing is done,
+    /// where it is not, or for no numbers.
+    pub fn open(&self, owner: u64, range: &Range) -> bool {
+        let Range { first, count, increment } = *range;
+        if self.owner() != 0 || self.is_littered() || owner == 0 || count == 0 || increment < 1 {
+            return false;
+        }
+        let front = &self.front;
+        front.littered.store(1, Ordering::Relaxed);
+        front.used.store(1, Ordering::Relaxed);
+        self.base.0.store(0, Ordering::Relaxed);
+        front.origin.store(first.wrapping_sub(increment).cast_unsigned(), Ordering::Release);
+        front.increment.store(increment.cast_unsigned(), Ordering::Release);
+        front.bounds.store(Bounds::new(1, count).0, Ordering::Release);
+        front.owner.store(owner, Ordering::Release);
+        true
+    }
+
+    /// What it needs, given what a taker saw that had no number of it: whose it was, and its range.
+    pub fn need(&self, seen: Option<(u64, Bounds)>) -> Need {
+        match self.owner() {
+            0 if self.is_littered() => Need::Sweep,
+            0 => Need::Range,
+            owner if seen == Some((owner, self.bounds())) => Need::Range,
+            owner => Need::Nothing(owner),
+        }
+    }
+
+    /// Takes up a range that it needed; where it is nobody's, for this owner.
+    pub fn take_up(&self, owner: u64, range: &Range) {
+        if self.owner() == 0 {
+            self.open(owner, range);
+        } else if self.extend(range) == Supplied::Far {
+            self.shut();
+        }
+    }
+
+    /// Gives it its next range.
+    pub fn extend(&self, range: &Range) -> Supplied {
+        let had = self.bounds();
+        // Also where it is of another registry, whose numbers leave out those of this one.
+        if range.first <= self.number(had.high()) {
+            return Supplied::Below;
+        }
+        let Some((first, last)) = self.offsets(range) else { return Supplied::Far };
+        // Numbers between the ranges are others': of another server that draws from the same registry.
+        let low = if first - had.high() == 1 { had.low() } else { first };
+        self.front.bounds.store(Bounds::new(low, last).0, Ordering::Release);
+        Supplied::Yes
+    }
+
+    fn offsets(&self, range: &Range) -> Option<(u32, u32)> {
+        let increment = self.front.increment.load(Ordering::Acquire).cast_signed();
+        if range.increment != increment || range.count == 0 {
+            return None;
+        }
+        let origin = self.front.origin.load(Ordering::Acquire).cast_signed();
+        let distance = range.first.checked_sub(origin)?;
+        if distance.checked_rem(increment)? != 0 {
+            return None;
+        }
+        let first = u32::try_from(distance / increment).ok()?;
+        let last = first.checked_add(range.count - 1)?;
+        // No key gets to the last offset of all, which has no next one.
+        (last < u32::MAX).then_some((first, last))
+    }
+}

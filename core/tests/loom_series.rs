@@ -1,0 +1,170 @@
+//! The keys of monotonic series under every interleaving that loom finds.
+//!
+//! Run by `make loom`. There is one bucket, with room for one key.
+#![cfg(loom)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use loom::sync::Arc;
+use loom::thread;
+use snowflake_ids_core::definition::Range;
+use snowflake_ids_core::guard::{Guard, leave_out};
+use snowflake_ids_core::series::monotonic::{Bucket, Claim, Hash, Keys, Miss, Section, Supplied};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Every interleaving with up to three preemptions, as in `loom_segment.rs`.
+fn model(test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(test);
+}
+
+/// Fails unless some interleaving goes wrong without a rule.
+fn fails_without(guard: Guard, test: fn()) {
+    leave_out(Some(guard));
+    let went = catch_unwind(AssertUnwindSafe(|| model(test)));
+    leave_out(None);
+    assert!(went.is_err(), "all goes well without {guard:?}");
+}
+
+const HERE: Claim = Claim { place: 0, owner: 1 };
+const A: Hash = Hash(1);
+const B: Hash = Hash(2);
+
+const fn range(first: i64, count: u32) -> Range {
+    Range { first, count, increment: 1 }
+}
+
+struct Memory {
+    buckets: [Bucket; 1],
+    section: Section,
+}
+
+impl Memory {
+    fn new(count: u32) -> Arc<Self> {
+        let memory = Self { buckets: [Bucket::default()], section: Section::default() };
+        assert!(memory.section.open(HERE.owner, &range(1, count)));
+        Arc::new(memory)
+    }
+
+    fn take(&self, claim: Claim, key: Hash) -> Result<i64, Miss> {
+        Keys::new(&self.buckets, 0).take(&self.section, claim, key, &|_| Some(&self.section))
+    }
+
+    fn takes(&self, key: Hash, calls: usize) -> Vec<i64> {
+        (0..calls).filter_map(|_| self.take(HERE, key).ok()).collect()
+    }
+}
+
+fn spawn<T: 'static>(
+    memory: &Arc<Memory>,
+    run: impl FnOnce(&Memory) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let memory = Arc::clone(memory);
+    thread::spawn(move || run(&memory))
+}
+
+fn distinct(lists: impl IntoIterator<Item = Vec<i64>>) -> Vec<i64> {
+    let mut all: Vec<i64> = lists.into_iter().flatten().collect();
+    all.sort_unstable();
+    assert!(all.is_sorted_by(|a, b| a < b), "given twice: {all:?}");
+    all
+}
+
+#[test]
+fn takers_of_a_key_have_each_number_once() {
+    model(|| {
+        let memory = Memory::new(9);
+        let first = memory.takes(A, 1);
+        let other = spawn(&memory, |memory| memory.takes(A, 2));
+        let mine = memory.takes(A, 2);
+        assert_eq!(distinct([first, mine, other.join().unwrap()]), [1, 2, 3, 4, 5]);
+    });
+}
+
+fn two_bring_a_key_into_memory() {
+    let memory = Memory::new(9);
+    let other = spawn(&memory, |memory| memory.takes(A, 2));
+    let mine = memory.takes(A, 1);
+    assert_eq!(distinct([mine, other.join().unwrap()]), [1, 2, 3]);
+}
+
+#[test]
+fn two_that_bring_a_key_into_memory_share_it() {
+    model(two_bring_a_key_into_memory);
+    fails_without(Guard::KeyOnce, two_bring_a_key_into_memory);
+}
+
+/// There is room for one of the two keys.
+fn a_key_leaves_while_it_is_used() {
+    let memory = Memory::new(9);
+    let first = memory.takes(A, 1);
+    let other = spawn(&memory, |memory| memory.takes(B, 1));
+    let mine = memory.takes(A, 2);
+    assert_eq!(other.join().unwrap().len(), 1);
+    let last = memory.takes(A, 1);
+    assert!(last > mine && mine > first, "{first:?}, {mine:?}, {last:?}");
+    distinct([first, mine, last]);
+}
+
+#[test]
+fn a_key_that_leaves_comes_back_above() {
+    model(a_key_leaves_while_it_is_used);
+    fails_without(Guard::BaseFirst, a_key_leaves_while_it_is_used);
+}
+
+/// Numbers 3 to 10 are another server's. Fails where the ends of a range are two values, and are not read in the opposite order of
+/// that in which they are written.
+#[test]
+fn no_number_between_two_ranges_is_given() {
+    model(|| {
+        let memory = Memory::new(2);
+        let first = memory.takes(A, 1);
+        let other = spawn(&memory, |memory| memory.takes(A, 2));
+        assert_eq!(memory.section.extend(&range(11, 2)), Supplied::Yes);
+        let mine = memory.takes(A, 1);
+        let all = distinct([first, mine, other.join().unwrap()]);
+        assert!(all.iter().all(|number| [1, 2, 11, 12].contains(number)), "{all:?}");
+    });
+}
+
+/// The section's place is given to another one, whose numbers lie above 100, and there to a key with the same label.
+fn a_place_changes_hands() {
+    let memory = Memory::new(2);
+    let first = memory.takes(A, 1);
+    let old = spawn(&memory, |memory| memory.takes(A, 1));
+    memory.section.shut();
+    assert_eq!(Keys::new(&memory.buckets, 0).sweep(&[&memory.section]), 1);
+    assert!(memory.section.open(2, &range(101, 2)));
+    let next = Claim { place: 0, owner: 2 };
+    let new: Vec<i64> = (0..2).filter_map(|_| memory.take(next, A).ok()).collect();
+    let old = old.join().unwrap();
+    assert!(old.iter().all(|number| *number <= 2), "of another section: {old:?}");
+    assert!(new.iter().all(|number| *number > 100), "of another section: {new:?}");
+    distinct([first, old, new]);
+    assert_eq!(memory.take(HERE, A), Err(Miss::Gone));
+}
+
+#[test]
+fn who_knows_the_old_section_gets_nothing_of_the_new_one() {
+    model(a_place_changes_hands);
+    fails_without(Guard::SectionHeld, a_place_changes_hands);
+}
+
+/// The key is in memory nowhere when the place changes hands.
+fn a_key_comes_to_a_place_that_changes_hands() {
+    let memory = Memory::new(2);
+    let old = spawn(&memory, |memory| memory.takes(A, 2));
+    memory.section.shut();
+    assert_eq!(Keys::new(&memory.buckets, 0).sweep(&[&memory.section]), 1);
+    assert!(memory.section.open(2, &range(101, 2)));
+    let next = Claim { place: 0, owner: 2 };
+    let old = old.join().unwrap();
+    assert!(old.iter().all(|number| *number <= 2), "of another section: {old:?}");
+    assert_eq!(memory.take(next, A), Ok(101), "nothing of the old section is left");
+}
+
+#[test]
+fn no_key_of_the_old_section_comes_after_the_sweep() {
+    model(a_key_comes_to_a_place_that_changes_hands);
+    fails_without(Guard::SectionSeen, a_key_comes_to_a_place_that_changes_hands);
+}

@@ -28,16 +28,6 @@ pub enum Served {
     Failed(Duration),
 }
 
-impl Served {
-    /// The pause before the next attempt at what is left.
-    pub const fn pause(self) -> Option<Duration> {
-        match self {
-            Self::Failed(pause) => Some(pause),
-            Self::Nothing | Self::All => None,
-        }
-    }
-}
-
 /// A key that numbers are to be reserved for.
 struct Group {
     /// The table of series that its callers know.

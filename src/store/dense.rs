@@ -21,14 +21,14 @@ use std::cell::Cell;
 use std::ffi::CStr;
 
 /// How a worker's plans look for rows: one by one, by the index. A plan is kept, and one that was best while the table was empty looks
-/// at all of it. Nor is one made anew for each list of keys.
+/// at all of it. Nor is one made anew for each list of keys: for a few it seems cheaper, by what the planner takes an array of unknown
+/// length for, and never is.
 pub const PLANS: [(&CStr, &CStr); 5] = [
     (c"plan_cache_mode", c"force_generic_plan"),
     (c"enable_seqscan", c"off"),
     (c"enable_bitmapscan", c"off"),
     (c"enable_hashjoin", c"off"),
     (c"enable_mergejoin", c"off"),
-    // For a few keys it seems cheaper to plan anew, by what the planner takes an array of unknown length for. It never is.
 ];
 
 /// The day of a row; 0 where it has none.

@@ -36,7 +36,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
             Ok(Load::new(SESSIONS, script, stop).run(&server)?.per_second)
         })
     };
-    in_turns(1, Stop::Statements(2_000))?;
+    in_turns(1, Stop::Seconds(effort.pick(3, 1)))?;
     let (rounds, seconds) = effort.pick((10, 3), (3, 1));
     Ok(outcome(&in_turns(rounds, Stop::Seconds(seconds))?))
 }

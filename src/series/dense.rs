@@ -1,7 +1,8 @@
 //! Dense series: numbers of a key that are kept in memory, each of which is in the key's row before.
 
 use super::error::{DenseError, NoNumberError};
-use super::{Known, gapless, own, shown_key, unknown};
+use super::known::{Known, shown_key, unknown};
+use super::{gapless, own};
 use crate::pg::process::PerProcess;
 use crate::pg::wait::Event;
 use crate::pg::{server, worker};

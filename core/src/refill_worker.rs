@@ -10,8 +10,8 @@ mod job;
 mod local;
 mod remote;
 mod settings;
-mod slot;
-mod tables;
+pub(crate) mod slot;
+pub(crate) mod tables;
 mod worker;
 
 pub use host::{CarryOvers, Counters, RefillHost};

@@ -1,14 +1,14 @@
-//! Series: one sequence of numbers for each key. The numbers that this session takes of each.
+//! Series: one sequence of numbers for each key. Takes them, and remembers those that the session took.
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`known`] | what this session knows of each |
+//! | [`known`] | what this session knows of each series |
 //! | [`gapless`] | numbers that are counted in the caller's transaction |
 //! | [`dense`] | numbers of a key that are kept in memory |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
 //! | [`own`] | keys of dense series that a transaction counts itself |
 //! | [`period`] | the period that a dated series counts in |
-//! | [`places`] | where the sections of a monotonic one are |
+//! | [`places`] | where the sections of a series are |
 //! | [`error`] | why one gave no number |
 
 mod dense;
@@ -35,6 +35,7 @@ use std::ffi::CStr;
 use std::rc::Rc;
 
 static LAST: PerProcess<RefCell<Option<Recent>>> = PerProcess::new(RefCell::new(None));
+
 /// Takes the next number of a key. The command is what a message names.
 pub fn next(command: &'static CStr, name: &[u8], key: &Key) -> Result<(Rc<Known>, Number), NoNumberError> {
     next_for(command, name, key, role::current())

@@ -1,10 +1,9 @@
-//! What this session knows of each series: looked up once, and again after a change.
+//! What this session knows of each series.
 
 use super::error::NoNumberError;
-use super::period::Period;
+use super::period::{self, Period};
 use super::places::Places;
 use crate::pg::catalog::{self, Source, Watch};
-use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
@@ -14,7 +13,6 @@ use crate::store::{citus, registry};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::Clock;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::privilege::{Action, Privileges};
@@ -30,21 +28,21 @@ pub struct Known {
     /// The table that has its counters.
     pub(super) counters: Source,
     /// Which roles may do what; None where every role may take numbers.
-    pub(super) grants: Option<Vec<(Oid, Privileges)>>,
+    grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     pub(super) table: Source,
     /// The registries that this database draws from.
-    pub(super) registries: Vec<String>,
+    registries: Vec<String>,
     /// Where its sections are.
     pub(super) sections: Places,
     /// As of which change of the table.
-    pub(super) as_of: u64,
+    as_of: u64,
     /// The role that may take numbers, and as of which change of roles.
-    pub(super) permit: Cell<Option<(Oid, u64)>>,
+    permit: Cell<Option<(Oid, u64)>>,
     /// The transaction in which nothing was found that forbids to number here.
-    pub(super) at_home: Cell<Option<u32>>,
+    at_home: Cell<Option<u32>>,
     /// The period that was looked up last, where there are some.
-    pub(super) period: Cell<Option<Period>>,
+    period: Cell<Option<Period>>,
 }
 
 type Map = FxHashMap<Tag, Rc<Known>>;
@@ -84,7 +82,7 @@ impl Known {
 
     /// Whether a role is known to be allowed to take numbers.
     #[inline]
-    pub(super) fn is_permitted(&self, role: Oid) -> bool {
+    fn is_permitted(&self, role: Oid) -> bool {
         self.grants.is_none() || self.permit.get() == Some((role, role::changes()))
     }
 
@@ -120,7 +118,7 @@ impl Known {
     }
 
     /// Whether nothing that is about this database forbids to number in it.
-    pub(super) fn goes_anywhere(&self) -> bool {
+    fn goes_anywhere(&self) -> bool {
         // Ranges of several registries are not one above the other.
         !self.series.kind.counts_at_home() && self.registries.len() < 2
     }
@@ -153,6 +151,23 @@ impl Known {
     /// A key gave numbers above a value, or may have.
     pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
         SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
+    }
+
+    /// The first day of the present period, in days since 1970-01-01; 0 where the series is not dated. Only within a transaction.
+    pub(super) fn day(&self) -> Result<i32, NoNumberError> {
+        let Some(reset) = self.series.reset else { return Ok(0) };
+        if let Some(day) = self.day_at_once() {
+            return Ok(day);
+        }
+        let (day, believed) = period::look_up(reset, &self.series.time_zone)?;
+        self.period.set(believed);
+        Ok(day)
+    }
+
+    /// The same, if it is known.
+    #[inline]
+    pub(super) fn day_at_once(&self) -> Option<i32> {
+        if self.series.reset.is_none() { Some(0) } else { self.period.get()?.day() }
     }
 
     /// Keeps others from dropping or renaming it until the transaction ends.
@@ -252,33 +267,5 @@ pub(super) fn shown_key(key: &Key) -> String {
         Key::Bigint(number) => number.to_string(),
         Key::Text(bytes) => format!("\"{}\"", excerpt(&String::from_utf8_lossy(bytes))),
         Key::Uuid(uuid) => snowflake_ids_core::Uuid(*uuid).to_string(),
-    }
-}
-
-impl Known {
-    /// The first day of the present period, in days since 1970-01-01; 0 where the series is not dated. Only within a transaction.
-    pub fn day(&self) -> Result<i32, NoNumberError> {
-        let Some(reset) = self.series.reset else { return Ok(0) };
-        if let Some(day) = self.day_at_once() {
-            return Ok(day);
-        }
-        // Before SQL looks at the clock: so the period is no older than this says.
-        let since = SystemClock.now();
-        let (day, then) = store::period(reset, &self.series.time_zone)?;
-        // Where another one begins meanwhile, each call looks: in some zones the clock goes back over midnight.
-        self.period.set((day == then).then_some(Period { day, since }));
-        Ok(day)
-    }
-
-    /// The same, if it is known.
-    #[inline]
-    pub fn day_at_once(&self) -> Option<i32> {
-        if self.series.reset.is_none() {
-            return Some(0);
-        }
-        let Period { day, since } = self.period.get()?;
-        let now = SystemClock.now();
-        let is_believed = since <= now && now.0 - since.0 < store::PERIOD_BELIEVED_MICROS;
-        is_believed.then_some(day)
     }
 }

@@ -1,4 +1,4 @@
-//! Where the sections of a monotonic series are.
+//! Where the sections of a series are.
 
 use crate::shared::slot::Slot;
 use snowflake_ids_core::series::monotonic::Claim;
@@ -9,14 +9,13 @@ use std::cell::RefCell;
 pub struct Places(RefCell<Vec<Option<(&'static Slot, Claim)>>>);
 
 impl Places {
-    /// The place of a section, if the session found it.
-    #[inline]
-    pub(super) fn find(&self, number: u16) -> Option<(&'static Slot, Claim)> {
+    /// Where a section is.
+    pub fn find(&self, number: u16) -> Option<(&'static Slot, Claim)> {
         *self.0.borrow().get(usize::from(number))?
     }
 
-    /// Notes the place of a section.
-    pub(super) fn note(&self, number: u16, slot: &'static Slot, claim: Claim) {
+    /// Notes where one is.
+    pub fn note(&self, number: u16, slot: &'static Slot, claim: Claim) {
         let (mut all, at) = (self.0.borrow_mut(), usize::from(number));
         if all.len() <= at {
             all.resize(at + 1, None);

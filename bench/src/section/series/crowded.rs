@@ -1,6 +1,6 @@
 //! Many more keys than there is memory for.
 
-use super::{BY_HAND, COUNTER, SESSIONS};
+use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;
 
 /// What takes a number of a random key, and how the keys are drawn.

@@ -1,6 +1,6 @@
 //! Gapless series beside a counter written by hand: transactions a second of 16 sessions over 10,000 keys, and over one.
 
-use super::{BY_HAND, COUNTER, SESSIONS};
+use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;
 
 const MANY_KEYS: u32 = 10_000;

@@ -1,6 +1,6 @@
 //! Keys that are used once each: a dense number for each, beside a counter by hand.
 
-use super::{BY_HAND, COUNTER, SESSIONS};
+use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;
 
 /// What takes the first number of a key.

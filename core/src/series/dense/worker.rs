@@ -30,16 +30,6 @@ pub enum Served {
     Failed(Duration),
 }
 
-impl Served {
-    /// The pause before the next attempt at what is left.
-    pub const fn pause(self) -> Option<Duration> {
-        match self {
-            Self::Failed(pause) => Some(pause),
-            Self::Nothing | Self::All => None,
-        }
-    }
-}
-
 /// Frees what a worker of this database left that died: to be called when a worker begins, and no other is there.
 pub fn begin<H: Host>(host: &H) {
     for number in 0..host.partitions() {

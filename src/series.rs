@@ -167,6 +167,11 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     }
 }
 
+/// The transaction has changed the row of a dense series: it counts the keys itself until it ends.
+pub fn note_changed(id: i64) {
+    own::note_all(id);
+}
+
 /// What the session got last is forgotten.
 pub fn forget_last() {
     LAST.borrow_mut().take();

@@ -1,5 +1,5 @@
-//! Keys of dense series that the session's transaction counts itself: of a series that it has created, or whose rows it has locked
-//! as it has set them. No worker can reserve numbers of those before it ends.
+//! Keys of dense series that the session's transaction counts itself: of a series that it has created or changed, or whose rows it has
+//! locked as it has set them. No worker can reserve numbers of those before it ends, or none that are right.
 
 use crate::pg::process::PerProcess;
 use crate::pg::transaction::{self, Hooks, Subtransaction};

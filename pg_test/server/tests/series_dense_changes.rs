@@ -197,6 +197,44 @@ fn a_renamed_or_altered_series_goes_on() -> Result<()> {
     ids::dense(rest)
 }
 
+/// No worker sees what is not committed, and a renamed row is locked. Fails when the transaction does not count the keys itself.
+#[test]
+fn a_transaction_that_alters_a_series_takes_numbers_of_it() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute("select snowflake_ids.series_alter('d', max_value => 4)")?;
+    assert_eq!(take(&mut client, "d", 1, 4)?, [1, 2, 3, 4]);
+    client.batch_execute("begin; select snowflake_ids.series_alter('d', max_value => 200)")?;
+    assert_eq!(take(&mut client, "d", 1, 3)?, [5, 6, 7]);
+    client.batch_execute("savepoint a; select snowflake_ids.series_alter('d', max_value => 8)")?;
+    assert_eq!(next(&mut client, "d", 1)?, 8);
+    let error = sql::error(&mut client, "select series_nextval('d', 1)")?;
+    assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    client.batch_execute("rollback to a; commit")?;
+    assert_eq!(next(&mut server.connect("postgres")?, "d", 1)?, 8);
+    // Memory has numbers up to more than that.
+    assert_eq!(next(&mut client, "d", 1)?, 9);
+    client.batch_execute("begin; select snowflake_ids.series_alter('d', max_value => 10)")?;
+    assert_eq!(next(&mut client, "d", 1)?, 10);
+    let error = sql::error(&mut client, "select series_nextval('d', 1)")?;
+    assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    client.batch_execute(
+        "rollback; begin; set local snowflake_ids.segment_wait_timeout = '300ms';
+         select snowflake_ids.series_alter('d', new_name => 'e')",
+    )?;
+    let renamed = take(&mut client, "e", 1, 2)?;
+    assert_eq!(take(&mut client, "e", 9, 2)?, [1, 2]);
+    assert_eq!(renamed, [renamed[0], renamed[0] + 1]);
+    client.batch_execute("commit")?;
+    assert_eq!(next(&mut server.connect("postgres")?, "e", 1)?, renamed[1] + 1);
+    assert_eq!(next(&mut client, "e", 9)?, 3);
+    // Others go on with other keys where it is not renamed.
+    client.batch_execute("begin; select snowflake_ids.series_alter('e', step => 3)")?;
+    assert_eq!(next(&mut client, "e", 9)?, 4);
+    assert_eq!(take(&mut server.connect("postgres")?, "e", 10, 20)?, (1..=20).collect::<Vec<i64>>());
+    client.batch_execute("commit")?;
+    Ok(())
+}
+
 #[test]
 fn copy_fills_the_column_in_the_order_of_rows() -> Result<()> {
     let (server, mut client) = server()?;

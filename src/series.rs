@@ -6,12 +6,14 @@
 //! | [`dense`] | numbers of a key that are kept in memory |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
 //! | [`own`] | keys of dense series that a transaction counts itself |
+//! | [`lost`] | numbers of such keys that went with a savepoint |
 //! | [`period`] | the period that a dated series counts in |
 //! | [`error`] | why one gave no number |
 
 mod dense;
 pub mod error;
 mod gapless;
+mod lost;
 mod monotonic;
 mod own;
 mod period;

@@ -1,7 +1,7 @@
 //! Dense series: numbers of a key that are kept in memory, each of which is in the key's row before.
 
 use super::error::{DenseError, NoNumberError};
-use super::{Known, gapless, own, shown_key, unknown};
+use super::{Known, gapless, lost, own, shown_key, unknown};
 use crate::pg::process::PerProcess;
 use crate::pg::wait::Event;
 use crate::pg::{server, worker};
@@ -147,7 +147,13 @@ fn ask(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Resul
 fn next_by_itself(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
     settle(known, key)?;
     own::note(known.series.id, key);
-    gapless::next(known, key)
+    let mut number = gapless::next(known, key)?;
+    if let Some(lost) = lost::last(known.series.id, key, number.day).filter(|lost| number.number <= *lost) {
+        gapless::raise_above(known, key, lost)?;
+        number = gapless::next(known, key)?;
+    }
+    lost::note(known.series.id, key, number);
+    Ok(number)
 }
 
 /// Locks the row of a key until the transaction ends, and sets it to what was given out: memory gives no numbers of the key from here on.
@@ -177,6 +183,9 @@ pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNu
     settle(known, key)?;
     gapless::set(known, key, value, force)?;
     take_over(known, key);
+    if force {
+        lost::forgive(known.series.id, key);
+    }
     Ok(())
 }
 

@@ -235,6 +235,42 @@ fn a_transaction_that_alters_a_series_takes_numbers_of_it() -> Result<()> {
     Ok(())
 }
 
+/// The caller has the numbers still. Fails when they are not kept, or not for long enough, or are kept where they shall come again.
+#[test]
+fn what_goes_with_a_savepoint_does_not_come_again() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute("begin; select snowflake_ids.series_set('d', 7::bigint, 100); savepoint a")?;
+    assert_eq!(next(&mut client, "d", 7)?, 101);
+    client.batch_execute("rollback to a")?;
+    assert_eq!(next(&mut client, "d", 7)?, 102);
+    client.batch_execute("savepoint b; savepoint c")?;
+    assert_eq!(take(&mut client, "d", 7, 2)?, [103, 104]);
+    // It is part of b now, and goes with that.
+    client.batch_execute("release c; rollback to b")?;
+    assert_eq!(next(&mut client, "d", 7)?, 105);
+    // As it is forced to; that goes, too.
+    client.batch_execute(
+        "rollback to a; savepoint d; select snowflake_ids.series_set('d', 7::bigint, 10, force => true)",
+    )?;
+    assert_eq!(next(&mut client, "d", 7)?, 11);
+    client.batch_execute("rollback to d")?;
+    assert_eq!(next(&mut client, "d", 7)?, 106);
+    client
+        .batch_execute("rollback to a; select snowflake_ids.series_set('d', 7::bigint, 20, force => true)")?;
+    assert_eq!(next(&mut client, "d", 7)?, 21);
+    client.batch_execute("commit")?;
+    assert_eq!(next(&mut server.connect("postgres")?, "d", 7)?, 22);
+    // Not beyond the transaction's end.
+    client.batch_execute(
+        "begin; select snowflake_ids.series_set('d', 8::bigint, 100); savepoint a; select series_nextval('d', 8); rollback",
+    )?;
+    assert_eq!(next(&mut client, "d", 8)?, 1);
+    client.batch_execute("begin; select snowflake_ids.series_set('d', 8::bigint, 100)")?;
+    assert_eq!(next(&mut client, "d", 8)?, 101);
+    client.batch_execute("commit")?;
+    Ok(())
+}
+
 #[test]
 fn copy_fills_the_column_in_the_order_of_rows() -> Result<()> {
     let (server, mut client) = server()?;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, SimpleQueryMessage};
 use snowflake_ids_server_tests::series::{next, take};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::thread;
 
 fn server() -> Result<(Server, Client)> {
@@ -268,6 +268,30 @@ fn what_goes_with_a_savepoint_does_not_come_again() -> Result<()> {
     client.batch_execute("begin; select snowflake_ids.series_set('d', 8::bigint, 100)")?;
     assert_eq!(next(&mut client, "d", 8)?, 101);
     client.batch_execute("commit")?;
+    Ok(())
+}
+
+/// Fails when what memory has left is taken away before the value is looked at.
+#[test]
+fn a_value_that_is_refused_costs_no_numbers() -> Result<()> {
+    let (mut server, mut client) = server()?;
+    let refused = |client: &mut Client, value: i64, last: i64| {
+        let error = sql::error(client, &format!("select snowflake_ids.series_set('d', 1::bigint, {value})"))?;
+        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+        ensure!(
+            error.detail().is_some_and(|detail| detail.contains(&format!("Numbers up to {last} "))),
+            "{error:?}"
+        );
+        anyhow::Ok(())
+    };
+    assert_eq!(take(&mut client, "d", 1, 4)?, [1, 2, 3, 4]);
+    refused(&mut client, 3, 4)?;
+    assert_eq!(next(&mut client, "d", 1)?, 5);
+    server.stop(Shutdown::Fast)?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    refused(&mut client, 4, 5)?;
+    assert_eq!(next(&mut client, "d", 1)?, 6);
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 //! | [`dense`] | numbers of a key that are kept in memory |
 //! | [`monotonic`] | numbers of many keys that share one maximum |
 //! | [`own`] | keys of dense series that a transaction counts itself |
+//! | [`lost`] | numbers of such keys that went with a savepoint |
 //! | [`period`] | the period that a dated series counts in |
 //! | [`places`] | where the sections of a series are |
 //! | [`error`] | why one gave no number |
@@ -15,6 +16,7 @@ mod dense;
 pub mod error;
 mod gapless;
 mod known;
+mod lost;
 mod monotonic;
 mod own;
 mod period;
@@ -130,6 +132,11 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
         Kind::Dense(_) => dense::raise_above(&known, key, value),
         Kind::Monotonic(..) => monotonic::raise_above(&known, key, value),
     }
+}
+
+/// The transaction has changed the row of a dense series: it counts the keys itself until it ends.
+pub fn note_changed(id: i64) {
+    own::note_all(id);
 }
 
 /// What the session got last is forgotten.

@@ -2,7 +2,7 @@
 
 use super::error::{DenseError, NoNumberError};
 use super::known::{Known, shown_key, unknown};
-use super::{gapless, own};
+use super::{gapless, lost, own};
 use crate::pg::process::PerProcess;
 use crate::pg::wait::Event;
 use crate::pg::{server, worker};
@@ -148,44 +148,85 @@ fn ask(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Resul
 /// Takes the next number of a key in the session's transaction.
 #[cold]
 fn next_by_itself(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
-    settle(known, key)?;
+    settle(known, key, None)?;
     own::note(known.series.id, key);
-    gapless::next(known, key)
+    let mut number = gapless::next(known, key)?;
+    if let Some(lost) = lost::last(known.series.id, key, number.day).filter(|lost| number.number <= *lost) {
+        gapless::raise_above(known, key, lost)?;
+        number = gapless::next(known, key)?;
+    }
+    lost::note(known.series.id, key, number);
+    Ok(number)
 }
 
 /// Locks the row of a key until the transaction ends, and sets it to what was given out: memory gives no numbers of the key from here on.
-fn settle(known: &Known, key: &Key) -> Result<(), NoNumberError> {
+/// Fails, and changes nothing, where that is more than `most`, and of the present period.
+fn settle(known: &Known, key: &Key, most: Option<i64>) -> Result<(), NoNumberError> {
     known.counters.as_owner_qualified(|| {
-        let row = store::lock(known.series.id, key)?;
-        let given = void(known, key);
-        if let (Some((last, day)), Some(given)) = (row, given) {
-            let reached = given.reached(last, day);
-            if reached < last {
-                store::lower(known.series.id, key, reached)?;
-            }
+        let Some((last, day)) = store::lock(known.series.id, key)? else {
+            void(known, key);
+            return Ok(());
+        };
+        // Of an earlier period all are over.
+        let most = if known.day()? <= day { most } else { None };
+        let reached = void_unless_above(known, key, (last, day), most)
+            .map_err(|reached| known.below(key, most.unwrap_or(reached), reached))?;
+        if reached < last {
+            store::lower(known.series.id, key, reached)?;
         }
         Ok(())
     })
 }
 
+/// Takes what memory has of a key away, unless the key has given out more than `most`: then nothing that it has left is lost. Up to where
+/// it has given them out, as its row is locked, and says this.
+fn void_unless_above(
+    known: &Known,
+    key: &Key,
+    (last, day): (i64, i32),
+    most: Option<i64>,
+) -> Result<i64, i64> {
+    let Some(counters) = counters() else { return Ok(last) };
+    let Some(key) = counter_key(counters, known, key) else { return Ok(last) };
+    let Some(partition) = counters.partition(&key) else { return Ok(last) };
+    // In one step: meanwhile others may take numbers.
+    let mut partition = partition.write();
+    if let Some(most) = most
+        && let Some(left) = partition.iter().find(|left| left.key == key)
+    {
+        let given = Given { number: left.given, limit: left.limit, day: left.day };
+        let reached = given.reached(last, day);
+        if reached > most {
+            return Err(reached);
+        }
+    }
+    Ok(partition.void(&key).map_or(last, |given| given.reached(last, day)))
+}
+
 /// Takes what memory has of a key away.
-fn void(known: &Known, key: &Key) -> Option<Given> {
-    let counters = counters()?;
-    let key = counter_key(counters, known, key)?;
-    counters.partition(&key)?.write().void(&key)
+fn void(known: &Known, key: &Key) {
+    if let Some(counters) = counters()
+        && let Some(key) = counter_key(counters, known, key)
+        && let Some(partition) = counters.partition(&key)
+    {
+        partition.write().void(&key);
+    }
 }
 
 /// Has a key go on above a value; with `force` also above a lower one than it gave last.
 pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
-    settle(known, key)?;
+    settle(known, key, (!force).then_some(value))?;
     gapless::set(known, key, value, force)?;
     take_over(known, key);
+    if force {
+        lost::forgive(known.series.id, key);
+    }
     Ok(())
 }
 
 /// Sees to it that a key goes on above a value.
 pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberError> {
-    settle(known, key)?;
+    settle(known, key, None)?;
     gapless::raise_above(known, key, value)?;
     take_over(known, key);
     Ok(())

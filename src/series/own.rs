@@ -1,6 +1,7 @@
-//! Keys of dense series that the session's transaction counts itself: of a series that it has created, or whose rows it has locked
-//! as it has set them. No worker can reserve numbers of those before it ends.
+//! Keys of dense series that the session's transaction counts itself: of a series that it has created or changed, or whose rows it has
+//! locked as it has set them. No worker can reserve numbers of those before it ends, or none that are right.
 
+use super::lost;
 use crate::pg::process::PerProcess;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use rustc_hash::FxHashMap;
@@ -12,7 +13,7 @@ use std::sync::Once;
 const MOST: usize = 10_000;
 
 /// A key of a series; None: all of its keys.
-type Name = (i64, Option<Key>);
+pub type Name = (i64, Option<Key>);
 
 /// Since which subtransaction.
 type Map = FxHashMap<Name, Subtransaction>;
@@ -60,6 +61,7 @@ fn is_noted(series: i64, key: &Key) -> bool {
 }
 
 fn forget() {
+    lost::forget();
     if !IS_EMPTY.get()
         && let Ok(mut own) = OWN.try_borrow_mut()
     {
@@ -69,6 +71,7 @@ fn forget() {
 }
 
 fn undo(aborted: Subtransaction) {
+    lost::undo(aborted);
     if let Ok(mut own) = OWN.try_borrow_mut()
         && let Some(own) = &mut *own
     {
@@ -77,6 +80,7 @@ fn undo(aborted: Subtransaction) {
 }
 
 fn hand_up(committed: Subtransaction, parent: Subtransaction) {
+    lost::hand_up(committed, parent);
     if let Ok(mut own) = OWN.try_borrow_mut()
         && let Some(own) = &mut *own
     {

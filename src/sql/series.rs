@@ -463,14 +463,16 @@ mod snowflake_ids_internal {
         Ok(true)
     }
 
-    /// Has all sessions look for series anew.
+    /// Has all sessions look for series anew. Of a row: the transaction counts the keys of that dense series itself.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
     fn series_changed<'a>(
-        _trigger: &'a PgTrigger<'a>,
+        trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        if let Some(table) = store::table() {
+        if let Some(row) = trigger.new() {
+            row.get_by_name("id").ok().flatten().into_iter().for_each(series::note_changed);
+        } else if let Some(table) = store::table() {
             table.announce();
         }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)

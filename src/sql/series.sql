@@ -88,6 +88,9 @@ CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
 CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+/* Workers find the row locked, or as it was before: until the transaction ends it counts the keys itself. */
+CREATE TRIGGER series_recounted AFTER UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
@@ -271,10 +274,13 @@ BEGIN
         time_zone = coalesce(time_zone, s.time_zone),
         format = coalesce(format, s.format),
         description = coalesce(description, s.description),
-        name = coalesce(new_name, s.name),
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
+    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    IF new_name <> name THEN
+        UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
+    END IF;
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
     END IF;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, SimpleQueryMessage};
 use snowflake_ids_server_tests::series::{next, take};
-use snowflake_ids_server_tests::{Server, ids, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::thread;
 
 fn server() -> Result<(Server, Client)> {
@@ -203,6 +203,127 @@ fn a_renamed_or_altered_series_goes_on() -> Result<()> {
     let mut rest = take(&mut client, "e", 1, 990)?;
     rest.extend([1, 2, 3, 4, 5, 6]);
     ids::dense(rest)
+}
+
+/// No worker sees what is not committed, and a renamed row is locked. Fails when the transaction does not count the keys itself.
+#[test]
+fn a_transaction_that_alters_a_series_takes_numbers_of_it() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute("select snowflake_ids.series_alter('d', max_value => 4)")?;
+    assert_eq!(take(&mut client, "d", 1, 4)?, [1, 2, 3, 4]);
+    client.batch_execute("begin; select snowflake_ids.series_alter('d', max_value => 200)")?;
+    assert_eq!(take(&mut client, "d", 1, 3)?, [5, 6, 7]);
+    client.batch_execute("savepoint a; select snowflake_ids.series_alter('d', max_value => 8)")?;
+    assert_eq!(next(&mut client, "d", 1)?, 8);
+    let error = sql::error(&mut client, "select series_nextval('d', 1)")?;
+    assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    client.batch_execute("rollback to a; commit")?;
+    assert_eq!(next(&mut server.connect("postgres")?, "d", 1)?, 8);
+    // Memory has numbers up to more than that.
+    assert_eq!(next(&mut client, "d", 1)?, 9);
+    client.batch_execute("begin; select snowflake_ids.series_alter('d', max_value => 10)")?;
+    assert_eq!(next(&mut client, "d", 1)?, 10);
+    let error = sql::error(&mut client, "select series_nextval('d', 1)")?;
+    assert_eq!(error.code(), &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "{error:?}");
+    client.batch_execute(
+        "rollback; begin; set local snowflake_ids.segment_wait_timeout = '300ms';
+         select snowflake_ids.series_alter('d', new_name => 'e')",
+    )?;
+    let renamed = take(&mut client, "e", 1, 2)?;
+    assert_eq!(take(&mut client, "e", 9, 2)?, [1, 2]);
+    assert_eq!(renamed, [renamed[0], renamed[0] + 1]);
+    client.batch_execute("commit")?;
+    assert_eq!(next(&mut server.connect("postgres")?, "e", 1)?, renamed[1] + 1);
+    assert_eq!(next(&mut client, "e", 9)?, 3);
+    // Others go on with other keys where it is not renamed.
+    client.batch_execute("begin; select snowflake_ids.series_alter('e', step => 3)")?;
+    assert_eq!(next(&mut client, "e", 9)?, 4);
+    assert_eq!(take(&mut server.connect("postgres")?, "e", 10, 20)?, (1..=20).collect::<Vec<i64>>());
+    client.batch_execute("commit")?;
+    Ok(())
+}
+
+/// The caller has the numbers still. Fails when they are not kept, or not for long enough, or are kept where they shall come again.
+#[test]
+fn what_goes_with_a_savepoint_does_not_come_again() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute("begin; select snowflake_ids.series_set('d', 7::bigint, 100); savepoint a")?;
+    assert_eq!(next(&mut client, "d", 7)?, 101);
+    client.batch_execute("rollback to a")?;
+    assert_eq!(next(&mut client, "d", 7)?, 102);
+    client.batch_execute("savepoint b; savepoint c")?;
+    assert_eq!(take(&mut client, "d", 7, 2)?, [103, 104]);
+    // It is part of b now, and goes with that.
+    client.batch_execute("release c; rollback to b")?;
+    assert_eq!(next(&mut client, "d", 7)?, 105);
+    // As it is forced to; that goes, too.
+    client.batch_execute(
+        "rollback to a; savepoint d; select snowflake_ids.series_set('d', 7::bigint, 10, force => true)",
+    )?;
+    assert_eq!(next(&mut client, "d", 7)?, 11);
+    client.batch_execute("rollback to d")?;
+    assert_eq!(next(&mut client, "d", 7)?, 106);
+    client
+        .batch_execute("rollback to a; select snowflake_ids.series_set('d', 7::bigint, 20, force => true)")?;
+    assert_eq!(next(&mut client, "d", 7)?, 21);
+    client.batch_execute("commit")?;
+    assert_eq!(next(&mut server.connect("postgres")?, "d", 7)?, 22);
+    // Not beyond the transaction's end.
+    client.batch_execute(
+        "begin; select snowflake_ids.series_set('d', 8::bigint, 100); savepoint a; select series_nextval('d', 8); rollback",
+    )?;
+    assert_eq!(next(&mut client, "d", 8)?, 1);
+    client.batch_execute("begin; select snowflake_ids.series_set('d', 8::bigint, 100)")?;
+    assert_eq!(next(&mut client, "d", 8)?, 101);
+    client.batch_execute("commit")?;
+    Ok(())
+}
+
+/// Fails when what memory has left is taken away before the value is looked at.
+#[test]
+fn a_value_that_is_refused_costs_no_numbers() -> Result<()> {
+    let (mut server, mut client) = server()?;
+    let refused = |client: &mut Client, value: i64, last: i64| {
+        let error = sql::error(client, &format!("select snowflake_ids.series_set('d', 1::bigint, {value})"))?;
+        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{error:?}");
+        ensure!(
+            error.detail().is_some_and(|detail| detail.contains(&format!("Numbers up to {last} "))),
+            "{error:?}"
+        );
+        anyhow::Ok(())
+    };
+    assert_eq!(take(&mut client, "d", 1, 4)?, [1, 2, 3, 4]);
+    refused(&mut client, 3, 4)?;
+    assert_eq!(next(&mut client, "d", 1)?, 5);
+    server.stop(Shutdown::Fast)?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    refused(&mut client, 4, 5)?;
+    assert_eq!(next(&mut client, "d", 1)?, 6);
+    Ok(())
+}
+
+/// Whoever moves the row up by hand, or a restore does, has given out what it says. Fails when memory is believed instead, also where
+/// that is left over by the last stop.
+#[test]
+fn a_row_that_was_moved_by_hand_is_right() -> Result<()> {
+    for restarts in [false, true] {
+        let (mut server, mut client) = server()?;
+        assert_eq!(take(&mut client, "d", 1, 4)?, [1, 2, 3, 4]);
+        if restarts {
+            server.stop(Shutdown::Fast)?;
+            server.start_again()?;
+            client = server.session()?;
+        }
+        client.batch_execute("update snowflake_ids.series_bigint set last_value = 1000")?;
+        let error = sql::error(&mut client, "select snowflake_ids.series_set('d', 1::bigint, 500)")?;
+        ensure!(error.detail().is_some_and(|detail| detail.contains("Numbers up to 1000 ")), "{error:?}");
+        client.batch_execute("begin; select snowflake_ids.series_set('d', 1::bigint, 1000)")?;
+        assert_eq!(take(&mut client, "d", 1, 2)?, [1001, 1002]);
+        client.batch_execute("commit")?;
+        assert_eq!(next(&mut client, "d", 1)?, 1003);
+    }
+    Ok(())
 }
 
 #[test]

@@ -113,7 +113,7 @@ CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
 /* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
 CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, $2) AS section
+    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
 /* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */

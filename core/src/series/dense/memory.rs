@@ -128,11 +128,11 @@ impl<'m> Partition<'m> {
         } else if !counter.has_any() {
             return Err(Miss::Dry);
         }
-        let number = counter.next;
-        if number > max_value {
+        if counter.given >= max_value {
             return Err(Miss::Exhausted);
         }
-        counter.next += 1;
+        counter.given += 1;
+        let number = counter.given;
         counter.referenced = true;
         let day = counter.day;
         let wants = number >= counter.low && !counter.wants && !counter.busy;
@@ -162,8 +162,8 @@ impl<'m> Partition<'m> {
         if holds(Guard::SeriesVoid) {
             self.remove(place);
         }
-        let Counter { next, last, day, .. } = counter;
-        (counter.state != State::Held).then_some(Given { number: next - 1, limit: last, day })
+        let Counter { given, last, day, .. } = counter;
+        (counter.state != State::Held).then_some(Given { number: given, limit: last, day })
     }
 
     /// What the worker of a database is to reserve numbers for, as their counters want more of them, each with the day of its period.
@@ -218,7 +218,7 @@ impl<'m> Partition<'m> {
         let joins = counter.last.checked_add(1) == Some(first) || !holds(Guard::SeriesJoins);
         let goes_on = counter.state == State::Live && counter.day == day && joins;
         if !goes_on {
-            (counter.next, counter.day) = (first, day);
+            (counter.given, counter.day) = (first.saturating_sub(1), day);
         }
         counter.last = last;
         let half = i64::from(step / 2);
@@ -394,7 +394,7 @@ impl<'m> Partition<'m> {
         let Some(place) = self.insert(&left.key) else { return false };
         if let Some(counter) = self.counters.get_mut(place as usize) {
             counter.state = if holds(Guard::SeriesProven) { State::Unproven } else { State::Live };
-            (counter.next, counter.last) = (left.given.saturating_add(1), left.limit);
+            (counter.given, counter.last) = (left.given, left.limit);
             (counter.day, counter.low) = (left.day, left.limit);
         }
         true

@@ -359,12 +359,17 @@ impl<'m> Partition<'m> {
         }
     }
 
-    /// Frees what a worker of a database left that died: it may have reserved numbers, or written counters back.
+    /// Frees what a worker of a database left that died: it may have reserved numbers, or written counters back. Of these it is
+    /// not known whether their rows say so: those are looked at before they give numbers.
     pub fn sweep(&mut self, database: u32) {
         for place in self.places(database) {
             let Some(counter) = self.counters.get_mut(place as usize) else { continue };
             counter.busy = false;
             if counter.state == State::Departing && !holds(Guard::SeriesSwept) {
+                counter.stay();
+                self.leaving.remove(place);
+            } else if counter.state == State::Departing && counter.has_any() {
+                counter.was = State::Unproven;
                 counter.stay();
                 self.leaving.remove(place);
             } else if matches!(counter.state, State::Held | State::Departing) {
@@ -378,11 +383,11 @@ impl<'m> Partition<'m> {
         self.places(database).into_iter().for_each(|place| self.remove(place));
     }
 
-    /// All counters that have numbers, of one database or of all: for the view, and for the file at a clean stop.
+    /// All counters that have numbers, of one database or of all: for the view, and for the file at a clean stop. Also those that a
+    /// worker was writing back as it ended: whether it did, their rows say.
     pub fn iter(&self) -> impl Iterator<Item = Left> {
-        let has_numbers = |counter: &&Counter| {
-            matches!(counter.state, State::Live | State::Leaving | State::Unproven) && counter.has_any()
-        };
+        let has_numbers =
+            |counter: &&Counter| !matches!(counter.state, State::Free | State::Held) && counter.has_any();
         self.counters.iter().filter(has_numbers).map(Counter::left)
     }
 

@@ -153,7 +153,7 @@ pub enum Guard {
     SeriesDay,
     /// A counter that is being written back gives no numbers any more,
     SeriesDeparts,
-    /// also after its worker has died: it is given up.
+    /// also after its worker has died: then its row is looked at first.
     SeriesSwept,
     /// It is written back only if its key was not set before its row was locked.
     SeriesConfirmed,

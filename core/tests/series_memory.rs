@@ -205,8 +205,15 @@ fn what_a_dead_worker_held_is_free() {
         partition.hold(&key(3), NOW);
         partition.sweep(2);
         assert_eq!(partition.len(), 3);
+        let departing = Left { key: key(1), day: 0, given: 0, limit: 10 };
+        let live = Left { key: key(2), ..departing };
+        assert_eq!(partition.iter().collect::<Vec<_>>(), [departing, live], "what a worker was writing back");
         partition.sweep(1);
-        assert_eq!(partition.len(), 1);
+        assert_eq!(partition.len(), 2);
+        assert_eq!(partition.databases().count(), 0);
+        assert_eq!(take(partition, &key(1)), Err(Miss::Unknown), "it may be in its row by now");
+        assert_eq!(partition.depart_unproven(&key(1)), Some(departing));
+        partition.written_back(&key(1));
         assert_eq!(partition.evict(1), 1, "its numbers are not being reserved any more");
     });
 }

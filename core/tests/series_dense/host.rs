@@ -19,6 +19,8 @@ pub struct SimHost<'w> {
     database: u32,
     /// The life of the server that it began in.
     life: u64,
+    /// Whether it is in a transaction, in which it can be told to end.
+    in_transaction: bool,
     /// Whether it has something locked: others that need that wait.
     has_lock: Cell<bool>,
 }
@@ -29,7 +31,7 @@ pub fn round(world: &RefCell<World>, database: u32) -> Option<Served> {
         return None;
     }
     let life = world.borrow().life;
-    let host = SimHost { world, database, life, has_lock: Cell::new(false) };
+    let host = SimHost { world, database, life, in_transaction: false, has_lock: Cell::new(false) };
     let done = catch_unwind(AssertUnwindSafe(|| {
         if !world.borrow().begun.contains(&database) {
             begin(&host);
@@ -48,6 +50,9 @@ pub fn round(world: &RefCell<World>, database: u32) -> Option<Served> {
             if world.life == life {
                 world.begun.remove(&database);
             }
+            // Changed to just what it was, the row of a counter that it has written back could not be told from what it was.
+            let lowered = world.lowered.remove(&database).unwrap_or_default();
+            world.corrected.extend(lowered);
             None
         }
         Err(panic) => {
@@ -70,7 +75,7 @@ impl SimHost<'_> {
             }
         }
         let world = self.world.borrow();
-        if !world.calm && world.chance.once_in(60) {
+        if (!world.calm || self.in_transaction) && world.chance.once_in(60) {
             drop(world);
             resume_unwind(Box::new(Died));
         }
@@ -140,6 +145,7 @@ impl<'w> Host for SimHost<'w> {
                 world: self.world,
                 database: self.database,
                 life: self.life,
+                in_transaction: true,
                 has_lock: Cell::new(false),
             },
             number,
@@ -150,8 +156,9 @@ impl<'w> Host for SimHost<'w> {
         let mut world = self.world.borrow_mut();
         let fails = !world.quiet && world.chance.once_in(20);
         let committed = !fails && done.is_ok();
+        world.lowered.remove(&self.database);
         if committed {
-            world.rows.append(&mut rows.changed);
+            world.commit(self.database, &mut rows.changed);
         }
         world.unlock(number);
         world.transactions.remove(&self.database);

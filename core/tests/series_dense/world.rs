@@ -71,9 +71,11 @@ pub struct World {
     pub busy: BTreeSet<u32>,
     pub begun: BTreeSet<u32>,
     pub transactions: BTreeMap<u32, u64>,
+    /// Which rows the last transaction of each database's worker wrote something back to.
+    pub lowered: BTreeMap<u32, Vec<Id>>,
     ledger: Ledger,
     /// Rows that somebody has corrected.
-    corrected: BTreeSet<Id>,
+    pub corrected: BTreeSet<Id>,
     story: bool,
 }
 
@@ -118,6 +120,7 @@ impl World {
             busy: BTreeSet::new(),
             begun: BTreeSet::new(),
             transactions: BTreeMap::new(),
+            lowered: BTreeMap::new(),
             ledger: Ledger::default(),
             corrected: BTreeSet::new(),
             story,
@@ -143,6 +146,13 @@ impl World {
     /// Locks a key for a transaction, unless another one has it locked.
     pub fn lock(&mut self, id: &Id, transaction: u64) -> bool {
         *self.locks.entry(id.clone()).or_insert(transaction) == transaction
+    }
+
+    /// What a worker's transaction changed is durable.
+    pub fn commit(&mut self, database: u32, changed: &mut BTreeMap<Id, Row>) {
+        let is_lower = |id: &&Id| self.rows.get(*id).is_some_and(|row| changed[*id].last < row.last);
+        self.lowered.insert(database, changed.keys().filter(is_lower).cloned().collect());
+        self.rows.append(changed);
     }
 
     pub fn unlock(&mut self, transaction: u64) {

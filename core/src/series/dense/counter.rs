@@ -195,8 +195,9 @@ pub(super) enum State {
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
     pub(super) key: CounterKey,
-    /// The next number, and the last that is reserved.
-    pub(super) next: i64,
+    /// The highest number that was handed out, or the one before the first that can be: above the last there may be none.
+    pub(super) given: i64,
+    /// The last that is reserved.
     pub(super) last: i64,
     /// From which number on it is time to reserve more.
     pub(super) low: i64,
@@ -222,8 +223,8 @@ impl Counter {
     /// A free place.
     pub const EMPTY: Self = Self {
         key: CounterKey::NONE,
-        next: 0,
-        last: -1,
+        given: 0,
+        last: 0,
         low: 0,
         since: 0,
         day: 0,
@@ -254,7 +255,7 @@ impl Counter {
 
     /// Whether it has numbers.
     pub(super) const fn has_any(&self) -> bool {
-        self.next <= self.last
+        self.given < self.last
     }
 
     /// It does not leave; the clock's hand passes it by once.
@@ -265,6 +266,6 @@ impl Counter {
 
     /// What is left of it.
     pub(super) const fn left(&self) -> Left {
-        Left { key: self.key, day: self.day, given: self.next - 1, limit: self.last }
+        Left { key: self.key, day: self.day, given: self.given, limit: self.last }
     }
 }

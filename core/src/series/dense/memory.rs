@@ -128,11 +128,11 @@ impl<'m> Partition<'m> {
         } else if !counter.has_any() {
             return Err(Miss::Dry);
         }
-        let number = counter.next;
-        if number > max_value {
+        if counter.given >= max_value {
             return Err(Miss::Exhausted);
         }
-        counter.next += 1;
+        counter.given += 1;
+        let number = counter.given;
         counter.referenced = true;
         let day = counter.day;
         let wants = number >= counter.low && !counter.wants && !counter.busy;
@@ -162,8 +162,8 @@ impl<'m> Partition<'m> {
         if holds(Guard::SeriesVoid) {
             self.remove(place);
         }
-        let Counter { next, last, day, .. } = counter;
-        (counter.state != State::Held).then_some(Given { number: next - 1, limit: last, day })
+        let Counter { given, last, day, .. } = counter;
+        (counter.state != State::Held).then_some(Given { number: given, limit: last, day })
     }
 
     /// What the worker of a database is to reserve numbers for, as their counters want more of them, each with the day of its period.
@@ -218,7 +218,7 @@ impl<'m> Partition<'m> {
         let joins = counter.last.checked_add(1) == Some(first) || !holds(Guard::SeriesJoins);
         let goes_on = counter.state == State::Live && counter.day == day && joins;
         if !goes_on {
-            (counter.next, counter.day) = (first, day);
+            (counter.given, counter.day) = (first.saturating_sub(1), day);
         }
         counter.last = last;
         let half = i64::from(step / 2);
@@ -359,12 +359,17 @@ impl<'m> Partition<'m> {
         }
     }
 
-    /// Frees what a worker of a database left that died: it may have reserved numbers, or written counters back.
+    /// Frees what a worker of a database left that died: it may have reserved numbers, or written counters back. Of these it is
+    /// not known whether their rows say so: those are looked at before they give numbers.
     pub fn sweep(&mut self, database: u32) {
         for place in self.places(database) {
             let Some(counter) = self.counters.get_mut(place as usize) else { continue };
             counter.busy = false;
             if counter.state == State::Departing && !holds(Guard::SeriesSwept) {
+                counter.stay();
+                self.leaving.remove(place);
+            } else if counter.state == State::Departing && counter.has_any() {
+                counter.was = State::Unproven;
                 counter.stay();
                 self.leaving.remove(place);
             } else if matches!(counter.state, State::Held | State::Departing) {
@@ -378,11 +383,11 @@ impl<'m> Partition<'m> {
         self.places(database).into_iter().for_each(|place| self.remove(place));
     }
 
-    /// All counters that have numbers, of one database or of all: for the view, and for the file at a clean stop.
+    /// All counters that have numbers, of one database or of all: for the view, and for the file at a clean stop. Also those that a
+    /// worker was writing back as it ended: whether it did, their rows say.
     pub fn iter(&self) -> impl Iterator<Item = Left> {
-        let has_numbers = |counter: &&Counter| {
-            matches!(counter.state, State::Live | State::Leaving | State::Unproven) && counter.has_any()
-        };
+        let has_numbers =
+            |counter: &&Counter| !matches!(counter.state, State::Free | State::Held) && counter.has_any();
         self.counters.iter().filter(has_numbers).map(Counter::left)
     }
 
@@ -394,7 +399,7 @@ impl<'m> Partition<'m> {
         let Some(place) = self.insert(&left.key) else { return false };
         if let Some(counter) = self.counters.get_mut(place as usize) {
             counter.state = if holds(Guard::SeriesProven) { State::Unproven } else { State::Live };
-            (counter.next, counter.last) = (left.given.saturating_add(1), left.limit);
+            (counter.given, counter.last) = (left.given, left.limit);
             (counter.day, counter.low) = (left.day, left.limit);
         }
         true

@@ -7,6 +7,7 @@ use crate::series::dense::memory::Partition;
 use crate::series::dense::pace;
 use crate::series::dense::requests::{Answer, Pending, Requests, Ticket};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A key that numbers are to be reserved for.
@@ -100,17 +101,26 @@ impl Group {
         }
     }
 
-    /// Answers the calls that still wait with these numbers; gives the first that is left.
-    pub(super) fn hand_out(&self, requests: &mut Requests<'_>, numbers: (i64, i64), day: i32) -> i64 {
-        let (mut next, last) = numbers;
+    /// Answers the calls that still wait with these numbers; gives those that are left.
+    pub(super) fn hand_out(
+        &self,
+        requests: &mut Requests<'_>,
+        numbers: RangeInclusive<i64>,
+        day: i32,
+    ) -> RangeInclusive<i64> {
+        // It ends also where there is no number above its last one.
+        let mut left = numbers;
         for (cell, ticket) in &self.callers {
-            if next > last {
-                requests.answer(*cell, *ticket, Answer::Exhausted);
-            } else if requests.answer(*cell, *ticket, Answer::Number { number: next, day }) {
-                next += 1;
+            let Some(max_value) = requests.max_value(*cell, *ticket) else { continue };
+            let answer = match left.clone().next().filter(|number| *number <= max_value) {
+                Some(number) => Answer::Number { number, day },
+                None => Answer::Exhausted,
+            };
+            if requests.answer(*cell, *ticket, answer) && matches!(answer, Answer::Number { .. }) {
+                left.next();
             }
         }
-        next
+        left
     }
 
     pub(super) fn answer<H: Host>(&self, host: &H, answer: Answer) {

@@ -63,7 +63,7 @@ pub(super) fn publish<H: Host>(
 fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32, terms: Terms) {
     let Some(Place { key, .. }) = group.place else {
         host.with_requests(|requests| {
-            group.hand_out(requests, (first, last), day);
+            group.hand_out(requests, first..=last, day);
         });
         // A key that is new may never be used again; one that is not would have had numbers left.
         if let Some(key) = group.key.filter(|_| first != terms.start) {
@@ -75,11 +75,11 @@ fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32
     };
     let now = host.uptime();
     with_partition_of(host, &key, |partition| {
-        let next = host.with_requests(|requests| group.hand_out(requests, (first, last), day));
-        if next > last {
+        let left = host.with_requests(|requests| group.hand_out(requests, first..=last, day));
+        if left.is_empty() {
             partition.written_back(&key);
         } else {
-            partition.put(&key, (next, last), day, terms.extra, now);
+            partition.put(&key, (*left.start(), last), day, terms.extra, now);
             partition.make_room();
         }
     });

@@ -1,0 +1,57 @@
+//! Dense series: single rounds of the worker, where nothing goes on besides.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "series_worker/server.rs"]
+mod server;
+
+use server::{Server, row};
+use snowflake_ids_core::series::dense::{Answer, Definition, Served};
+
+fn number(number: i64) -> Answer {
+    Answer::Number { number, day: 0 }
+}
+
+#[test]
+fn there_is_no_number_above_the_highest_one() {
+    for waiting in 1..4 {
+        let server = Server::new(4);
+        server.define(Definition { start: i64::MAX, max_value: i64::MAX, step: 10, max_step: 20 });
+        server.rows.borrow_mut().insert(row(2), i64::MAX - 1);
+        for key in [1, 2] {
+            (0..waiting).for_each(|session| server.ask(session, key, i64::MAX));
+            assert_eq!(server.serve(), Served::All);
+            assert_eq!(server.answer(0), Some(number(i64::MAX)));
+            for session in 1..waiting {
+                assert_eq!(server.answer(session), Some(Answer::Exhausted));
+            }
+            assert_eq!(server.next(key), Answer::Exhausted);
+        }
+    }
+}
+
+#[test]
+fn memory_has_no_number_above_the_highest_one() {
+    let server = Server::new(4);
+    server.define(Definition { start: 1, max_value: i64::MAX, step: 10, max_step: 20 });
+    server.rows.borrow_mut().insert(row(1), i64::MAX - 4);
+    let given: Vec<_> = (0..6).map(|_| server.next(1)).collect();
+    let mut expected: Vec<_> = (i64::MAX - 3..=i64::MAX).map(number).collect();
+    expected.extend([Answer::Exhausted; 2]);
+    assert_eq!(given, expected);
+    assert_eq!(server.serve(), Served::Nothing);
+}
+
+#[test]
+fn a_call_gets_no_number_above_what_is_the_highest_for_it() {
+    let server = Server::new(4);
+    server.rows.borrow_mut().insert(row(1), 5);
+    server.ask(0, 1, 5);
+    server.ask(1, 1, 6);
+    server.ask(2, 1, 6);
+    server.ask(3, 1, 7);
+    server.serve();
+    let answers: Vec<_> = (0..4).map(|session| server.answer(session).unwrap()).collect();
+    assert_eq!(answers, [Answer::Exhausted, number(6), Answer::Exhausted, number(7)]);
+    assert_eq!(server.next(1), number(8), "none is missing");
+}

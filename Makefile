@@ -30,9 +30,14 @@ LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids
 SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
   $(shell find src core/src core/Cargo.toml -type f)
 
+# What packages are made of, and where they lie.
+SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)
+SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
+PACKAGES := $(TARGET)/packages
+
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  clean help
+  package-deb package-rpm test-packages docker-check reproducible docs release clean help
 
 ## Build
 
@@ -97,7 +102,7 @@ layers: ## does each module import lower ones only, and is unsafe code in its pl
 
 shellcheck: ## the scripts
 	@echo '== shellcheck'
-	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh
+	shellcheck -x .ci/run devtools/sudo devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/packages/*.sh packaging/docker/*.sh
 
 doc: ## the documentation of the code, where a broken link is an error
 	@echo '== cargo doc'
@@ -180,6 +185,42 @@ install-script-check: $(LIBRARY) ## is the committed install script what the sou
 
 install-script: $(LIBRARY) ## write the install script to sql/install
 	@devtools/install-script.sh --update $(PACKAGE)
+
+## Packages and releases
+
+# With the release profile whatever the environment says, and without the paths of this machine.
+$(SHIPPED_LIBRARY): $(SOURCES) devtools/package-build.sh
+	@devtools/setup.sh --check
+	@devtools/package-build.sh $(SHIPPED)
+
+package-deb: $(SHIPPED_LIBRARY) ## Debian packages for PG_CONFIG's major version, in target/packages
+	@echo '== Debian packages'
+	@devtools/package-deb.sh $(SHIPPED) $(PACKAGES)
+
+package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL project's own; skipped without rpmbuild
+	@echo '== RPM packages'
+	@devtools/package-rpm.sh $(SHIPPED) $(PACKAGES)
+
+test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
+	@echo '== packages'
+	@devtools/test-packages.sh $(PACKAGES)
+
+docker-check: ## hadolint, and what compose.yaml sets up, on servers here: no Docker runs
+	@echo '== Docker'
+	@devtools/docker-check.sh
+
+reproducible: package-deb package-rpm ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
+	@echo '== built again'
+	@devtools/reproducible.sh $(PACKAGES)
+
+docs: ## a book of the documents with a search, below target/book; its links are checked
+	@echo '== book'
+	@devtools/docs.sh
+
+release: ## checks that the last commit is a release, and puts its files below target/release-files; TRY=1 before the tag
+	@devtools/release.sh check
+	@$(MAKE) --no-print-directory package-deb package-rpm reproducible
+	@devtools/release.sh files $(PACKAGES) $(TARGET)/release-files
 
 ## Measure
 

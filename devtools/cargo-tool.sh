@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# cargo-tool.sh NAME VERSION: a cargo command of exactly this version, built below target/ unless it is
-# there already. Leaves ~/.cargo/bin alone.
+# cargo-tool.sh NAME VERSION [FEATURES]: a cargo command, or another program from a crate, of exactly this version, built
+# below target/ unless it is there already. Leaves ~/.cargo/bin alone.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-name=$1 version=$2
+name=$1 version=$2 features=${3-}
 
-found=$(cargo "${name#cargo-}" --version 2>/dev/null) || true
-# Some name a commit after the version, and go on for some lines.
-[[ "$found " != "$name $version"[[:space:]]* ]] || exit 0
+if [[ $name == cargo-* ]]; then command=(cargo "${name#cargo-}"); else command=("$name"); fi
+found=$("${command[@]}" --version 2>/dev/null) || true
+# Some name a commit after the version, and go on for some lines; some put a v before it.
+[[ "${found/ v/ } " != "$name $version"[[:space:]]* ]] || exit 0
 
 say "building $name $version (once; one to three minutes)"
 # A debug build without its default features is done in a third of the time and is quick enough.
 CARGO_PROFILE_DEV_DEBUG=0 cargo install "$name" --version "=$version" --root "$TARGET/tools" \
-  --locked --debug --no-default-features
+  --locked --debug --no-default-features --features "$features"

@@ -10,11 +10,11 @@ mod job;
 mod local;
 mod remote;
 mod settings;
-mod slot;
-mod tables;
+pub(crate) mod slot;
+pub(crate) mod tables;
 mod worker;
 
-pub use host::{CarryOvers, RefillHost};
+pub use host::{CarryOvers, Counters, RefillHost};
 pub use job::Job;
 pub use settings::Settings;
 pub use slot::{SharedMemory, TagSlot, Trouble};
@@ -22,7 +22,6 @@ pub use tables::{Database, Received, Tables, TransactionError};
 pub use worker::RefillWorker;
 
 use crate::registry_link::RegistryLink;
-use crate::series::dense::Served as Counters;
 use local::Served;
 use std::time::Duration;
 

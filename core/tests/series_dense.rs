@@ -19,7 +19,7 @@ use snowflake_ids_core::guard::{Guard, leave_out};
 
 /// How many runs there are, and how many a missing rule may take to show.
 fn seeds() -> u64 {
-    if std::env::var_os("SNOWFLAKE_IDS_FULL").is_some() { 50_000 } else { 2_000 }
+    if std::env::var_os("SNOWFLAKE_IDS_FULL").is_some() { 20_000 } else { 1_000 }
 }
 
 #[test]

@@ -1,18 +1,21 @@
 //! Dense series: numbers of a key that are kept in memory, each of which is in the key's row before.
 
 use super::error::{DenseError, NoNumberError};
-use super::{Known, gapless, lost, own, shown_key, unknown};
+use super::known::{Known, shown_key, unknown};
+use super::{gapless, lost, own};
 use crate::pg::process::PerProcess;
 use crate::pg::wait::Event;
 use crate::pg::{server, worker};
+use crate::segment::error::SegmentError;
 use crate::segment::own as own_tags;
 use crate::segment::timeout::Timeout;
 use crate::shared::segments;
 use crate::shared::series::{Counters, counters};
 use crate::store::dense as store;
 use crate::store::series::{self as definitions, Number};
-use snowflake_ids_core::series::Key;
+use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::series::dense::{Answer, Asked, CounterKey, Given, Miss, ShortKey, Taken, Ticket};
+use snowflake_ids_core::series::{Key, SeriesError};
 use std::cell::Cell;
 use std::sync::Once;
 
@@ -235,6 +238,10 @@ fn take_over(known: &Known, key: &Key) {
     own::note(known.series.id, key);
 }
 
+#[cold]
 fn no_memory(known: &Known) -> NoNumberError {
-    DenseError::NoMemory { series: known.shown() }.into()
+    match segments::segments() {
+        Some(_) => SeriesError::NoMemory { kind: known.series.kind.name() }.into(),
+        None => SegmentError::NotReady(NotReadyError::NotPreloaded("series_nextval()")).into(),
+    }
 }

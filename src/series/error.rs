@@ -42,9 +42,6 @@ impl From<NoNumberError> for ErrorReport {
 /// Why a dense series has no number at the moment.
 #[derive(Debug, thiserror::Error)]
 pub enum DenseError {
-    /// The server has no memory for keys.
-    #[error("series \"{series}\" needs shared memory, and there is none")]
-    NoMemory { series: String },
     /// No number came in time.
     #[error("no number for key {key} of series \"{series}\" within {}", human(*limit))]
     TooLate {
@@ -85,16 +82,12 @@ impl Explain for DenseError {
     fn kind(&self) -> Kind {
         match self {
             Self::TooLate { .. } => Kind::WaitedTooLong,
-            Self::NoMemory { .. } | Self::Within { .. } => Kind::NotReady,
+            Self::Within { .. } => Kind::NotReady,
         }
     }
 
     fn detail(&self) -> Option<String> {
         Some(match self {
-            Self::NoMemory { .. } => {
-                "The library is not in shared_preload_libraries, or snowflake_ids.series_memory is 0."
-                    .to_owned()
-            }
             Self::TooLate { detail, .. } => detail.clone(),
             Self::Within { .. } => "A trigger on a table of snowflake_ids asks for it.".to_owned(),
         })
@@ -102,9 +95,6 @@ impl Explain for DenseError {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::NoMemory { .. } => {
-                "Set both, and restart the server; or use a gapless series, which needs none.".to_owned()
-            }
             Self::TooLate { hint, .. } => hint.clone(),
             Self::Within { .. } => {
                 "Take numbers in such a trigger from a gapless series, or from a sequence.".to_owned()

@@ -1,7 +1,7 @@
 //! Gapless series: a number is taken by changing the row of its key, in the caller's transaction.
 
 use super::error::NoNumberError;
-use super::{Known, unknown};
+use super::known::{Known, unknown};
 use crate::store::series::{self as store, Number};
 use snowflake_ids_core::series::Key;
 

@@ -1,7 +1,7 @@
 //! Monotonic series: numbers of many keys that share one maximum. Each section takes its ranges out of the buffers of a tag of its own.
 
-use super::Known;
 use super::error::NoNumberError;
+use super::known::{Known, shown_key};
 use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding;
@@ -25,10 +25,6 @@ use snowflake_ids_core::series::{Key, Kind, SeriesError};
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 use std::sync::Once;
-
-/// Where the sections of a series are, as far as the session found them.
-#[derive(Default)]
-pub struct Places(RefCell<Vec<Option<(&'static Slot, Claim)>>>);
 
 /// What messages name.
 const FUNCTION: &str = "series_nextval()";
@@ -100,22 +96,6 @@ static HOOKS: Hooks = Hooks {
 fn forget_raised() {
     if let Ok(mut raised) = RAISED.try_borrow_mut() {
         *raised = FxHashMap::default();
-    }
-}
-
-impl Places {
-    fn find(&self, number: u16) -> Option<(&'static Slot, Claim)> {
-        *self.0.borrow().get(usize::from(number))?
-    }
-
-    fn note(&self, number: u16, slot: &'static Slot, claim: Claim) {
-        let (mut all, at) = (self.0.borrow_mut(), usize::from(number));
-        if all.len() <= at {
-            all.resize(at + 1, None);
-        }
-        if let Some(place) = all.get_mut(at) {
-            *place = Some((slot, claim));
-        }
     }
 }
 
@@ -255,7 +235,7 @@ fn explained(error: SegmentError, known: &Known, key: &Key) -> NoNumberError {
         }
         SegmentError::Exhausted(..) => {
             let max_value = known.series.max_value;
-            SeriesError::Exhausted { series, key: super::shown_key(key), max_value }.into()
+            SeriesError::Exhausted { series, key: shown_key(key), max_value }.into()
         }
         error => error.into(),
     }

@@ -77,6 +77,13 @@ pub fn forget(database: u32) {
     }
 }
 
+/// Has the counters of a database stay in memory that were to be written back: no worker can.
+pub fn stay(database: u32) {
+    if let Some(counters) = counters() {
+        counters.partitions.iter().for_each(|partition| partition.write().stay(database));
+    }
+}
+
 /// How many partitions there are, and how many counters each has. A partition of few counters would soon be full while others are
 /// empty.
 fn shape() -> Option<(usize, usize)> {

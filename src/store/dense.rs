@@ -3,8 +3,9 @@
 //! A row says up to which number all are reserved. The statements look for each row by its key, whatever the planner thinks of the
 //! table: a worker has [`PLANS`] set.
 
-use super::series::{self as store, datum};
+use super::series::{self as definitions, datum};
 use crate::pg::catalog::Source;
+use crate::pg::process::PerProcess;
 use crate::pg::statement::Statement;
 use crate::pg::text::{RowBytes, TextOut};
 use pgrx::Uuid;
@@ -16,17 +17,18 @@ use pgrx::spi::{SpiError, SpiHeapTupleData};
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowflake_ids_core::series::dense::{Definition, Found, Reserve, Reserved, RowKey, Rows, WriteBack};
 use snowflake_ids_core::series::{Key, KeyType};
+use std::cell::Cell;
 use std::ffi::CStr;
 
 /// How a worker's plans look for rows: one by one, by the index. A plan is kept, and one that was best while the table was empty looks
-/// at all of it.
+/// at all of it. Nor is one made anew for each list of keys: for a few it seems cheaper, by what the planner takes an array of unknown
+/// length for, and never is.
 pub const PLANS: [(&CStr, &CStr); 5] = [
+    (c"plan_cache_mode", c"force_generic_plan"),
     (c"enable_seqscan", c"off"),
     (c"enable_bitmapscan", c"off"),
     (c"enable_hashjoin", c"off"),
     (c"enable_mergejoin", c"off"),
-    // For a few keys it seems cheaper to plan anew, by what the planner takes an array of unknown length for. It never is.
-    (c"plan_cache_mode", c"force_generic_plan"),
 ];
 
 /// The day of a row; 0 where it has none.
@@ -184,6 +186,29 @@ static SERIES_UNLOCKED: Statement = Statement::new(
     &[INT8ARRAYOID],
 );
 
+/// The table of series, and those of counters in the order of the types of keys.
+type Beside = (Source, [Option<Source>; KeyType::ALL.len()]);
+
+/// The table of series that was found last, and those of counters beside it: they go together.
+static FOUND: PerProcess<Cell<Option<Beside>>> = PerProcess::new(Cell::new(None));
+
+/// The table of series of this database; None where the extension is not. Only within a transaction. To look whether a table is the
+/// extension's costs more than a row, and is done once for each.
+pub fn table() -> Option<Source> {
+    let named = definitions::named()?;
+    if FOUND.get().is_none_or(|(found, _)| found != named) {
+        let table = definitions::table()?;
+        FOUND.set(Some((table, KeyType::ALL.map(definitions::counters))));
+    }
+    Some(named)
+}
+
+/// The table of counters of a type of keys, once that of series was found.
+fn table_of(of: KeyType) -> Option<Source> {
+    let (_, counters) = FOUND.get()?;
+    KeyType::ALL.iter().zip(counters).find(|(one, _)| **one == of)?.1
+}
+
 /// The tables in a worker's transaction, as the owner of the table of series; None where the extension was dropped.
 pub struct Tables(pub Option<Source>);
 
@@ -284,7 +309,7 @@ fn by_type<T: OfRow, R: Clone>(
     for of in KeyType::ALL {
         let (places, some): (Vec<usize>, Vec<&T>) =
             all.iter().enumerate().filter(|(_, one)| one.row().key.key_type() == of).unzip();
-        let Some(table) = (if some.is_empty() { None } else { store::counters(of) }) else { continue };
+        let Some(table) = (if some.is_empty() { None } else { table_of(of) }) else { continue };
         let results = table.as_owner_qualified(|| work(counters_of(of), of, &some))?;
         mark(&mut done, places.into_iter().zip(results));
     }

@@ -155,7 +155,12 @@ pub struct Number {
 
 /// The table of series of this database; None where the extension is not. Only within a transaction.
 pub fn table() -> Option<Source> {
-    Source::look_up(c"series").filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+    named().filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+}
+
+/// What is called as the table of series is, whether it is that or not. Only within a transaction.
+pub fn named() -> Option<Source> {
+    Source::look_up(c"series")
 }
 
 /// The table that has the counters of keys of a type. Only within a transaction.

@@ -1,5 +1,6 @@
 //! Numbers of a series, of each kind, beside `nextval` and a counter that is written by hand.
 
+mod by_hand;
 mod crowded;
 mod gapless;
 mod many;
@@ -8,16 +9,6 @@ mod restart;
 mod warm;
 
 use super::prelude::*;
-
-/// Sessions that take numbers at once.
-const SESSIONS: usize = 16;
-
-/// A counter of each key, as it is written by hand where there are no series.
-const COUNTER: &str =
-    "create table counter (key bigint primary key, n bigint not null) with (fillfactor = 50)";
-/// Its next number; pgbench knows the key.
-const BY_HAND: &str =
-    "insert into counter as c values (:k, 1) on conflict (key) do update set n = c.n + 1 returning n";
 
 pub fn measure(effort: Effort) -> Result<Outcome> {
     let gapless = gapless::measure(effort)?;

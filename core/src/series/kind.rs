@@ -1,6 +1,6 @@
 //! The promise that a series makes, and what it takes to keep it.
 
-use super::SeriesError;
+use super::error::SeriesError;
 use super::limits::{MAX_SECTIONS, MAX_STEP};
 use crate::error::excerpt;
 

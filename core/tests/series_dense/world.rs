@@ -72,7 +72,7 @@ pub struct World {
     pub begun: BTreeSet<u32>,
     pub transactions: BTreeMap<u32, u64>,
     ledger: Ledger,
-    /// Rows that somebody has corrected since the last stop.
+    /// Rows that somebody has corrected.
     corrected: BTreeSet<Id>,
     story: bool,
 }
@@ -326,7 +326,6 @@ impl World {
         self.calls.iter_mut().for_each(|call| *call = None);
         self.locks.clear();
         self.kept.clear();
-        self.corrected.clear();
         self.setter = None;
         self.begun.clear();
         self.transactions.clear();

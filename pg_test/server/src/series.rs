@@ -58,7 +58,9 @@ pub fn load(server: &Server, database: &str, series: &str, load: Load) -> Result
         Ok(got)
     })?;
     let mut all = Numbers::new();
-    got.into_iter().for_each(|got| add(&mut all, got));
+    for got in got {
+        add(&mut all, got);
+    }
     Ok(all)
 }
 

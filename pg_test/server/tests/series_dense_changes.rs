@@ -155,6 +155,14 @@ fn savepoints_give_the_key_back() -> Result<()> {
     client.batch_execute("commit")?;
     ids::growing(&got)?;
     ensure!(got.iter().all(|number| (3..100).contains(number)), "{got:?}");
+    // The same where it was one of another that is rolled back.
+    client.batch_execute(
+        "begin; savepoint b; savepoint a; select snowflake_ids.series_set('d', 1::bigint, 150); release a; rollback to b",
+    )?;
+    let number = next(&mut client, "d", 1)?;
+    let others = next(&mut server.connect("postgres")?, "d", 1)?;
+    ensure!(others > number && others < 100, "{others} after {number}");
+    client.batch_execute("commit")?;
     client.batch_execute(
         "begin; savepoint a; select snowflake_ids.series_set('d', 1::bigint, 200); release a",
     )?;

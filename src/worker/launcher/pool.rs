@@ -98,6 +98,7 @@ impl Pool {
         let (database, end) = (worker_slot.database.load(Acquire), worker_slot.end());
         if end == End::OutOfReach {
             self.out_of_reach.insert(database, worker_slot.failure.load(Relaxed));
+            series::stay(database);
         } else {
             self.out_of_reach.remove(&database);
         }

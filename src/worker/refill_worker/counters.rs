@@ -5,12 +5,11 @@ use crate::pg::worker;
 use crate::shared::segments::wake_workers;
 use crate::shared::series::{Counters, counters};
 use crate::shared::worker_slot::WorkerSlot;
-use crate::store::dense::Tables;
-use crate::store::series as store;
+use crate::store::dense::{self as store, Tables};
 use crate::worker::log;
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
-use snowflake_ids_core::refill_worker::TransactionError;
+use snowflake_ids_core::refill_worker::{Counters as Round, TransactionError};
 use snowflake_ids_core::series::dense::{self, Partition, Requests, Served};
 use std::time::Duration;
 
@@ -29,8 +28,12 @@ pub fn begin(worker_slot: &'static WorkerSlot, database: u32) {
 }
 
 /// Serves the requests of this database once.
-pub fn serve(worker_slot: &'static WorkerSlot, database: u32) -> Served {
-    counters().map_or(Served::Nothing, |counters| dense::serve(&Host { counters, worker_slot, database }))
+pub fn serve(worker_slot: &'static WorkerSlot, database: u32) -> Round {
+    match counters().map(|counters| dense::serve(&Host { counters, worker_slot, database })) {
+        None | Some(Served::Nothing) => Round::Nothing,
+        Some(Served::All) => Round::All,
+        Some(Served::Failed(pause)) => Round::Failed(pause),
+    }
 }
 
 impl dense::Host for Host {

@@ -15,8 +15,7 @@ use crate::worker::log;
 use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
 use snowflake_ids_core::directory::Tag;
-use snowflake_ids_core::refill_worker::{Job, RefillHost, Settings, SharedMemory};
-use snowflake_ids_core::series::dense::Served;
+use snowflake_ids_core::refill_worker::{Counters, Job, RefillHost, Settings, SharedMemory};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -77,7 +76,7 @@ impl RefillHost for Host {
         place::leave_all(self.database, Some(source));
     }
 
-    fn serve_counters(&self) -> Served {
+    fn serve_counters(&self) -> Counters {
         counters::serve(self.worker_slot, self.database)
     }
 

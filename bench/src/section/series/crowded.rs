@@ -1,6 +1,6 @@
 //! Many more keys than there is memory for.
 
-use super::{BY_HAND, COUNTER, SESSIONS};
+use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;
 
 /// What takes a number of a random key, and how the keys are drawn.
@@ -34,7 +34,7 @@ const WAYS: [Way; 6] = [
 
 const KEYS: u32 = 1_000_000;
 /// Some 50,000 dense keys have room in half of it.
-const MEMORY: &str = "24MB";
+const MEMORY: &str = "18400kB";
 
 impl Draw {
     fn script(self) -> String {
@@ -66,7 +66,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
             Ok(Load::new(SESSIONS, script, stop).run(&server)?.per_second)
         })
     };
-    in_turns(1, Stop::Statements(effort.pick(5_000, 1_000)))?;
+    in_turns(1, Stop::Seconds(effort.pick(5, 2)))?;
     let (rounds, seconds) = effort.pick((8, 3), (3, 1));
     Ok(outcome(&in_turns(rounds, Stop::Seconds(seconds))?))
 }

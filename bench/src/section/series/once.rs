@@ -1,6 +1,6 @@
 //! Keys that are used once each: a dense number for each, beside a counter by hand.
 
-use super::{BY_HAND, COUNTER, SESSIONS};
+use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;
 
 /// What takes the first number of a key.
@@ -27,7 +27,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
         })
     };
     in_turns(1, 2_000)?;
-    let (rounds, keys) = effort.pick((10, 25_000), (3, 8_000));
+    let (rounds, keys) = effort.pick((8, 20_000), (3, 8_000));
     let slices = in_turns(rounds, keys)?;
     let counters: i64 = session.value("select count(*) from snowflake_ids.series_bigint")?;
     Ok(outcome(&slices, keys.into(), counters))

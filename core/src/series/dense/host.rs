@@ -2,7 +2,7 @@
 
 use super::memory::Partition;
 use super::requests::Requests;
-use crate::refill_worker::TransactionError;
+use crate::refill_worker::tables::TransactionError;
 use crate::series::key::Key;
 use std::time::Duration;
 

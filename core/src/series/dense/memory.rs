@@ -249,6 +249,14 @@ impl<'m> Partition<'m> {
         self.release(key);
     }
 
+    /// Has a share of the counters leave where no place is free, so that some are the next time.
+    pub fn make_room(&mut self) {
+        let share = (self.len / 8).clamp(1, LISTED / 4);
+        if self.len == self.counters.len() {
+            self.evict(share.saturating_sub(self.leaving.len));
+        }
+    }
+
     /// Has as many of the counters leave that were not used lately. One that has nothing left goes at once; of the others as many
     /// are to be written back as there is room for in a list. How many leave.
     pub fn evict(&mut self, share: usize) -> usize {
@@ -314,6 +322,12 @@ impl<'m> Partition<'m> {
         }
         counter.state = State::Departing;
         Some(counter.left())
+    }
+
+    /// Whether a key's counter is being written back: the key was not set since.
+    pub fn departs(&self, key: &CounterKey) -> bool {
+        let counter = self.find(key).and_then(|place| self.counters.get(place as usize));
+        counter.is_some_and(|counter| counter.state == State::Departing)
     }
 
     /// A counter is in its row: it goes.

@@ -2,7 +2,7 @@
 
 use super::counter::ShortKey;
 use crate::guard::{Guard, holds};
-use crate::refill_worker::Trouble;
+use crate::refill_worker::slot::Trouble;
 use crate::series::key::{Key, KeyType};
 use crate::series::limits::MAX_KEY_BYTES;
 
@@ -58,15 +58,15 @@ pub struct Pending {
     pub key: Key,
     /// and the first day of the period.
     pub day: i32,
-    /// Whether it could not be served the last time.
-    pub troubled: bool,
+    /// Whether it is to be served by itself, as a transaction for it failed.
+    pub apart: bool,
 }
 
 /// What a cell is used for.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    Asked { trouble: Option<Trouble> },
+    Asked { trouble: Option<Trouble>, apart: bool },
     Answered(Answer),
 }
 
@@ -132,9 +132,9 @@ impl Request {
     }
 
     fn pending(&self, cell: usize) -> Option<Pending> {
-        let State::Asked { trouble } = self.state else { return None };
+        let State::Asked { apart, .. } = self.state else { return None };
         let Self { ticket, source, series, day, .. } = *self;
-        Some(Pending { cell, ticket, source, series, key: self.key()?, day, troubled: trouble.is_some() })
+        Some(Pending { cell, ticket, source, series, key: self.key()?, day, apart })
     }
 }
 
@@ -165,7 +165,7 @@ impl<'m> Requests<'m> {
         request.ticket = Ticket(self.tickets);
         (request.database, request.source) = (asked.database, asked.source);
         (request.series, request.day, request.max_value) = (asked.series, asked.day, asked.max_value);
-        request.state = State::Asked { trouble: None };
+        request.state = State::Asked { trouble: None, apart: false };
         self.pending += 1;
         Some(request.ticket)
     }
@@ -181,7 +181,7 @@ impl<'m> Requests<'m> {
     /// What keeps a call from being answered.
     pub fn trouble(&self, cell: usize, ticket: Ticket) -> Option<Trouble> {
         match self.cells.get(cell)?.state {
-            State::Asked { trouble } if self.cells.get(cell)?.ticket == ticket => trouble,
+            State::Asked { trouble, .. } if self.cells.get(cell)?.ticket == ticket => trouble,
             _ => None,
         }
     }
@@ -253,7 +253,17 @@ impl<'m> Requests<'m> {
         if self.waits(cell, ticket)
             && let Some(request) = self.cells.get_mut(cell)
         {
-            request.state = State::Asked { trouble: Some(found) };
+            let apart = matches!(request.state, State::Asked { apart: true, .. });
+            request.state = State::Asked { trouble: Some(found), apart };
+        }
+    }
+
+    /// Has a call served by itself from here on: a transaction for it failed.
+    pub fn set_apart(&mut self, cell: usize, ticket: Ticket) {
+        if self.waits(cell, ticket)
+            && let Some(Request { state: State::Asked { apart, .. }, .. }) = self.cells.get_mut(cell)
+        {
+            *apart = true;
         }
     }
 }

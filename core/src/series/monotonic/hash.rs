@@ -1,6 +1,6 @@
 //! In which section a key is, and where it is in memory.
 
-use crate::series::Key;
+use crate::series::key::Key;
 
 /// Where a key of a series is in memory. It depends on a secret of the server's start: nobody can choose keys that get into each
 /// other's way.

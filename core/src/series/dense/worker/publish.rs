@@ -1,0 +1,124 @@
+//! What is done when the transaction of a round is durable, or has failed.
+
+use super::commit::{Done, Fate, Outcome, Terms};
+use super::group::{Group, Place, with_partition_of};
+use crate::refill_worker::slot::Trouble;
+use crate::series::dense::counter::Left;
+use crate::series::dense::host::{Host, Reserved};
+use crate::series::dense::requests::Answer;
+use std::time::Duration;
+
+/// How soon it tries again where a row is locked.
+pub(super) const RETRY: Duration = Duration::from_millis(20);
+
+/// Hands out what is durable now. Gives a pause where something is left to do.
+pub(super) fn publish<H: Host>(
+    host: &H,
+    groups: &[Group],
+    departing: &[Left],
+    (outcomes, fates): Done,
+) -> Option<Duration> {
+    let (of_leaving, of_groups) = fates.split_at(departing.len().min(fates.len()));
+    for (departing, fate) in departing.iter().zip(of_leaving) {
+        match fate {
+            Fate::Gone => with_partition_of(host, &departing.key, |partition| {
+                partition.written_back(&departing.key);
+            }),
+            Fate::Stays => stay(host, departing),
+        }
+    }
+    let (mut of_groups, mut pause) = (of_groups.iter(), None);
+    for (group, outcome) in groups.iter().zip(outcomes) {
+        let stays = group.unproven.is_some() && of_groups.next() == Some(&Fate::Stays);
+        if stays || matches!(outcome, Outcome::Reserved(Reserved::Locked, _)) {
+            let written = group.unproven.is_some() && !stays;
+            leave_locked(host, group, written);
+            pause = pause.max((!group.callers.is_empty()).then_some(RETRY));
+            continue;
+        }
+        match outcome {
+            Outcome::Unknown => {
+                remove(host, group);
+                group.answer(host, Answer::Unknown);
+            }
+            Outcome::Reserved(Reserved::Numbers { first, last, day }, terms) => {
+                put_out(host, group, (first, last), day, terms);
+                group.wake(host);
+            }
+            Outcome::Reserved(_, _) => {
+                if group.unproven.is_some() {
+                    remove(host, group);
+                } else if let Some(place) = group.place {
+                    with_partition_of(host, &place.key, |partition| partition.settle(&place.key));
+                }
+                group.answer(host, Answer::Exhausted);
+            }
+        }
+    }
+    pause
+}
+
+/// Answers the calls, and publishes what they leave, in one step: whoever sets the key sees both or neither. Where it was set since the
+/// reservation, nothing is published: it went on above what its row said. The calls were there before.
+fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32, terms: Terms) {
+    let Some(Place { key, .. }) = group.place else {
+        host.with_requests(|requests| {
+            group.hand_out(requests, (first, last), day);
+        });
+        // A key that is new may never be used again; one that is not would have had numbers left.
+        if let Some(key) = group.key.filter(|_| first != terms.start) {
+            with_partition_of(host, &key, |partition| {
+                partition.make_room();
+            });
+        }
+        return;
+    };
+    let now = host.uptime();
+    with_partition_of(host, &key, |partition| {
+        let next = host.with_requests(|requests| group.hand_out(requests, (first, last), day));
+        if next > last {
+            partition.written_back(&key);
+        } else {
+            partition.put(&key, (next, last), day, terms.extra, now);
+            partition.make_room();
+        }
+    });
+}
+
+/// Nothing was done for a group: what is asked stays asked.
+fn leave_locked<H: Host>(host: &H, group: &Group, written: bool) {
+    if written {
+        remove(host, group);
+    }
+    give_up(host, group, Some(Trouble::RowLocked));
+}
+
+/// Ends the hold of a group for which no transaction was committed.
+pub(super) fn give_up<H: Host>(host: &H, group: &Group, trouble: Option<Trouble>) {
+    if let Some(unproven) = &group.unproven {
+        stay(host, unproven);
+    }
+    if let Some(place) = group.place {
+        with_partition_of(host, &place.key, |partition| partition.release(&place.key));
+    }
+    if let Some(trouble) = trouble {
+        host.with_requests(|requests| {
+            for (cell, ticket) in &group.callers {
+                requests.note_trouble(*cell, *ticket, trouble);
+            }
+        });
+    }
+}
+
+/// Takes a group's counter out of memory: its row says all.
+fn remove<H: Host>(host: &H, group: &Group) {
+    if let Some(place) = group.place {
+        with_partition_of(host, &place.key, |partition| partition.written_back(&place.key));
+    }
+}
+
+/// A counter is not in its row.
+pub(super) fn stay<H: Host>(host: &H, departing: &Left) {
+    let key = &departing.key;
+    with_partition_of(host, key, |partition| partition.not_written_back(key));
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# docs.sh: a book of the documents, with a search, below target/book. The checkout's tree is kept, so that the documents' links to
+# each other and to sources hold; each of them and each anchor is looked for in the pages. All documents are in docs/SUMMARY.md.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+book=$TARGET/book
+"$here/cargo-tool.sh" mdbook 0.5.4 search
+
+missing=()
+while IFS= read -r document; do
+  grep -qF "](${document#docs/})" docs/SUMMARY.md || [[ $document == docs/SUMMARY.md ]] || missing+=("$document")
+done < <(git ls-files --cached --others --exclude-standard -- 'docs/*.md')
+[[ ${#missing[@]} -eq 0 ]] || fail "docs/SUMMARY.md lacks ${missing[*]}"
+
+rm -rf "$book"
+mkdir -p "$book/src"
+git ls-files --cached --others --exclude-standard -- '*.md' LICENSE docs src core/src core/tests sql/plain examples bench \
+  pg_test devtools |
+  while IFS= read -r file; do
+    if [[ -e $file ]]; then install -D -m 644 "$file" "$book/src/$file"; fi
+  done
+mv "$book/src/docs/book.toml" "$book"
+
+# The summary is at the top of the sources. A folder's README is its index, which mdBook does not do in links.
+sed -E 's#\]\(\.\./#](#; t; s#\]\(([^)]+\.md)\)#](docs/\1)#' "$book/src/docs/SUMMARY.md" >"$book/src/SUMMARY.md"
+rm "$book/src/docs/SUMMARY.md"
+find "$book/src" -name README.md | while IFS= read -r file; do mv "$file" "${file%README.md}index.md"; done
+find "$book/src" -name '*.md' -exec sed -i -E 's#(\]\([^)]*)README\.md#\1index.md#g' {} +
+
+mdbook build "$book" 2>&1 | tee "$book/log"
+if grep -qE 'WARN|ERROR' "$book/log"; then fail "mdBook warns; above is of what."; fi
+[[ -n $(find "$book/html" -name 'searchindex*.js') ]] || fail "The book has no search."
+if command -v python3 >/dev/null; then
+  python3 "$here/docs-links.py" "$book/html"
+else
+  echo "links: skipped, there is no python3 to look for them"
+fi
+echo "The book is $book/html/index.html"

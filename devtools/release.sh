@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# release.sh check: may the last commit be released: nothing is uncommitted, and Cargo.toml, META.json, the control file, the
+# changelog, the install and upgrade scripts and the tag say the same version. All that is wrong is said at once.
+# release.sh files PACKAGES FOLDER: puts the packages, the sources, a list of what is built in (SBOM) and checksums into FOLDER,
+# beside those of other major versions.
+# TRY=1 goes on where the version has no date or tag yet, to see what a release would be.
+set -euo pipefail
+# shellcheck source=devtools/package-lib.sh
+source "$(dirname "$0")/package-lib.sh"
+
+wrong=()
+later() { if [[ -n ${TRY-} ]]; then echo "not yet: $1"; else wrong+=("$1"); fi; }
+
+released_versions() { git tag --list 'v[0-9]*' --sort=version:refname | sed 's/^v//' | grep -vxF "$version" || true; }
+
+check_tag() {
+  if [[ $(git rev-parse --quiet --verify "v$version^{commit}" || true) != "$(git rev-parse HEAD)" ]]; then
+    later "the last commit has no tag v$version: git tag --annotate v$version"
+  fi
+  is_released || later "CHANGELOG.md has no date for it: ## $version ($(date --utc +%F))"
+}
+
+# Scripts of released versions never change, and each has a way to the next.
+check_scripts() {
+  local older last=
+  while IFS= read -r older; do
+    git diff --quiet "v$older" -- "sql/install/snowflake_ids--$older.sql" ||
+      wrong+=("sql/install/snowflake_ids--$older.sql is not the one that was released")
+    last=$older
+  done < <(released_versions)
+  [[ -z $last || -e sql/snowflake_ids--$last--$version.sql ]] ||
+    wrong+=("sql/snowflake_ids--$last--$version.sql is missing: the upgrade from the version before")
+}
+
+check() {
+  say "may $version be released"
+  [[ -z $(git status --porcelain) ]] || wrong+=("the work tree has changes that are not committed")
+  cargo test --quiet --package snowflake_ids_layers --test versions ||
+    wrong+=("files say other versions: above")
+  check_tag
+  check_scripts
+  [[ ${#wrong[@]} -eq 0 ]] || fail "" "This is no release of $version:" "${wrong[@]/#/- }"
+  echo "it may"
+}
+
+files() {
+  local packages=$1 folder=$2 full sums
+  full=$(package_version)
+  install -d "$folder"
+  # Packages of other major versions stay.
+  find "$folder" -type f ! -name "*[-_]${full}[-.]*" -delete
+  find "$packages" -maxdepth 1 -type f \( -name "*_$full-*.deb" -o -name "*-$full-*.rpm" \) -exec cp {} "$folder" \;
+  # PGXN takes a zip file.
+  git archive --format=zip --prefix="snowflake_ids-$version/" --output="$folder/snowflake_ids-$full.zip" HEAD
+  git archive --format=tar --prefix="snowflake_ids-$version/" HEAD | gzip -9n >"$folder/snowflake_ids-$full.tar.gz"
+  linked_crates | python3 "$here/sbom.py" snowflake_ids "$full" "$(rustc --version | cut -d' ' -f2)" \
+    >"$folder/snowflake_ids-$full.cdx.json"
+  sums=$(cd "$folder" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
+  printf '%s\n' "$sums" >"$folder/SHA256SUMS"
+  say "$folder"
+  printf '%s\n' "$sums"
+}
+
+case $1 in
+  check) check ;;
+  files) files "$2" "$3" ;;
+esac

@@ -1,0 +1,271 @@
+//! What this session knows of each series.
+
+use super::error::NoNumberError;
+use super::period::{self, Period};
+use super::places::Places;
+use crate::pg::catalog::{self, Source, Watch};
+use crate::pg::process::PerProcess;
+use crate::pg::tag::{self, TagText};
+use crate::pg::text::TextOut;
+use crate::pg::{encoding, role, server, transaction};
+use crate::store::series::{self as store, Number};
+use crate::store::{citus, registry};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::pg_sys::{InvalidOid, Oid};
+use rustc_hash::FxHashMap;
+use snowflake_ids_core::directory::Tag;
+use snowflake_ids_core::error::excerpt;
+use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Series, SeriesError};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// What the session knows of one series.
+pub struct Known {
+    pub(super) name: Tag,
+    /// What its numbers are.
+    pub series: Series,
+    /// The table that has its counters.
+    pub(super) counters: Source,
+    /// Which roles may do what; None where every role may take numbers.
+    grants: Option<Vec<(Oid, Privileges)>>,
+    /// The table of series.
+    pub(super) table: Source,
+    /// The registries that this database draws from.
+    registries: Vec<String>,
+    /// Where its sections are.
+    pub(super) sections: Places,
+    /// As of which change of the table.
+    as_of: u64,
+    /// The role that may take numbers, and as of which change of roles.
+    permit: Cell<Option<(Oid, u64)>>,
+    /// The transaction in which nothing was found that forbids to number here.
+    at_home: Cell<Option<u32>>,
+    /// The period that was looked up last, where there are some.
+    period: Cell<Option<Period>>,
+}
+
+type Map = FxHashMap<Tag, Rc<Known>>;
+
+static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(None));
+/// The one that was used last: mostly it is the next one, too.
+pub(super) static USED: PerProcess<RefCell<Option<Rc<Known>>>> = PerProcess::new(RefCell::new(None));
+/// How often the table was changed, as far as this session was told.
+static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+static WATCH: Watch = Watch::new(|| CHANGES.set(CHANGES.get().wrapping_add(1)));
+
+impl Known {
+    /// Its name in a message.
+    pub fn shown(&self) -> String {
+        TagText(self.name).shown()
+    }
+
+    /// A number in its format.
+    pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
+        TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(encoding::not_utf8("format")))
+    }
+
+    /// Whether this is what is known of the series of a name now.
+    #[inline]
+    pub(super) fn is(&self, name: &[u8]) -> bool {
+        self.name.as_bytes() == name && self.as_of == CHANGES.get()
+    }
+
+    /// Whether a number of this key can be taken by a role, as far as is known without a look at anything.
+    #[inline]
+    pub(super) fn may_take(&self, key: &Key, role: Oid) -> bool {
+        key.key_type() == self.series.key_type
+            && server::is_writable()
+            && self.is_permitted(role)
+            && (self.goes_anywhere() || self.is_at_home())
+    }
+
+    /// Whether a role is known to be allowed to take numbers.
+    #[inline]
+    fn is_permitted(&self, role: Oid) -> bool {
+        self.grants.is_none() || self.permit.get() == Some((role, role::changes()))
+    }
+
+    #[inline]
+    fn is_at_home(&self) -> bool {
+        self.at_home.get() == Some(transaction::number())
+    }
+
+    /// The table of series.
+    pub fn table(&self) -> Source {
+        self.table
+    }
+
+    /// Fails unless a role may take numbers.
+    pub(super) fn check_take(&self, role: Oid) -> Result<(), SeriesError> {
+        if self.is_permitted(role) {
+            return Ok(());
+        }
+        role::watch();
+        let as_of = role::changes();
+        self.check(Action::Take, role)?;
+        self.permit.set(Some((role, as_of)));
+        Ok(())
+    }
+
+    /// Fails unless a role may do this with it.
+    pub fn check(&self, action: Action, role: Oid) -> Result<(), SeriesError> {
+        if self.allows(action, role) {
+            return Ok(());
+        }
+        let role = role::name(role).unwrap_or_default();
+        Err(SeriesError::Denied { series: self.shown(), action, role })
+    }
+
+    /// Whether nothing that is about this database forbids to number in it.
+    fn goes_anywhere(&self) -> bool {
+        // Ranges of several registries are not one above the other.
+        !self.series.kind.counts_at_home() && self.registries.len() < 2
+    }
+
+    /// Fails where other servers would number, too, and know nothing of the numbers that are taken here.
+    pub(super) fn refuse_elsewhere(&self) -> Result<(), NoNumberError> {
+        if self.goes_anywhere() || self.is_at_home() {
+            return Ok(());
+        }
+        let kind = self.series.kind.name();
+        if !self.series.kind.counts_at_home() {
+            return Err(SeriesError::Registries { kind }.into());
+        }
+        if let Some(registry) = self.registries.first() {
+            return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
+        }
+        // A cluster says to nobody that this is one of its workers now.
+        if citus::is_there() && citus::is_worker()? {
+            return Err(SeriesError::CitusWorker { kind }.into());
+        }
+        self.at_home.set(Some(transaction::number()));
+        Ok(())
+    }
+
+    /// A key has no numbers left.
+    pub(super) fn exhausted(&self, key: &Key) -> SeriesError {
+        SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
+    }
+
+    /// A key gave numbers above a value, or may have.
+    pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
+        SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
+    }
+
+    /// The first day of the present period, in days since 1970-01-01; 0 where the series is not dated. Only within a transaction.
+    pub(super) fn day(&self) -> Result<i32, NoNumberError> {
+        let Some(reset) = self.series.reset else { return Ok(0) };
+        if let Some(day) = self.day_at_once() {
+            return Ok(day);
+        }
+        let (day, believed) = period::look_up(reset, &self.series.time_zone)?;
+        self.period.set(believed);
+        Ok(day)
+    }
+
+    /// The same, if it is known.
+    #[inline]
+    pub(super) fn day_at_once(&self) -> Option<i32> {
+        if self.series.reset.is_none() { Some(0) } else { self.period.get()?.day() }
+    }
+
+    /// Keeps others from dropping or renaming it until the transaction ends.
+    pub fn keep(&self) -> Result<(), NoNumberError> {
+        let is_there = self.table.as_owner_qualified(|| store::lock(&self.series, &self.name))?;
+        if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
+    }
+
+    /// Whether a role may do this with it.
+    pub fn allows(&self, action: Action, role: Oid) -> bool {
+        let Some(grants) = &self.grants else {
+            return matches!(action, Action::Take | Action::Look) || administers(self.table, role);
+        };
+        let theirs = grants
+            .iter()
+            .filter(|(grantee, _)| *grantee == InvalidOid || role::has_rights_of(role, *grantee))
+            .fold(Privileges::NONE, |all, (_, more)| all.with(*more));
+        theirs.allow(action) || administers(self.table, role)
+    }
+}
+
+/// Whether a role manages all series of this database: superusers, and roles that may write to the table of series.
+fn administers(table: Source, role: Oid) -> bool {
+    catalog::is_superuser(role) || role::may_update(role, table.oid())
+}
+
+/// What the session knows of a series: as of all that is committed by now, and of what the transaction has changed itself.
+pub fn look_up(name: &[u8]) -> Result<Rc<Known>, NoNumberError> {
+    // Others may have changed it since the statement began.
+    catalog::take_in_changes();
+    if let Some(known) = USED.borrow().as_ref().filter(|known| known.is(name)) {
+        return Ok(known.clone());
+    }
+    let tag = checked(name)?;
+    let kept = KNOWN.borrow().as_ref().and_then(|all| all.get(&tag).cloned());
+    let known = match kept.filter(|known| known.as_of == CHANGES.get()) {
+        Some(known) => known,
+        None => look_up_anew(&tag)?,
+    };
+    USED.replace(Some(known.clone()));
+    Ok(known)
+}
+
+#[cold]
+fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
+    // Before the table is looked at: what changes meanwhile is looked at again.
+    let as_of = CHANGES.get();
+    let table = store::table().ok_or(SeriesError::NoTable)?;
+    WATCH.begin(table);
+    let row = store::read(table, name).ok_or_else(|| unknown(name))?;
+    let (series, is_restricted) = row?;
+    let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
+    let registries = table.as_owner(registry::sites)?.into_iter().map(|site| site.server).collect();
+    let grants = is_restricted.then(|| store::privileges(series.id));
+    let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
+    let sections = Places::default();
+    let known = Known {
+        name: *name,
+        series,
+        counters,
+        grants,
+        table,
+        registries,
+        sections,
+        as_of,
+        permit,
+        at_home,
+        period,
+    };
+    let known = Rc::new(known);
+    let mut all = KNOWN.borrow_mut();
+    let all = all.get_or_insert_default();
+    // Those that were dropped, or have changed, are not kept.
+    all.retain(|_, known| known.as_of == as_of);
+    all.insert(*name, known.clone());
+    Ok(known)
+}
+
+/// Whether bytes can be a name; as what they are looked for.
+///
+/// # Errors
+/// [`SeriesError`].
+pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
+    let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
+    series::check_name(name, chars)?;
+    Tag::new(name).ok_or(SeriesError::LongName { bytes: name.len() })
+}
+
+/// There is no series of this name.
+pub fn unknown(name: &Tag) -> SeriesError {
+    SeriesError::Unknown { name: TagText(*name).shown() }
+}
+
+/// A key in a message.
+pub(super) fn shown_key(key: &Key) -> String {
+    match key {
+        Key::Bigint(number) => number.to_string(),
+        Key::Text(bytes) => format!("\"{}\"", excerpt(&String::from_utf8_lossy(bytes))),
+        Key::Uuid(uuid) => snowflake_ids_core::Uuid(*uuid).to_string(),
+    }
+}

@@ -196,6 +196,15 @@ INSERT INTO unstored (tenant, mail) SELECT 1, m.mail FROM (VALUES ('a'), ('c')) 
 INSERT INTO unstored (tenant, number, mail) VALUES (1, 5, 'd');
 INSERT INTO unstored (tenant, mail) VALUES (1, 'e') RETURNING number, mail;
 
+-- Names that begin alike, and as long as can be.
+CREATE TABLE long_names (tenant bigint, a_name_that_is_as_long_as_names_of_columns_can_be_in_postgres_1 bigint,
+    a_name_that_is_as_long_as_names_of_columns_can_be_in_postgres_2 bigint);
+SELECT snowflake_ids.series_attach('long_names', 'a_name_that_is_as_long_as_names_of_columns_can_be_in_postgres_1', 'unstored', 'tenant');
+SELECT snowflake_ids.series_attach('long_names', 'a_name_that_is_as_long_as_names_of_columns_can_be_in_postgres_2', 'unstored', 'tenant');
+INSERT INTO long_names (tenant) VALUES (2) RETURNING *;
+DROP TABLE long_names;
+SELECT snowflake_ids.series_attach(0, 'number', 'unstored', 'tenant');
+
 -- Triggers of other forms are in nobody's way.
 CREATE TRIGGER other BEFORE INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_fill();
 SET standard_conforming_strings = off;

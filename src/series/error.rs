@@ -66,7 +66,8 @@ impl DenseError {
             Some(found) => found,
             None if trouble == Some(Trouble::RowLocked) => (
                 "A transaction has the key's row in the tables of snowflake_ids, or that of the series, locked.".to_owned(),
-                "End that transaction. To find it: SELECT pid, query FROM pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY xact_start."
+                "End that transaction. To find it: SELECT pid, query FROM pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY xact_start; \
+                 or SELECT gid FROM pg_prepared_xacts."
                     .to_owned(),
             ),
             None => (

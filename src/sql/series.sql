@@ -171,6 +171,7 @@ CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     UPDATE snowflake_ids.segment AS s
     SET step = NEW.step, max_step = NEW.max_step, max_value = NEW.max_value,
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
@@ -418,7 +419,8 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    trigger_name name := 'snowflake_ids_fill_' || column_name;
+    -- Of a long name, what tells it from others is at its end.
+    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
@@ -454,7 +456,9 @@ BEGIN
             DETAIL = 'In an older snapshot the newest rows may be missing.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
-    IF of_table.relkind NOT IN ('r', 'p') THEN
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF of_table.relkind NOT IN ('r', 'p') THEN
         RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
             DETAIL = 'A trigger fills the column before a row is stored.';
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN

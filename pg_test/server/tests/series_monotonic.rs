@@ -193,6 +193,11 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
         ensure!(numbers.is_sorted_by(|a, b| a < b), "key {key} got one twice: {numbers:?}");
     }
 
+    // What its sections reserve is the registry's to say.
+    let error =
+        sql::error(&mut clients[0], "select snowflake_ids.series_alter('chat', max_value => 1000000)")?;
+    ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
+
     // With another number of sections keys are in others: it has no tags there.
     let mut client = cluster.nodes[0].connect("postgres")?;
     client

@@ -1,7 +1,6 @@
 //! Numbers that the session's transaction took out of rows itself, and lost as it went back to a savepoint. Its caller has them, and
 //! may use them still: until the transaction ends they do not come again.
 
-use super::own::Name;
 use crate::pg::process::PerProcess;
 use crate::pg::transaction::Subtransaction;
 use crate::store::series::Number;
@@ -11,6 +10,9 @@ use std::cell::RefCell;
 
 /// Of more keys than this the highest is kept for all keys of their series.
 const MOST: usize = 10_000;
+
+/// A key of a series; None: all of its keys.
+pub type Name = (i64, Option<Key>);
 
 /// The highest number of each key, with its day first.
 type Map = FxHashMap<Name, (i32, i64)>;

@@ -1,7 +1,7 @@
 //! Keys of dense series that the session's transaction counts itself: of a series that it has created or changed, or whose rows it has
 //! locked as it has set them. No worker can reserve numbers of those before it ends, or none that are right.
 
-use super::lost;
+use super::lost::{self, Name};
 use crate::pg::process::PerProcess;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use rustc_hash::FxHashMap;
@@ -11,9 +11,6 @@ use std::sync::Once;
 
 /// More keys of one transaction are not told apart: then all of the series count.
 const MOST: usize = 10_000;
-
-/// A key of a series; None: all of its keys.
-pub type Name = (i64, Option<Key>);
 
 /// Since which subtransaction.
 type Map = FxHashMap<Name, Subtransaction>;

@@ -613,213 +613,70 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
+-- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
+CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
+CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
+CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
+CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
+	"nodes" text /* Text < '_ > */
+) RETURNS TABLE (
+	"node_id" INT,  /* i32 */
+	"node_name" TEXT,  /* String */
+	"node_port" INT,  /* i32 */
+	"group_id" INT,  /* i32 */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* Option < String > */
+	"registry" TEXT,  /* Option < String > */
+	"version" TEXT,  /* Option < String > */
+	"problem" TEXT,  /* Option < String > */
+	"may_pass" bool  /* bool */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
+CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
+CREATE  FUNCTION snowflake_ids_internal."registry_look"(
+	"server" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_discard
-CREATE  FUNCTION snowflake_ids."segment_discard"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+AS 'MODULE_PATHNAME', 'registry_look_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -827,22 +684,14 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::seque
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
+CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
+	"highest" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
-	"increment" bigint, /* Option < i64 > */
-	"generator" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -858,6 +707,14 @@ AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
 CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
 	"number" bigint, /* i64 */
@@ -869,14 +726,14 @@ AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
-CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
-	"highest" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
+	"increment" bigint, /* Option < i64 > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -886,206 +743,42 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_unknown
-CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
-	"name" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::audit::snowflake_ids::audit_run
+
+CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
+    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
+RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
+    day date, detail text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
+COMMENT ON FUNCTION snowflake_ids.audit IS
+    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids::layout_check
+CREATE  FUNCTION snowflake_ids."layout_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS TABLE (
+	"old_layout" TEXT,  /* String */
+	"new_layout" TEXT,  /* String */
+	"ready" bool,  /* bool */
+	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"years" double precision,  /* f64 */
+	"ends" timestamp with time zone  /* TimestampWithTimeZone */
+)
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
-CREATE  FUNCTION snowflake_ids_internal."layout_status"(
-	"layout" text /* Text < '_ > */
-) RETURNS TABLE (
-	"place" INT,  /* Option < i32 > */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Option < Interval > */
-	"years_left" double precision,  /* Option < f64 > */
-	"fits" bool,  /* Option < bool > */
-	"state" TEXT  /* String */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_status_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
-CREATE  FUNCTION snowflake_ids_internal."generator_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"layout" text, /* Option < Text < '_ > > */
-	"modulus" INT, /* Option < i32 > */
-	"remainder" INT, /* Option < i32 > */
-	"sequence_start" text, /* Option < Text < '_ > > */
-	"cache" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
-CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'server_layout_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
-CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
-CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'check_registered_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
-CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
-CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
-) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1111,6 +804,244 @@ CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" text, /* Text < '_ > */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_check
+CREATE  FUNCTION snowflake_ids_internal."series_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"kind" text, /* Option < Text < '_ > > */
+	"key_type" text, /* Option < Text < '_ > > */
+	"start" bigint, /* Option < i64 > */
+	"max_value" bigint, /* Option < i64 > */
+	"reset" text, /* Option < Text < '_ > > */
+	"time_zone" text, /* Option < Text < '_ > > */
+	"format" text, /* Option < Text < '_ > > */
+	"description" text, /* Option < Text < '_ > > */
+	"step" INT, /* Option < i32 > */
+	"max_step" INT, /* Option < i32 > */
+	"sections" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" bigint, /* i64 */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
+CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
+	"kind" text, /* Option < Text < '_ > > */
+	"registry" text, /* Option < Text < '_ > > */
+	"others" bigint /* Option < i64 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
+CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
+	"series" text, /* Option < Text < '_ > > */
+	"owner" oid /* Option < pg_sys :: Oid > */
+) RETURNS TABLE (
+	"key_type" TEXT,  /* & '_ str */
+	"max_value" bigint,  /* i64 */
+	"is_dated" bool  /* bool */
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" uuid, /* Uuid */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
+CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
+	"series" text, /* Option < Text < '_ > > */
+	"relation" oid, /* Option < pg_sys :: Oid > */
+	"column" text, /* Option < Text < '_ > > */
+	"key_column" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
+CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_discard
+CREATE  FUNCTION snowflake_ids."segment_discard"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1158,6 +1089,364 @@ CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
 GRANT SELECT ON snowflake_ids.status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint, /* Option < i64 > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
+CREATE  FUNCTION snowflake_ids."has_series_privilege"(
+	"series" text, /* Text < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_grant
+CREATE  FUNCTION snowflake_ids."series_grant"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_alter
+CREATE  FUNCTION snowflake_ids."series_alter"(
+	"name" text, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"step" INT DEFAULT NULL, /* Option < i32 > */
+	"max_step" INT DEFAULT NULL /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text, /* Option < Text < '_ > > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid, /* Option < Uuid > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_drop
+CREATE  FUNCTION snowflake_ids."series_drop"(
+	"name" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_revoke
+CREATE  FUNCTION snowflake_ids."series_revoke"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   series_nextval
+--   series_nextval_text
+--   series_nextval_text_of_text
+--   series_nextval_text_of_uuid
+--   series_currval
+--   series_currval_of_text
+--   series_currval_of_uuid
+--   snowflake_ids::series_set
+--   snowflake_ids::series_set_of_text
+--   snowflake_ids::series_set_of_uuid
+--   snowflake_ids::series_alter
+--   snowflake_ids::series_drop
+--   snowflake_ids::series_grant
+--   snowflake_ids::series_revoke
+--   snowflake_ids::has_series_privilege
+
+
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
+    'whether the current role has a privilege on a series; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
+CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::segment_alter
+--   snowflake_ids::segment_drop
+--   snowflake_ids::segment_set
+--   snowflake_ids::segment_raise
+--   snowflake_ids::segment_discard
+--   snowflake_ids::segment_grant
+--   snowflake_ids::segment_revoke
+--   snowflake_ids::has_segment_privilege
+--   snowflake_ids_internal::segment_privileges
+--   snowflake_ids_internal::segment_privileges_changed
+--   status_view
+
+
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
+COMMENT ON FUNCTION snowflake_ids.segment_set IS
+    'moves a segment tag, like setval: the next id is the first above the value';
+COMMENT ON FUNCTION snowflake_ids.segment_raise IS
+    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+COMMENT ON FUNCTION snowflake_ids.segment_discard IS
+    'takes away what this server has reserved of a segment tag and not handed out';
+COMMENT ON FUNCTION snowflake_ids.segment_grant IS
+    'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
+    'whether the current role has a privilege on a segment tag; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
+CREATE  FUNCTION snowflake_ids_internal."layout_status"(
+	"layout" text /* Text < '_ > */
+) RETURNS TABLE (
+	"place" INT,  /* Option < i32 > */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Option < Interval > */
+	"years_left" double precision,  /* Option < f64 > */
+	"fits" bool,  /* Option < bool > */
+	"state" TEXT  /* String */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_status_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
+CREATE  FUNCTION snowflake_ids_internal."generator_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"layout" text, /* Option < Text < '_ > > */
+	"modulus" INT, /* Option < i32 > */
+	"remainder" INT, /* Option < i32 > */
+	"sequence_start" text, /* Option < Text < '_ > > */
+	"cache" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'generator_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
+CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'server_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_unknown
+CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
+	"name" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
+CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1360,272 +1649,229 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+-- requires:
+--   generators
+--   snowflake_ids::layout_check
+--   snowflake_ids_internal::layout_change_check
+--   snowflake_ids_internal::layout_change_own
+
+/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
+   from its next start on. */
+CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF generator IS NULL THEN
+        PERFORM snowflake_ids_internal.layout_change_own(new);
+        RETURN;
+    END IF;
+    -- Nobody else changes the row between the look at it and the change.
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(generator);
+    END IF;
+    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
+    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.layout_change IS
+    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" uuid, /* Option < Uuid > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_grant
-CREATE  FUNCTION snowflake_ids."series_grant"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_revoke
-CREATE  FUNCTION snowflake_ids."series_revoke"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" bigint, /* Option < i64 > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
-CREATE  FUNCTION snowflake_ids."has_series_privilege"(
-	"series" text, /* Text < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
+AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" text, /* Option < Text < '_ > > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
 ) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
 VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_drop
-CREATE  FUNCTION snowflake_ids."series_drop"(
-	"name" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_drop_wrapper';
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_alter
-CREATE  FUNCTION snowflake_ids."series_alter"(
-	"name" text, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"step" INT DEFAULT NULL, /* Option < i32 > */
-	"max_step" INT DEFAULT NULL /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
+VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_alter_wrapper';
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- requires:
---   series_nextval
---   series_nextval_text
---   series_nextval_text_of_text
---   series_nextval_text_of_uuid
---   series_currval
---   series_currval_of_text
---   series_currval_of_uuid
---   snowflake_ids::series_set
---   snowflake_ids::series_set_of_text
---   snowflake_ids::series_set_of_uuid
---   snowflake_ids::series_alter
---   snowflake_ids::series_drop
---   snowflake_ids::series_grant
---   snowflake_ids::series_revoke
---   snowflake_ids::has_series_privilege
-
-
-COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
-COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.series_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
-    'whether the current role has a privilege on a series; of several, any';
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
-CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
-CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
-	"nodes" text /* Text < '_ > */
-) RETURNS TABLE (
-	"node_id" INT,  /* i32 */
-	"node_name" TEXT,  /* String */
-	"node_port" INT,  /* i32 */
-	"group_id" INT,  /* i32 */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* Option < String > */
-	"registry" TEXT,  /* Option < String > */
-	"version" TEXT,  /* Option < String > */
-	"problem" TEXT,  /* Option < String > */
-	"may_pass" bool  /* bool */
-)
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
-CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
-CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
-CREATE  FUNCTION snowflake_ids_internal."registry_look"(
-	"server" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_look_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
-CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids::segment_alter
---   snowflake_ids::segment_drop
---   snowflake_ids::segment_set
---   snowflake_ids::segment_raise
---   snowflake_ids::segment_discard
---   snowflake_ids::segment_grant
---   snowflake_ids::segment_revoke
---   snowflake_ids::has_segment_privilege
---   snowflake_ids_internal::segment_privileges
---   snowflake_ids_internal::segment_privileges_changed
---   status_view
-
-
-COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
-COMMENT ON FUNCTION snowflake_ids.segment_set IS
-    'moves a segment tag, like setval: the next id is the first above the value';
-COMMENT ON FUNCTION snowflake_ids.segment_raise IS
-    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
-COMMENT ON FUNCTION snowflake_ids.segment_discard IS
-    'takes away what this server has reserved of a segment tag and not handed out';
-COMMENT ON FUNCTION snowflake_ids.segment_grant IS
-    'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
-    'whether the current role has a privilege on a segment tag; of several, any';
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2518,177 +2764,6 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 
 /* <begin connected objects> */
 -- requires:
---   segments
-
-
-CREATE FUNCTION snowflake_ids_internal.series_fill() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
-COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with the numbers of a series';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids::layout_check
-CREATE  FUNCTION snowflake_ids."layout_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS TABLE (
-	"old_layout" TEXT,  /* String */
-	"new_layout" TEXT,  /* String */
-	"ready" bool,  /* bool */
-	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"years" double precision,  /* f64 */
-	"ends" timestamp with time zone  /* TimestampWithTimeZone */
-)
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   generators
---   snowflake_ids::layout_check
---   snowflake_ids_internal::layout_change_check
---   snowflake_ids_internal::layout_change_own
-
-/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
-   from its next start on. */
-CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    IF generator IS NULL THEN
-        PERFORM snowflake_ids_internal.layout_change_own(new);
-        RETURN;
-    END IF;
-    -- Nobody else changes the row between the look at it and the change.
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(generator);
-    END IF;
-    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
-    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.layout_change IS
-    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
-CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
-	"kind" text, /* Option < Text < '_ > > */
-	"registry" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" bigint, /* i64 */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" uuid, /* Uuid */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
-CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
-	"series" text, /* Option < Text < '_ > > */
-	"relation" oid, /* Option < pg_sys :: Oid > */
-	"column" text, /* Option < Text < '_ > > */
-	"key_column" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_check
-CREATE  FUNCTION snowflake_ids_internal."series_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"kind" text, /* Option < Text < '_ > > */
-	"key_type" text, /* Option < Text < '_ > > */
-	"start" bigint, /* Option < i64 > */
-	"max_value" bigint, /* Option < i64 > */
-	"reset" text, /* Option < Text < '_ > > */
-	"time_zone" text, /* Option < Text < '_ > > */
-	"format" text, /* Option < Text < '_ > > */
-	"description" text, /* Option < Text < '_ > > */
-	"step" INT, /* Option < i32 > */
-	"max_step" INT, /* Option < i32 > */
-	"sections" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
-CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
-	"series" text, /* Option < Text < '_ > > */
-	"owner" oid /* Option < pg_sys :: Oid > */
-) RETURNS TABLE (
-	"key_type" TEXT,  /* & '_ str */
-	"max_value" bigint,  /* i64 */
-	"is_dated" bool  /* bool */
-)
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
 --   worker_check_registry
 --   worker_give_up
 --   status_view
@@ -2766,21 +2841,13 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" text, /* Text < '_ > */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
-/* </end connected objects> */
+-- requires:
+--   segments
 
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
-CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
+
+CREATE FUNCTION snowflake_ids_internal.series_fill() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
+COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with the numbers of a series';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2887,6 +2954,9 @@ CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
 CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+/* Workers find the row locked, or as it was before: until the transaction ends it counts the keys itself. */
+CREATE TRIGGER series_recounted AFTER UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
@@ -2899,6 +2969,7 @@ BEGIN
     DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
+    DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
     RETURN NULL;
 END
 $$;
@@ -2908,7 +2979,7 @@ CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
 /* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
 CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, $2) AS section
+    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
 /* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
@@ -2926,15 +2997,14 @@ BEGIN
                             length(name)),
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
-    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    -- Nobody's, on each server: the rights are the series'.
+    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
+    ON CONFLICT DO NOTHING;
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         RETURN;
     END IF;
     PERFORM snowflake_ids_internal.check_registered();
-    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-    -- Nobody's: the rights are the series'.
-    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
-    ON CONFLICT DO NOTHING;
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
     SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
     FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
@@ -2949,25 +3019,25 @@ BEGIN
 END
 $$;
 
-/* The sections are called after the series, and say how many there are: in which one a key is follows from that. */
-CREATE FUNCTION snowflake_ids_internal.series_keep_sections() RETURNS trigger
+/* Its sections are called after it. */
+CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE feature_not_supported USING
-        MESSAGE = format('cannot rename series "%s", or change its kind or sections', left(OLD.name, 128)),
+        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
         DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
-        HINT = 'Create another one, with a start above the numbers of this one.';
+        HINT = 'Create another series, with a start above the numbers of this one.';
 END
 $$;
-CREATE TRIGGER series_keep_sections BEFORE UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN ('monotonic' IN (OLD.kind, NEW.kind)
-                       AND (OLD.name, OLD.kind, OLD.sections) IS DISTINCT FROM (NEW.name, NEW.kind, NEW.sections))
-    EXECUTE FUNCTION snowflake_ids_internal.series_keep_sections();
+CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
+    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
 
 /* What the sections reserve follows the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
     UPDATE snowflake_ids.segment AS s
     SET step = NEW.step, max_step = NEW.max_step, max_value = NEW.max_value,
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
@@ -2984,11 +3054,11 @@ CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
 CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    registry text;
+    registries text[];
 BEGIN
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT r.server INTO registry FROM snowflake_ids.registry_server AS r ORDER BY r.position LIMIT 1;
-    PERFORM snowflake_ids_internal.series_refuse(kind, registry);
+    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
 END
 $$;
 
@@ -3030,9 +3100,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
         max_step, sections);
-    IF kind <> 'monotonic' THEN
-        PERFORM snowflake_ids_internal.series_check_home(kind);
-    END IF;
+    PERFORM snowflake_ids_internal.series_check_home(kind);
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections)
     VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)
@@ -3072,10 +3140,13 @@ BEGIN
         time_zone = coalesce(time_zone, s.time_zone),
         format = coalesce(format, s.format),
         description = coalesce(description, s.description),
-        name = coalesce(new_name, s.name),
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
+    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    IF new_name <> name THEN
+        UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
+    END IF;
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
     END IF;
@@ -3214,7 +3285,8 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    trigger_name name := 'snowflake_ids_fill_' || column_name;
+    -- Of a long name, what tells it from others is at its end.
+    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
@@ -3250,7 +3322,9 @@ BEGIN
             DETAIL = 'In an older snapshot the newest rows may be missing.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
-    IF of_table.relkind NOT IN ('r', 'p') THEN
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF of_table.relkind NOT IN ('r', 'p') THEN
         RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
             DETAIL = 'A trigger fills the column before a row is stored.';
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
@@ -3410,54 +3484,6 @@ COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the rea
 COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
     'the last number of the key; of a dense series the highest that is reserved: numbers up to it may be in memory yet';
 GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids::audit_run
-
-CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
-    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
-RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
-    day date, detail text)
-LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
-COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5630,24 +5656,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.unbind_own IS
     'gives the sequences that a column and those below it own this node''s own numbers back, above an id';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */

@@ -110,6 +110,35 @@ fn what_is_to_leave_and_is_used_stays() {
 }
 
 #[test]
+fn counters_of_a_database_that_no_worker_reaches_are_in_nobodys_way() {
+    let until_ahead = |partition: &mut Partition<'_>, key: &CounterKey| {
+        (0..9).filter(|_| partition.take(key, 0, 99).is_ok_and(|taken| taken.ahead)).count()
+    };
+    with(200, |partition| {
+        (1..=199).for_each(|one| assert!(put(partition, &key(one))));
+        put(partition, &key_of(2, 1));
+        assert_eq!((1..=80).map(|one| until_ahead(partition, &key(one))).sum::<usize>(), 64);
+        partition.stay(1);
+        partition.stay(1);
+        assert_eq!(partition.databases().count(), 0, "they want no more");
+        assert_eq!((100..=110).map(|one| until_ahead(partition, &key(one))).sum::<usize>(), 0);
+        assert_eq!(until_ahead(partition, &key_of(2, 1)), 1);
+        assert_eq!(partition.evict(300), 1, "they are not to leave again");
+        assert_eq!(partition.depart(2).len(), 1);
+        partition.written_back(&key_of(2, 1));
+        (2..9).for_each(|database| partition.stay(database));
+        assert_eq!(partition.evict(300), 0);
+        // A worker is there again.
+        partition.sweep(1);
+        assert_eq!(partition.evict(300), 64);
+        partition.stay(1);
+        partition.forget(1);
+        assert!(put(partition, &key(1)));
+        assert_eq!(partition.evict(1), 1);
+    });
+}
+
+#[test]
 fn a_counter_without_numbers_leaves_at_once() {
     with(4, |partition| {
         put(partition, &key(1));

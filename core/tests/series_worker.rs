@@ -5,7 +5,8 @@
 #[path = "series_worker/server.rs"]
 mod server;
 
-use server::{Server, row};
+use server::{Server, counter_key, row};
+use snowflake_ids_core::refill_worker::Trouble;
 use snowflake_ids_core::series::dense::{Answer, Definition, Served};
 
 fn number(number: i64) -> Answer {
@@ -54,4 +55,29 @@ fn a_call_gets_no_number_above_what_is_the_highest_for_it() {
     let answers: Vec<_> = (0..4).map(|session| server.answer(session).unwrap()).collect();
     assert_eq!(answers, [Answer::Exhausted, number(6), Answer::Exhausted, number(7)]);
     assert_eq!(server.next(1), number(8), "none is missing");
+}
+
+#[test]
+fn a_key_that_is_being_set_is_not_used_up() {
+    let server = Server::new(4);
+    let mut reached = 0;
+    for _ in 0..5 {
+        assert_eq!(server.next(1), number(reached + 1));
+        // series_set() locks the row, takes the counter away, and commits.
+        server.locked.borrow_mut().insert(row(1));
+        server.partition.borrow_mut().void(&counter_key(1));
+        server.ask(0, 1, 1_000_000);
+        assert!(server.serve().pause().is_some());
+        assert_eq!((server.answer(0), server.trouble(0)), (None, Some(Trouble::RowLocked)));
+        reached += 100_000;
+        server.rows.borrow_mut().insert(row(1), reached);
+        server.locked.borrow_mut().clear();
+        assert_eq!(server.serve(), Served::All);
+        reached += 1;
+        assert_eq!(server.answer(0), Some(number(reached)));
+        for _ in 0..25 {
+            reached += 1;
+            assert_eq!(server.next(1), number(reached));
+        }
+    }
 }

@@ -5,7 +5,7 @@
 #[path = "series_worker/server.rs"]
 mod server;
 
-use server::{Server, counter_key, row};
+use server::{DATABASE, Server, counter_key, row};
 use snowflake_ids_core::refill_worker::Trouble;
 use snowflake_ids_core::series::dense::{Answer, Definition, Served};
 
@@ -79,5 +79,33 @@ fn a_key_that_is_being_set_is_not_used_up() {
             reached += 1;
             assert_eq!(server.next(1), number(reached));
         }
+    }
+}
+
+#[test]
+fn calls_that_waited_for_a_worker_are_served_together() {
+    let server = Server::new(400);
+    for session in 0..200 {
+        server.ask(session, session.try_into().unwrap(), 1_000);
+        server.note_trouble(session, Trouble::NoWorker);
+    }
+    assert_eq!(server.serve(), Served::All);
+    assert_eq!(server.transactions.borrow().len(), 1);
+    assert!((0..200).all(|session| server.answer(session) == Some(number(1))));
+}
+
+#[test]
+fn that_a_worker_was_missing_is_no_trouble_when_it_is_there() {
+    for missing in [Trouble::NoWorker, Trouble::OutOfReach(7)] {
+        let server = Server::new(4);
+        server.ask(0, 1, 1_000);
+        server.note_trouble(0, missing);
+        server.requests.borrow_mut().take_up(DATABASE + 1);
+        assert_eq!(server.trouble(0), Some(missing));
+        assert_eq!(server.requests.borrow_mut().take_up(DATABASE).len(), 1);
+        assert_eq!(server.trouble(0), None);
+        server.note_trouble(0, Trouble::RowLocked);
+        server.requests.borrow_mut().take_up(DATABASE);
+        assert_eq!(server.trouble(0), Some(Trouble::RowLocked));
     }
 }

@@ -84,6 +84,10 @@ impl Server {
         self.requests.borrow().trouble(session, self.tickets.borrow()[&session])
     }
 
+    pub fn note_trouble(&self, session: usize, trouble: Trouble) {
+        self.requests.borrow_mut().note_trouble(session, self.tickets.borrow()[&session], trouble);
+    }
+
     /// A session takes a number, or has the worker give it one.
     pub fn next(&self, key: i64) -> Answer {
         let max_value = self.definition.get().max_value;

@@ -211,6 +211,21 @@ impl<'m> Requests<'m> {
         cells.iter().filter(|cell| matches!(cell.state, State::Asked { .. })).map(|cell| cell.database)
     }
 
+    /// The requests of a database that are not answered, the oldest first. Its worker is there: that there is none is no trouble of
+    /// theirs any more.
+    pub fn take_up(&mut self, database: u32) -> Vec<Pending> {
+        if !self.is_empty() {
+            for request in self.cells.iter_mut().filter(|request| request.database == database) {
+                if let State::Asked { trouble, .. } = &mut request.state
+                    && matches!(trouble, Some(Trouble::NoWorker | Trouble::OutOfReach(_)))
+                {
+                    *trouble = None;
+                }
+            }
+        }
+        self.pending(database)
+    }
+
     /// The requests of a database that are not answered, the oldest first.
     pub fn pending(&self, database: u32) -> Vec<Pending> {
         if self.is_empty() {

@@ -49,7 +49,7 @@ pub fn begin<H: Host>(host: &H) {
 
 /// One round.
 pub fn serve<H: Host>(host: &H) -> Served {
-    let pending = host.with_requests(|requests| requests.pending(host.database()));
+    let pending = host.with_requests(|requests| requests.take_up(host.database()));
     let some_asked = !pending.is_empty();
     let mut groups: Vec<Group> =
         by_key(pending).into_iter().filter_map(|group| from_memory(host, group)).collect();

@@ -403,16 +403,13 @@ fn a_call_that_is_not_answered_knows_why() {
     let ticket = requests.ask(0, &asked(&key)).unwrap();
     assert_eq!(requests.trouble(0, ticket), None);
     requests.note_trouble(0, ticket, Trouble::RowLocked);
-    assert_eq!(
-        (requests.trouble(0, ticket), requests.pending(1)[0].apart),
-        (Some(Trouble::RowLocked), false)
-    );
-    requests.set_apart(0, ticket);
+    assert_eq!((requests.trouble(0, ticket), requests.pending(1)[0].apart), (Some(Trouble::RowLocked), 0));
+    requests.set_apart(&[(0, ticket)]);
     requests.note_trouble(0, ticket, Trouble::Failed(7));
-    assert_eq!((requests.trouble(0, ticket), requests.pending(1)[0].apart), (Some(Trouble::Failed(7)), true));
+    assert_eq!((requests.trouble(0, ticket), requests.pending(1)[0].apart), (Some(Trouble::Failed(7)), 1));
     let next = requests.ask(0, &asked(&key)).unwrap();
-    requests.set_apart(0, ticket);
-    assert!(!requests.pending(1)[0].apart, "it is another call");
+    requests.set_apart(&[(0, ticket)]);
+    assert_eq!(requests.pending(1)[0].apart, 0, "it is another call");
     requests.note_trouble(0, ticket, Trouble::RowLocked);
     assert_eq!((requests.trouble(0, next), requests.trouble(0, ticket)), (None, None));
     let long = Key::Text([b'k'; 513].into());

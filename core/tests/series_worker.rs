@@ -109,3 +109,22 @@ fn that_a_worker_was_missing_is_no_trouble_when_it_is_there() {
         assert_eq!(server.trouble(0), Some(Trouble::RowLocked));
     }
 }
+
+#[test]
+fn keys_that_fail_take_turns() {
+    for is_lock_timeout in [false, true] {
+        let server = Server::new(64);
+        for key in 1..=40 {
+            server.ask(usize::try_from(key).unwrap(), key, 1_000);
+            server.failing.borrow_mut().insert(row(key), is_lock_timeout);
+        }
+        // Until each was tried.
+        (0..5).for_each(|_| assert!(server.serve().pause().is_some()));
+        server.failing.borrow_mut().retain(|one, _| *one <= row(8));
+        (0..2).for_each(|_| assert!(server.serve().pause().is_some()));
+        assert_eq!((1..=40).filter(|session| server.answer(*session) == Some(number(1))).count(), 32);
+        server.failing.borrow_mut().clear();
+        assert_eq!(server.serve(), Served::All);
+        assert_eq!((1..=8).filter(|session| server.answer(*session) == Some(number(1))).count(), 8);
+    }
+}

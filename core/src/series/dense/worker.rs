@@ -58,8 +58,9 @@ pub fn serve<H: Host>(host: &H) -> Served {
         return if some_asked { Served::All } else { Served::Nothing };
     }
     // In one order, whichever worker it is; one that cannot be served must not take the others with it: not twice.
+    // Those go in turns: the first that fail must not keep the others from being tried.
     groups.sort_by(|one, other| (one.apart, &one.row).cmp(&(other.apart, &other.row)));
-    let sound = groups.partition_point(|group| !group.apart);
+    let sound = groups.partition_point(|group| group.apart == 0);
     let mut alone = groups.split_off(sound);
     let mut pause = None;
     if !groups.is_empty() || !departing.is_empty() {
@@ -95,9 +96,7 @@ fn serve_alone<H: Host>(host: &H, groups: Vec<Group>) -> Option<Duration> {
                 let locked = error.is_lock_timeout;
                 let trouble = if locked { Trouble::RowLocked } else { Trouble::Failed(error.code) };
                 give_up(host, &group, Some(trouble));
-                host.with_requests(|requests| {
-                    group.callers.iter().for_each(|(cell, ticket)| requests.set_apart(*cell, *ticket));
-                });
+                host.with_requests(|requests| requests.set_apart(&group.callers));
                 Some(failed(host, &error))
             }
         });

@@ -110,6 +110,35 @@ fn what_is_to_leave_and_is_used_stays() {
 }
 
 #[test]
+fn counters_of_a_database_that_no_worker_reaches_are_in_nobodys_way() {
+    let until_ahead = |partition: &mut Partition<'_>, key: &CounterKey| {
+        (0..9).filter(|_| partition.take(key, 0, 99).is_ok_and(|taken| taken.ahead)).count()
+    };
+    with(200, |partition| {
+        (1..=199).for_each(|one| assert!(put(partition, &key(one))));
+        put(partition, &key_of(2, 1));
+        assert_eq!((1..=80).map(|one| until_ahead(partition, &key(one))).sum::<usize>(), 64);
+        partition.stay(1);
+        partition.stay(1);
+        assert_eq!(partition.databases().count(), 0, "they want no more");
+        assert_eq!((100..=110).map(|one| until_ahead(partition, &key(one))).sum::<usize>(), 0);
+        assert_eq!(until_ahead(partition, &key_of(2, 1)), 1);
+        assert_eq!(partition.evict(300), 1, "they are not to leave again");
+        assert_eq!(partition.depart(2).len(), 1);
+        partition.written_back(&key_of(2, 1));
+        (2..9).for_each(|database| partition.stay(database));
+        assert_eq!(partition.evict(300), 0);
+        // A worker is there again.
+        partition.sweep(1);
+        assert_eq!(partition.evict(300), 64);
+        partition.stay(1);
+        partition.forget(1);
+        assert!(put(partition, &key(1)));
+        assert_eq!(partition.evict(1), 1);
+    });
+}
+
+#[test]
 fn a_counter_without_numbers_leaves_at_once() {
     with(4, |partition| {
         put(partition, &key(1));
@@ -374,16 +403,13 @@ fn a_call_that_is_not_answered_knows_why() {
     let ticket = requests.ask(0, &asked(&key)).unwrap();
     assert_eq!(requests.trouble(0, ticket), None);
     requests.note_trouble(0, ticket, Trouble::RowLocked);
-    assert_eq!(
-        (requests.trouble(0, ticket), requests.pending(1)[0].apart),
-        (Some(Trouble::RowLocked), false)
-    );
-    requests.set_apart(0, ticket);
+    assert_eq!((requests.trouble(0, ticket), requests.pending(1)[0].apart), (Some(Trouble::RowLocked), 0));
+    requests.set_apart(&[(0, ticket)]);
     requests.note_trouble(0, ticket, Trouble::Failed(7));
-    assert_eq!((requests.trouble(0, ticket), requests.pending(1)[0].apart), (Some(Trouble::Failed(7)), true));
+    assert_eq!((requests.trouble(0, ticket), requests.pending(1)[0].apart), (Some(Trouble::Failed(7)), 1));
     let next = requests.ask(0, &asked(&key)).unwrap();
-    requests.set_apart(0, ticket);
-    assert!(!requests.pending(1)[0].apart, "it is another call");
+    requests.set_apart(&[(0, ticket)]);
+    assert_eq!(requests.pending(1)[0].apart, 0, "it is another call");
     requests.note_trouble(0, ticket, Trouble::RowLocked);
     assert_eq!((requests.trouble(0, next), requests.trouble(0, ticket)), (None, None));
     let long = Key::Text([b'k'; 513].into());

@@ -5,7 +5,8 @@
 #[path = "series_worker/server.rs"]
 mod server;
 
-use server::{Server, row};
+use server::{DATABASE, Server, counter_key, row};
+use snowflake_ids_core::refill_worker::Trouble;
 use snowflake_ids_core::series::dense::{Answer, Definition, Served};
 
 fn number(number: i64) -> Answer {
@@ -54,4 +55,76 @@ fn a_call_gets_no_number_above_what_is_the_highest_for_it() {
     let answers: Vec<_> = (0..4).map(|session| server.answer(session).unwrap()).collect();
     assert_eq!(answers, [Answer::Exhausted, number(6), Answer::Exhausted, number(7)]);
     assert_eq!(server.next(1), number(8), "none is missing");
+}
+
+#[test]
+fn a_key_that_is_being_set_is_not_used_up() {
+    let server = Server::new(4);
+    let mut reached = 0;
+    for _ in 0..5 {
+        assert_eq!(server.next(1), number(reached + 1));
+        // series_set() locks the row, takes the counter away, and commits.
+        server.locked.borrow_mut().insert(row(1));
+        server.partition.borrow_mut().void(&counter_key(1));
+        server.ask(0, 1, 1_000_000);
+        assert!(server.serve().pause().is_some());
+        assert_eq!((server.answer(0), server.trouble(0)), (None, Some(Trouble::RowLocked)));
+        reached += 100_000;
+        server.rows.borrow_mut().insert(row(1), reached);
+        server.locked.borrow_mut().clear();
+        assert_eq!(server.serve(), Served::All);
+        reached += 1;
+        assert_eq!(server.answer(0), Some(number(reached)));
+        for _ in 0..25 {
+            reached += 1;
+            assert_eq!(server.next(1), number(reached));
+        }
+    }
+}
+
+#[test]
+fn calls_that_waited_for_a_worker_are_served_together() {
+    let server = Server::new(400);
+    for session in 0..200 {
+        server.ask(session, session.try_into().unwrap(), 1_000);
+        server.note_trouble(session, Trouble::NoWorker);
+    }
+    assert_eq!(server.serve(), Served::All);
+    assert_eq!(server.transactions.borrow().len(), 1);
+    assert!((0..200).all(|session| server.answer(session) == Some(number(1))));
+}
+
+#[test]
+fn that_a_worker_was_missing_is_no_trouble_when_it_is_there() {
+    for missing in [Trouble::NoWorker, Trouble::OutOfReach(7)] {
+        let server = Server::new(4);
+        server.ask(0, 1, 1_000);
+        server.note_trouble(0, missing);
+        server.requests.borrow_mut().take_up(DATABASE + 1);
+        assert_eq!(server.trouble(0), Some(missing));
+        assert_eq!(server.requests.borrow_mut().take_up(DATABASE).len(), 1);
+        assert_eq!(server.trouble(0), None);
+        server.note_trouble(0, Trouble::RowLocked);
+        server.requests.borrow_mut().take_up(DATABASE);
+        assert_eq!(server.trouble(0), Some(Trouble::RowLocked));
+    }
+}
+
+#[test]
+fn keys_that_fail_take_turns() {
+    for is_lock_timeout in [false, true] {
+        let server = Server::new(64);
+        for key in 1..=40 {
+            server.ask(usize::try_from(key).unwrap(), key, 1_000);
+            server.failing.borrow_mut().insert(row(key), is_lock_timeout);
+        }
+        // Until each was tried.
+        (0..5).for_each(|_| assert!(server.serve().pause().is_some()));
+        server.failing.borrow_mut().retain(|one, _| *one <= row(8));
+        (0..2).for_each(|_| assert!(server.serve().pause().is_some()));
+        assert_eq!((1..=40).filter(|session| server.answer(*session) == Some(number(1))).count(), 32);
+        server.failing.borrow_mut().clear();
+        assert_eq!(server.serve(), Served::All);
+        assert_eq!((1..=8).filter(|session| server.answer(*session) == Some(number(1))).count(), 8);
+    }
 }

@@ -1,6 +1,6 @@
 //! A server with one partition, whose sessions ask of one series.
 
-use snowflake_ids_core::refill_worker::TransactionError;
+use snowflake_ids_core::refill_worker::{TransactionError, Trouble};
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
     Answer, Asked, Counter, CounterKey, Definition, Found, Host, Partition, Request, Requests, Reserve,
@@ -78,6 +78,14 @@ impl Server {
     pub fn answer(&self, session: usize) -> Option<Answer> {
         let ticket = self.tickets.borrow()[&session];
         self.requests.borrow_mut().answer_to(session, ticket)
+    }
+
+    pub fn trouble(&self, session: usize) -> Option<Trouble> {
+        self.requests.borrow().trouble(session, self.tickets.borrow()[&session])
+    }
+
+    pub fn note_trouble(&self, session: usize, trouble: Trouble) {
+        self.requests.borrow_mut().note_trouble(session, self.tickets.borrow()[&session], trouble);
     }
 
     /// A session takes a number, or has the worker give it one.

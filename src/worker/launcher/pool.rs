@@ -143,6 +143,12 @@ impl Pool {
         self.given().any(|(_, worker_slot)| worker_slot.is_for(database))
     }
 
+    /// Whether a database has a refill worker that has reached it.
+    fn is_reached(&self, database: u32) -> bool {
+        let mut given = self.given();
+        given.any(|(_, worker_slot)| worker_slot.is_for(database) && worker_slot.connected.load(Acquire))
+    }
+
     fn note(&mut self, waiting: &BTreeMap<u32, Urgency>) -> Duration {
         let now = uptime();
         let served = self.given().map(|(number, worker_slot)| {
@@ -210,7 +216,8 @@ impl Pool {
             }
         }
         let Some(counters) = counters() else { return };
-        for database in counters.databases_now() {
+        // A worker that is there tells what keeps it.
+        for database in counters.databases_now().into_iter().filter(|database| !self.is_reached(*database)) {
             let trouble = match self.out_of_reach.get(&database) {
                 Some(code) => Trouble::OutOfReach(*code),
                 None if short && !self.is_served(database) => Trouble::NoWorker,

@@ -13,6 +13,9 @@ const NOWHERE: u32 = u32::MAX;
 /// How many counters at a time can want more numbers before they are used up, and how many can wait for being written back.
 const LISTED: usize = 64;
 
+/// How many databases a partition knows that no worker reaches: of more, the first are asked for again.
+const UNREACHED: usize = 8;
+
 /// The length of the index for so many counters: the power of two that leaves at least half of it empty.
 pub const fn index_len(counters: usize) -> usize {
     counters.saturating_mul(2).next_power_of_two()
@@ -83,6 +86,8 @@ pub struct Partition<'m> {
     wanting: Places,
     /// and those that are to be written back, or are being written back.
     leaving: Places,
+    /// Databases that no worker reaches, whose counters with numbers cannot leave; 0: none.
+    unreached: [u32; UNREACHED],
 }
 
 impl<'m> Partition<'m> {
@@ -100,7 +105,7 @@ impl<'m> Partition<'m> {
             free = place;
         }
         let (wanting, leaving) = (Places::EMPTY, Places::EMPTY);
-        Self { counters, index, free, len: 0, hand: 0, wanting, leaving }
+        Self { counters, index, free, len: 0, hand: 0, wanting, leaving, unreached: [0; UNREACHED] }
     }
 
     /// How many places are in use.
@@ -149,6 +154,7 @@ impl<'m> Partition<'m> {
             counter.stay();
             self.leaving.remove(place);
         }
+        let wants = wants && !self.unreached.contains(&counter.key.database);
         let listed = wants && self.wanting.push(place);
         counter.wants |= listed;
         listed
@@ -270,7 +276,8 @@ impl<'m> Partition<'m> {
             self.hand = (self.hand + 1) % self.counters.len().max(1);
             let Some(counter) = self.counters.get_mut(place) else { break };
             let can_leave = matches!(counter.state, State::Live | State::Unproven);
-            if !can_leave || (counter.busy && holds(Guard::SeriesBusy)) {
+            let is_stuck = counter.has_any() && self.unreached.contains(&counter.key.database);
+            if !can_leave || is_stuck || (counter.busy && holds(Guard::SeriesBusy)) {
                 continue;
             }
             if std::mem::take(&mut counter.referenced) {
@@ -348,8 +355,14 @@ impl<'m> Partition<'m> {
         }
     }
 
-    /// Has the counters of a database stay that are to be written back: no worker can.
+    /// Has the counters of a database stay that are to be written back, and want no more numbers: no worker can see to it. Until one
+    /// begins, they are not listed again, so that the lists have room for those of other databases.
     pub fn stay(&mut self, database: u32) {
+        if !self.unreached.contains(&database) {
+            self.unreached.rotate_right(1);
+            self.unreached[0] = database;
+        }
+        self.wanting(database);
         for place in self.leaving.as_slice().to_vec() {
             let Some(counter) = self.counters.get_mut(place as usize) else { continue };
             if counter.key.database == database && counter.state == State::Leaving {
@@ -359,9 +372,17 @@ impl<'m> Partition<'m> {
         }
     }
 
+    /// A worker is there, or the database is gone.
+    fn note_reached(&mut self, database: u32) {
+        for unreached in self.unreached.iter_mut().filter(|unreached| **unreached == database) {
+            *unreached = 0;
+        }
+    }
+
     /// Frees what a worker of a database left that died: it may have reserved numbers, or written counters back. Of these it is
     /// not known whether their rows say so: those are looked at before they give numbers.
     pub fn sweep(&mut self, database: u32) {
+        self.note_reached(database);
         for place in self.places(database) {
             let Some(counter) = self.counters.get_mut(place as usize) else { continue };
             counter.busy = false;
@@ -380,6 +401,7 @@ impl<'m> Partition<'m> {
 
     /// Forgets all counters of a database that is gone.
     pub fn forget(&mut self, database: u32) {
+        self.note_reached(database);
         self.places(database).into_iter().for_each(|place| self.remove(place));
     }
 

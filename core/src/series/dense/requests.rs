@@ -58,15 +58,15 @@ pub struct Pending {
     pub key: Key,
     /// and the first day of the period.
     pub day: i32,
-    /// Whether it is to be served by itself, as a transaction for it failed.
-    pub apart: bool,
+    /// When a transaction for it failed last, as then it is to be served by itself: the number of that attempt. 0: none did.
+    pub apart: u64,
 }
 
 /// What a cell is used for.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Idle,
-    Asked { trouble: Option<Trouble>, apart: bool },
+    Asked { trouble: Option<Trouble>, apart: u64 },
     Answered(Answer),
 }
 
@@ -146,13 +146,15 @@ pub struct Requests<'m> {
     tickets: u64,
     /// How many are not answered.
     pending: usize,
+    /// How many transactions for one key have failed.
+    failures: u64,
 }
 
 impl<'m> Requests<'m> {
     /// Cells that ask for nothing, in this memory, whatever it held before.
     pub fn new(cells: &'m mut [Request]) -> Self {
         cells.fill(Request::EMPTY);
-        Self { cells, tickets: 0, pending: 0 }
+        Self { cells, tickets: 0, pending: 0, failures: 0 }
     }
 
     /// Asks for a number, in the process's own cell; None where there is no such cell, or the key has no room. What it asked
@@ -165,7 +167,7 @@ impl<'m> Requests<'m> {
         request.ticket = Ticket(self.tickets);
         (request.database, request.source) = (asked.database, asked.source);
         (request.series, request.day, request.max_value) = (asked.series, asked.day, asked.max_value);
-        request.state = State::Asked { trouble: None, apart: false };
+        request.state = State::Asked { trouble: None, apart: 0 };
         self.pending += 1;
         Some(request.ticket)
     }
@@ -211,6 +213,21 @@ impl<'m> Requests<'m> {
         cells.iter().filter(|cell| matches!(cell.state, State::Asked { .. })).map(|cell| cell.database)
     }
 
+    /// The requests of a database that are not answered, the oldest first. Its worker is there: that there is none is no trouble of
+    /// theirs any more.
+    pub fn take_up(&mut self, database: u32) -> Vec<Pending> {
+        if !self.is_empty() {
+            for request in self.cells.iter_mut().filter(|request| request.database == database) {
+                if let State::Asked { trouble, .. } = &mut request.state
+                    && matches!(trouble, Some(Trouble::NoWorker | Trouble::OutOfReach(_)))
+                {
+                    *trouble = None;
+                }
+            }
+        }
+        self.pending(database)
+    }
+
     /// The requests of a database that are not answered, the oldest first.
     pub fn pending(&self, database: u32) -> Vec<Pending> {
         if self.is_empty() {
@@ -251,19 +268,22 @@ impl<'m> Requests<'m> {
     /// Notes what keeps a call from being answered.
     pub fn note_trouble(&mut self, cell: usize, ticket: Ticket, found: Trouble) {
         if self.waits(cell, ticket)
-            && let Some(request) = self.cells.get_mut(cell)
+            && let Some(Request { state: State::Asked { trouble, .. }, .. }) = self.cells.get_mut(cell)
         {
-            let apart = matches!(request.state, State::Asked { apart: true, .. });
-            request.state = State::Asked { trouble: Some(found), apart };
+            *trouble = Some(found);
         }
     }
 
-    /// Has a call served by itself from here on: a transaction for it failed.
-    pub fn set_apart(&mut self, cell: usize, ticket: Ticket) {
-        if self.waits(cell, ticket)
-            && let Some(Request { state: State::Asked { apart, .. }, .. }) = self.cells.get_mut(cell)
-        {
-            *apart = true;
+    /// Has the calls for a key served by themselves from here on, after those that have waited longer for that: a transaction for them
+    /// failed.
+    pub fn set_apart(&mut self, calls: &[(usize, Ticket)]) {
+        self.failures += 1;
+        for (cell, ticket) in calls {
+            if self.waits(*cell, *ticket)
+                && let Some(Request { state: State::Asked { apart, .. }, .. }) = self.cells.get_mut(*cell)
+            {
+                *apart = self.failures;
+            }
         }
     }
 }

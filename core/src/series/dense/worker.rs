@@ -39,7 +39,7 @@ pub fn begin<H: Host>(host: &H) {
 
 /// One round.
 pub fn serve<H: Host>(host: &H) -> Served {
-    let pending = host.with_requests(|requests| requests.pending(host.database()));
+    let pending = host.with_requests(|requests| requests.take_up(host.database()));
     let some_asked = !pending.is_empty();
     let mut groups: Vec<Group> =
         by_key(pending).into_iter().filter_map(|group| from_memory(host, group)).collect();
@@ -48,8 +48,9 @@ pub fn serve<H: Host>(host: &H) -> Served {
         return if some_asked { Served::All } else { Served::Nothing };
     }
     // In one order, whichever worker it is; one that cannot be served must not take the others with it: not twice.
+    // Those go in turns: the first that fail must not keep the others from being tried.
     groups.sort_by(|one, other| (one.apart, &one.row).cmp(&(other.apart, &other.row)));
-    let sound = groups.partition_point(|group| !group.apart);
+    let sound = groups.partition_point(|group| group.apart == 0);
     let mut alone = groups.split_off(sound);
     let mut pause = None;
     if !groups.is_empty() || !departing.is_empty() {
@@ -85,9 +86,7 @@ fn serve_alone<H: Host>(host: &H, groups: Vec<Group>) -> Option<Duration> {
                 let locked = error.is_lock_timeout;
                 let trouble = if locked { Trouble::RowLocked } else { Trouble::Failed(error.code) };
                 give_up(host, &group, Some(trouble));
-                host.with_requests(|requests| {
-                    group.callers.iter().for_each(|(cell, ticket)| requests.set_apart(*cell, *ticket));
-                });
+                host.with_requests(|requests| requests.set_apart(&group.callers));
                 Some(failed(host, &error))
             }
         });

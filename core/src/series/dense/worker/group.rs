@@ -24,8 +24,8 @@ pub(super) struct Group {
     pub(super) place: Option<Place>,
     /// What is left over in memory since the last stop, to be written back first.
     pub(super) unproven: Option<Left>,
-    /// Whether a transaction for it failed.
-    pub(super) apart: bool,
+    /// When a transaction for it failed last; 0: none did.
+    pub(super) apart: u64,
 }
 
 /// A place in memory that is held.
@@ -49,12 +49,12 @@ pub(super) fn by_key(pending: Vec<Pending>) -> Vec<Group> {
             key: None,
             place: None,
             unproven: None,
-            apart: false,
+            apart: 0,
         });
         group.callers.push((cell, ticket));
         // To the minute at which a period ends, clocks of sessions differ.
         group.day = group.day.max(day);
-        group.apart |= apart;
+        group.apart = group.apart.max(apart);
     }
     groups.into_values().collect()
 }
@@ -71,7 +71,7 @@ pub(super) fn ahead(place: Place, day: i32) -> Group {
         key: Some(place.key),
         place: Some(place),
         unproven: None,
-        apart: false,
+        apart: 0,
     }
 }
 

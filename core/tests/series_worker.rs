@@ -128,3 +128,19 @@ fn keys_that_fail_take_turns() {
         assert_eq!((1..=8).filter(|session| server.answer(*session) == Some(number(1))).count(), 8);
     }
 }
+
+#[test]
+fn what_is_wanted_ahead_of_demand_is_in_no_calls_way() {
+    let server = Server::new(64);
+    for key in 1..=8 {
+        server.rows.borrow_mut().insert(row(key), 1);
+        assert_eq!(server.next(key), number(2));
+    }
+    for key in 1..=8 {
+        (0..8).for_each(|_| assert!(matches!(server.next(key), Answer::Number { .. })));
+        server.failing.borrow_mut().insert(row(key), true);
+    }
+    server.ask(0, 9, 1_000);
+    assert!(server.serve().pause().is_some());
+    assert_eq!(server.answer(0), Some(number(1)));
+}

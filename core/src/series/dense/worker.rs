@@ -70,8 +70,10 @@ pub fn serve<H: Host>(host: &H) -> Served {
 }
 
 /// A transaction for each of the groups. Gives a pause where something is left to do.
-fn serve_alone<H: Host>(host: &H, groups: Vec<Group>) -> Option<Duration> {
+fn serve_alone<H: Host>(host: &H, mut groups: Vec<Group>) -> Option<Duration> {
     let (mut pause, mut failures) = (None, 0);
+    // What counters want ahead of demand can wait.
+    groups.sort_by_key(|group| group.callers.is_empty());
     for mut group in groups {
         if failures == FAILURES || host.is_overdue() {
             give_up(host, &group, None);

@@ -33,7 +33,8 @@ fn workers(cluster: &Citus) -> Result<Vec<i32>> {
 fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing() -> Result<()> {
     let cluster = Citus::start(3)?;
     let mut client = cluster.session()?;
-    client.batch_execute("select snowflake_ids.segment_create('t')")?;
+    // Steps that last: else a refill may be under way that was asked for before.
+    client.batch_execute("select snowflake_ids.segment_create('t', step => 100000)")?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     let refused = sql::error(&mut worker, snowflakes::NEXT)?;
     ensure!(refused.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{refused:?}");

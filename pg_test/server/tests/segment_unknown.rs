@@ -170,6 +170,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     assert_eq!(places(&mut client)?.len(), 5 + 7);
 
     locker.batch_execute("rollback")?;
+    another.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(next(&mut another, "new one")?, 1);
     assert!(places(&mut client)?.contains("new one"), "a tag that was made keeps its place");
     Ok(())

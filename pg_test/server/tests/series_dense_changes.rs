@@ -28,7 +28,7 @@ fn locker(server: &Server, key: i64) -> Result<Client> {
 
 /// Takes numbers of a key until one is to be waited for, which fails.
 fn take_until_refused(client: &mut Client, key: i64) -> Result<(Vec<i64>, postgres::error::DbError)> {
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '300ms'")?;
+    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
     let mut taken = Vec::new();
     let error = loop {
         match next(client, "d", key) {
@@ -47,7 +47,7 @@ fn a_row_that_is_locked_keeps_other_keys_from_nothing() -> Result<()> {
     let mut locker = locker(&server, 1)?;
     let (taken, error) = take_until_refused(&mut client, 1)?;
     all.extend(taken);
-    let message = "no number for key 1 of series \"d\" within 300 ms";
+    let message = "no number for key 1 of series \"d\" within 2 s";
     sql::explains(&error, &SqlState::INSUFFICIENT_RESOURCES, message)?;
     ensure!(error.detail().is_some_and(|detail| detail.contains("locked")), "{error:?}");
     // A call that waits, and keys beside it.

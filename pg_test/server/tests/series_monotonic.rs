@@ -259,6 +259,8 @@ fn a_series_serves_the_transaction_that_makes_it_and_is_new_after_it_was_dropped
             client.batch_execute("commit")?;
         }
     }
+    client.batch_execute("select snowflake_ids.series_drop('chat')")?;
+    create(&mut client, ", sections => 2")?;
     for client in [&mut client, &mut other] {
         let calls = call(client, "generate_series(11, 11)")?;
         ensure!(calls.iter().all(|(_, number)| *number < 1_000_000), "begins anew: {calls:?}");

@@ -3,10 +3,10 @@
 //!
 //! | module | holds |
 //! | --- | --- |
-//! | [`hash`] | in which section a key is, for ever; where it is in memory, until the next start |
-//! | [`section`] | which numbers a section's keys may have |
-//! | [`bucket`] | the numbers of some keys in 128 bytes |
-//! | [`keys`] | all of them: taking a number |
+//! | `hash` | in which section a key is, for ever; where it is in memory, until the next start |
+//! | `section` | which numbers a section's keys may have |
+//! | `bucket` | the numbers of some keys in 128 bytes |
+//! | `keys` | all of them: taking a number |
 //!
 //! A **section** has one range of numbers, which was taken out of its tag's buffers. The next number of a key is the one after
 //! its last, or the first of the range if that is higher; if the range ends before it, the section needs the next range. Two

@@ -139,6 +139,23 @@ fn counters_of_a_database_that_no_worker_reaches_are_in_nobodys_way() {
 }
 
 #[test]
+fn what_a_stop_left_over_is_in_no_list_once_it_has_numbers_again() {
+    with(2, |partition| {
+        let left = Left { key: key(1), day: 0, given: 5, limit: 10 };
+        assert!(partition.restore(&left));
+        assert_eq!(partition.evict(1), 1);
+        assert_eq!(partition.databases().collect::<Vec<_>>(), [1]);
+        // Its row is looked at for a call, before it is written back.
+        assert_eq!(partition.depart_unproven(&key(1)), Some(left));
+        partition.put(&key(1), (6, 10), 0, 5, NOW);
+        assert_eq!(take(partition, &key(1)), Ok(6));
+        assert_eq!(partition.databases().collect::<Vec<_>>(), [0_u32; 0]);
+        assert_eq!(partition.look(&key(1)), Some(Given { number: 6, limit: 10, day: 0 }));
+        assert_eq!(partition.look(&key(2)), None);
+    });
+}
+
+#[test]
 fn a_counter_without_numbers_leaves_at_once() {
     with(4, |partition| {
         put(partition, &key(1));

@@ -14,7 +14,7 @@ use crate::shared::series::{Counters, counters};
 use crate::store::dense as store;
 use crate::store::series::{self as definitions, Number};
 use snowflake_ids_core::error::NotReadyError;
-use snowflake_ids_core::series::dense::{Answer, Asked, CounterKey, Given, Miss, ShortKey, Taken, Ticket};
+use snowflake_ids_core::series::dense::{Answer, Asked, CounterKey, Miss, ShortKey, Taken, Ticket};
 use snowflake_ids_core::series::{Key, SeriesError};
 use std::cell::Cell;
 use std::sync::Once;
@@ -192,9 +192,8 @@ fn void_unless_above(
     // In one step: meanwhile others may take numbers.
     let mut partition = partition.write();
     if let Some(most) = most
-        && let Some(left) = partition.iter().find(|left| left.key == key)
+        && let Some(given) = partition.look(&key)
     {
-        let given = Given { number: left.given, limit: left.limit, day: left.day };
         let reached = given.reached(last, day);
         if reached > most {
             return Err(reached);

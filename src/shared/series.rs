@@ -6,10 +6,12 @@ use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::{random, server};
 use crate::settings;
 use parking_lot::lock_api::RwLock;
+use snowflake_ids_core::series::dense::left_over::LeftOver;
 use snowflake_ids_core::series::dense::{
     Counter, CounterKey, Left, Partition, Request, Requests, ShortKey, index_len,
 };
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// All of it.
 pub struct Counters {
@@ -19,8 +21,8 @@ pub struct Counters {
     pub requests: RwLock<LwLock, Requests<'static>>,
     /// For each process: broadcast when what it asked was answered.
     pub answered: &'static [Condition],
-    /// What keys are hashed with.
-    pub secret: u64,
+    /// What keys are hashed with. It is another one only until the first of them is here.
+    secret: AtomicU64,
 }
 
 /// The block.
@@ -36,7 +38,7 @@ impl Counters {
     /// What a key of a series is known by.
     #[inline]
     pub fn key(&self, source: u32, series: i64, key: ShortKey) -> CounterKey {
-        CounterKey::new(self.secret, server::database(), source, series, key)
+        CounterKey::new(self.secret(), server::database(), source, series, key)
     }
 
     /// The databases with calls that wait.
@@ -58,9 +60,19 @@ impl Counters {
         self.partitions.iter().for_each(|partition| partition.write().forget(database));
     }
 
-    /// Takes up what a counter had left at the last stop; whether there was a place.
-    pub fn restore(&self, left: &Left) -> bool {
-        self.partition(&left.key).is_some_and(|partition| partition.write().restore(left))
+    /// What keys are hashed with.
+    #[inline]
+    pub fn secret(&self) -> u64 {
+        self.secret.load(Relaxed)
+    }
+
+    /// Takes up what counters had left at the last stop, before any process can look; of how many there was a place. They are where
+    /// they were.
+    pub fn restore(&self, all: &LeftOver) -> usize {
+        self.secret.store(all.secret, Relaxed);
+        let restore =
+            |left: &&Left| self.partition(&left.key).is_some_and(|partition| partition.write().restore(left));
+        all.counters.iter().filter(restore).count()
     }
 
     /// The partition of a key.
@@ -126,6 +138,6 @@ fn make(rest: &mut Rest) -> Option<Counters> {
         partitions,
         requests: RwLock::from_raw(LwLock::requested(For::SeriesRequests), Requests::new(cells)),
         answered: rest.array(processes, Condition::default),
-        secret: random::token().cast_unsigned(),
+        secret: AtomicU64::new(random::token().cast_unsigned()),
     })
 }

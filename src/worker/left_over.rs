@@ -27,7 +27,7 @@ pub fn save() {
     if left.is_empty() {
         return;
     }
-    let text = left_over::to_text(stop, left.into_iter()).map_err(io::Error::from);
+    let text = left_over::to_text(stop, counters.secret(), left.into_iter()).map_err(io::Error::from);
     if let Err(error) = text.and_then(|text| durable::replace(FILE, NEW, &text)) {
         pgrx::log!("snowflake_ids could not write \"{FILE}\", numbers of series will be missing: {error}");
     }
@@ -65,12 +65,11 @@ pub fn restore() {
     };
     let Some(counters) = counters() else { return lost(&"snowflake_ids.series_memory is 0") };
     let Some(stop) = stop else { return lost(&"the server did not stop with what it says") };
-    let left = match left_over::from_text(&text, stop, counters.secret) {
+    let left = match left_over::from_text(&text, stop) {
         Ok(left) => left,
         Err(unbelievable) => return lost(&unbelievable),
     };
-    let all = left.len();
-    let restored = left.iter().filter(|left| counters.restore(left)).count();
+    let (all, restored) = (left.counters.len(), counters.restore(&left));
     if restored < all {
         lost(&format_args!("there is room for {restored} keys of {all}"));
     }

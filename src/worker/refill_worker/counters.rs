@@ -48,7 +48,7 @@ impl dense::Host for Host {
     }
 
     fn secret(&self) -> u64 {
-        self.counters.secret
+        self.counters.secret()
     }
 
     fn partitions(&self) -> usize {

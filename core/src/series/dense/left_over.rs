@@ -28,7 +28,19 @@ struct First {
     #[serde(flatten)]
     head: Head,
     stop: Stop,
+    /// What the keys were hashed with: so each partition has what it had, and room for it.
+    secret: u64,
+    /// Of the secret and of what follows.
     checksum: u32,
+}
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOver {
+    /// What keys were hashed with.
+    pub secret: u64,
+    /// What counters had left, known by keys that are hashed with it.
+    pub counters: Vec<Left>,
 }
 
 /// A key in the file.
@@ -86,24 +98,24 @@ impl fmt::Display for Unbelievable {
 ///
 /// # Errors
 /// Those of `serde_json`.
-pub fn to_text(stop: Stop, counters: impl Iterator<Item = Left>) -> serde_json::Result<Vec<u8>> {
+pub fn to_text(stop: Stop, secret: u64, counters: impl Iterator<Item = Left>) -> serde_json::Result<Vec<u8>> {
     let mut lines = Vec::new();
     for counter in counters {
         serde_json::to_writer(&mut lines, &line(&counter))?;
         lines.push(b'\n');
     }
-    let first = First { head: Head::new(VERSION), stop, checksum: crc32fast::hash(&lines) };
+    let first = First { head: Head::new(VERSION), stop, secret, checksum: checksum(secret, &lines) };
     let mut text = serde_json::to_vec(&first)?;
     text.push(b'\n');
     text.append(&mut lines);
     Ok(text)
 }
 
-/// What counters had left at this stop, known by keys that are hashed with this secret.
+/// What counters had left at this stop.
 ///
 /// # Errors
 /// [`Unbelievable`].
-pub fn from_text(text: &[u8], stop: Stop, secret: u64) -> Result<Vec<Left>, Unbelievable> {
+pub fn from_text(text: &[u8], stop: Stop) -> Result<LeftOver, Unbelievable> {
     let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
     let (head, lines) = text.split_at(end);
     if let Some(newer) = form::newer(head, VERSION) {
@@ -111,7 +123,8 @@ pub fn from_text(text: &[u8], stop: Stop, secret: u64) -> Result<Vec<Left>, Unbe
     }
     let first: First = serde_json::from_slice(head).map_err(|error| damaged(&error))?;
     let lines = lines.get(1..).unwrap_or_default();
-    if first.checksum != crc32fast::hash(lines) {
+    let secret = first.secret;
+    if first.checksum != checksum(secret, lines) {
         return Err(Unbelievable::Damaged("its checksum is wrong".to_owned()));
     }
     if first.stop != stop {
@@ -121,7 +134,15 @@ pub fn from_text(text: &[u8], stop: Stop, secret: u64) -> Result<Vec<Left>, Unbe
     let each = |line| {
         serde_json::from_slice::<Line>(line).map_err(|error| damaged(&error)).map(|line| left(line, secret))
     };
-    lines.filter_map(|line| each(line).transpose()).collect()
+    let counters = lines.filter_map(|line| each(line).transpose()).collect::<Result<_, _>>()?;
+    Ok(LeftOver { secret, counters })
+}
+
+fn checksum(secret: u64, lines: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&secret.to_le_bytes());
+    sum.update(lines);
+    sum.finalize()
 }
 
 fn damaged(error: &serde_json::Error) -> Unbelievable {
@@ -177,21 +198,21 @@ mod tests {
     }
 
     fn text() -> Vec<u8> {
-        to_text(STOP, some().into_iter()).unwrap_or_default()
+        to_text(STOP, SECRET, some().into_iter()).unwrap_or_default()
     }
 
     #[test]
     fn it_comes_back_as_it_was() {
-        assert_eq!(from_text(&text(), STOP, SECRET), Ok(some()));
-        let none = to_text(STOP, std::iter::empty()).unwrap_or_default();
-        assert_eq!(from_text(&none, STOP, SECRET), Ok(Vec::new()));
+        assert_eq!(from_text(&text(), STOP), Ok(LeftOver { secret: SECRET, counters: some() }));
+        let none = to_text(STOP, SECRET, std::iter::empty()).unwrap_or_default();
+        assert_eq!(from_text(&none, STOP), Ok(LeftOver { secret: SECRET, counters: Vec::new() }));
     }
 
     #[test]
     fn only_after_the_stop_that_it_is_of() {
         let (later, other) = (Stop { checkpoint: 3, ..STOP }, Stop { system_identifier: 3, ..STOP });
         for stop in [later, other] {
-            assert_eq!(from_text(&text(), stop, SECRET), Err(Unbelievable::Stale));
+            assert_eq!(from_text(&text(), stop), Err(Unbelievable::Stale));
         }
     }
 
@@ -200,11 +221,11 @@ mod tests {
     fn damage_is_noticed() {
         let text = text();
         for at in 0..text.len() {
-            let cut = from_text(&text[..at], STOP, SECRET);
+            let cut = from_text(&text[..at], STOP);
             assert!(matches!(cut, Err(Unbelievable::Damaged(_))), "cut at {at}: {cut:?}");
             let mut changed = text.clone();
             changed[at] ^= 1;
-            let changed = from_text(&changed, STOP, SECRET);
+            let changed = from_text(&changed, STOP);
             // The release's name says nothing.
             assert!(changed.is_err() || at < 40, "changed at {at}: {changed:?}");
         }
@@ -213,7 +234,7 @@ mod tests {
     #[test]
     fn a_newer_form_is_left_alone() {
         let text = String::from_utf8_lossy(&text()).replacen("\"version\":1", "\"version\":2", 1);
-        let read = from_text(text.as_bytes(), STOP, SECRET);
+        let read = from_text(text.as_bytes(), STOP);
         assert!(matches!(read, Err(Unbelievable::Newer(_))), "{read:?}");
     }
 }

@@ -172,6 +172,12 @@ impl<'m> Partition<'m> {
         (counter.state != State::Held).then_some(Given { number: given, limit: last, day })
     }
 
+    /// How far a key has given out numbers; None where it has no counter, or one without numbers.
+    pub fn look(&self, key: &CounterKey) -> Option<Given> {
+        let Counter { given, last, day, state, .. } = *self.counters.get(self.find(key)? as usize)?;
+        (state != State::Held).then_some(Given { number: given, limit: last, day })
+    }
+
     /// What the worker of a database is to reserve numbers for, as their counters want more of them, each with the day of its period.
     /// They are told once.
     pub fn wanting(&mut self, database: u32) -> Vec<(CounterKey, i32)> {
@@ -218,6 +224,8 @@ impl<'m> Partition<'m> {
     /// Publishes numbers that were reserved, `step` of them ahead, and ends the hold. Nothing is done where the key was set since.
     pub fn put(&mut self, key: &CounterKey, range: (i64, i64), day: i32, step: u32, now: Duration) {
         let Some(place) = self.find(key) else { return };
+        // One that a stop left over may have been about to leave.
+        self.leaving.remove(place);
         let Some(counter) = self.counters.get_mut(place as usize) else { return };
         let (first, last) = range;
         // What it has left of an earlier period is over; where its row was changed by hand, the row is right.

@@ -75,23 +75,23 @@ sources >"$work/sources.list"
 
 say "making a fresh root of $codename"
 started=$SECONDS
-make_root "$work/root" >"$work/log" 2>&1 || {
+make_root "$work/chroot" >"$work/log" 2>&1 || {
   tail -n 20 "$work/log" >&2
   skip "a root cannot be made; above is why"
 }
-echo "made in $((SECONDS - started)) seconds, $(as_root du -sm "$work/root" | cut -f1) MB"
+echo "made in $((SECONDS - started)) seconds, $(as_root du -sm "$work/chroot" | cut -f1) MB"
 
 mkdir "$work/next"
 next_revision "$folder/$name"{,-doc}_*.deb
-as_root install -d "$work/root/packages/next"
-as_root cp "$folder/$name"{,-doc}_*.deb "$work/root/packages"
-as_root cp "$work/next"/*.deb "$work/root/packages/next"
-first_example | as_root tee "$work/root/packages/example.sql" >/dev/null
-as_root cp pg_test/packages/inside.sh "$work/root/packages"
-[[ ! -e /etc/resolv.conf ]] || as_root cp --dereference /etc/resolv.conf "$work/root/etc/resolv.conf"
+as_root install -d "$work/chroot/packages/next"
+as_root cp "$folder/$name"{,-doc}_*.deb "$work/chroot/packages"
+as_root cp "$work/next"/*.deb "$work/chroot/packages/next"
+first_example | as_root tee "$work/chroot/packages/example.sql" >/dev/null
+as_root cp pg_test/packages/inside.sh "$work/chroot/packages"
+[[ ! -e /etc/resolv.conf ]] || as_root cp --dereference /etc/resolv.conf "$work/chroot/etc/resolv.conf"
 
 say "installing into it"
 # Servers in there end with this process.
-as_root unshare --mount --pid --ipc --fork --kill-child --mount-proc="$work/root/proc" \
-  chroot "$work/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+as_root unshare --mount --pid --ipc --fork --kill-child --mount-proc="$work/chroot/proc" \
+  chroot "$work/chroot" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
   bash /packages/inside.sh "$major"

@@ -1,7 +1,7 @@
 //! Dense series: numbers of a key that are kept in memory, each of which is in the key's row before.
 
 use super::error::{DenseError, NoNumberError};
-use super::known::{Known, shown_key, unknown};
+use super::known::{Known, shown_key};
 use super::{gapless, lost, own};
 use crate::pg::process::PerProcess;
 use crate::pg::wait::Event;
@@ -12,7 +12,7 @@ use crate::segment::timeout::Timeout;
 use crate::shared::segments;
 use crate::shared::series::{Counters, counters};
 use crate::store::dense as store;
-use crate::store::series::{self as definitions, Number};
+use crate::store::series::Number;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::series::dense::{Answer, Asked, CounterKey, Miss, ShortKey, Taken, Ticket};
 use snowflake_ids_core::series::{Key, SeriesError};
@@ -134,10 +134,7 @@ fn ask(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Resul
         Some(Answer::Exhausted) => Err(known.exhausted(key).into()),
         Some(Answer::Unknown) => {
             // The worker sees what is committed.
-            let now = definitions::read(known.table, &known.name).ok_or_else(|| unknown(&known.name))?;
-            if now?.0.id != known.series.id {
-                return Err(unknown(&known.name).into());
-            }
+            known.check_present()?;
             own::note_all(known.series.id);
             next_by_itself(known, key)
         }

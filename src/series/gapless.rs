@@ -1,7 +1,7 @@
 //! Gapless series: a number is taken by changing the row of its key, in the caller's transaction.
 
 use super::error::NoNumberError;
-use super::known::{Known, unknown};
+use super::known::Known;
 use crate::store::series::{self as store, Number};
 use snowflake_ids_core::series::Key;
 
@@ -19,10 +19,7 @@ pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
 fn first(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
     let taken = known.counters.as_owner_qualified(|| store::first(&known.series, key))?;
     // Its counters go with a series that is dropped. One that was waited for then must not begin anew.
-    let now = store::read(known.table, &known.name).ok_or_else(|| unknown(&known.name))?;
-    if now?.0.id != known.series.id {
-        return Err(unknown(&known.name).into());
-    }
+    known.check_present()?;
     Ok(taken.ok_or_else(|| known.exhausted(key))?)
 }
 

@@ -170,6 +170,12 @@ impl Known {
         if self.series.reset.is_none() { Some(0) } else { self.period.get()?.day() }
     }
 
+    /// Fails unless the series of this name is this one, by what the transaction sees now.
+    pub(super) fn check_present(&self) -> Result<(), NoNumberError> {
+        let now = store::read(self.table, &self.name).ok_or_else(|| unknown(&self.name))?;
+        if now?.0.id == self.series.id { Ok(()) } else { Err(unknown(&self.name).into()) }
+    }
+
     /// Keeps others from dropping or renaming it until the transaction ends.
     pub fn keep(&self) -> Result<(), NoNumberError> {
         let is_there = self.table.as_owner_qualified(|| store::lock(&self.series, &self.name))?;

@@ -163,13 +163,11 @@ impl<'m> Partition<'m> {
     /// Takes a key's counter away, as the key is set: with the key's row locked by the caller's transaction, until it ends. How
     /// far it had come: [`Given::reached`] says what that means; None: the row says it.
     pub fn void(&mut self, key: &CounterKey) -> Option<Given> {
-        let place = self.find(key)?;
-        let counter = *self.counters.get(place as usize)?;
+        let (place, given) = (self.find(key)?, self.look(key));
         if holds(Guard::SeriesVoid) {
             self.remove(place);
         }
-        let Counter { given, last, day, .. } = counter;
-        (counter.state != State::Held).then_some(Given { number: given, limit: last, day })
+        given
     }
 
     /// How far a key has given out numbers; None where it has no counter, or one without numbers.

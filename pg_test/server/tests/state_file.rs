@@ -71,7 +71,7 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
 }
 
 /// What the present release writes at the head of the file.
-const FORM: &str = r#"{"version":3,"release":"0.1.0","checksum":"#;
+const FORM: &str = concat!(r#"{"version":3,"release":""#, env!("CARGO_PKG_VERSION"), r#"","checksum":"#);
 
 /// The content of a file, with another state in it, under this head.
 fn resealed(
@@ -90,7 +90,7 @@ fn resealed(
 
 /// The file as a newer release would write it, in a form that this one does not know.
 fn of_newer_release(text: Vec<u8>) -> Result<Vec<u8>> {
-    let head = FORM.replace(r#""version":3,"release":"0.1.0""#, r#""version":4,"release":"99.0""#);
+    let head = FORM.replace(r#""version":3"#, r#""version":4"#).replace(env!("CARGO_PKG_VERSION"), "99.0");
     resealed(
         text,
         &head,

@@ -94,6 +94,18 @@ fn what_was_used_lately_stays() {
 }
 
 #[test]
+fn a_look_for_what_can_leave_is_bounded_and_goes_on_where_it_ended() {
+    with(5000, |partition| {
+        (1..=5000).for_each(|one| {
+            put(partition, &key(one));
+            assert_eq!(take(partition, &key(one)), Ok(1));
+        });
+        assert_eq!(partition.evict(1), 0, "all of the first ones were used");
+        assert_eq!(partition.evict(1), 1);
+    });
+}
+
+#[test]
 fn what_is_to_leave_and_is_used_stays() {
     with(4, |partition| {
         put(partition, &key(1));

@@ -224,6 +224,10 @@ SET ROLE series_other;
 SELECT snowflake_ids.series_create('theirs');
 SELECT series_nextval('private', 1);
 SELECT snowflake_ids.series_drop('theirs');
+-- Of tags that are others', none becomes a section.
+INSERT INTO snowflake_ids.series (name, kind, step, max_step, sections) VALUES ('theirs', 'monotonic', 1, 1, 1);
+SELECT snowflake_ids.series_create('theirs', 'monotonic', sections => 1);
+SELECT snowflake_ids.series_drop('theirs');
 RESET ROLE;
 SELECT snowflake_ids.administration_revoke('series', 'series_other');
 

@@ -79,6 +79,13 @@ BEGIN
             DETAIL = 'Numbers that it has given would come again.',
             HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
     END IF;
+    -- Its sections would draw numbers of tags that are others', and take them along when it is deleted.
+    IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
+            DETAIL = 'Its sections are segment tags, and you may not write to the table of those.',
+            HINT = 'Create it with snowflake_ids.series_create.';
+    END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
         NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
     RETURN NEW;

@@ -13,6 +13,9 @@ const NOWHERE: u32 = u32::MAX;
 /// How many counters at a time can want more numbers before they are used up, and how many can wait for being written back.
 const LISTED: usize = 64;
 
+/// How many places the clock's hand passes at most while the partition is locked.
+const LOOKED_AT: usize = 4096;
+
 /// How many databases a partition knows that no worker reaches: of more, the first are asked for again.
 const UNREACHED: usize = 8;
 
@@ -269,12 +272,12 @@ impl<'m> Partition<'m> {
         }
     }
 
-    /// Has as many of the counters leave that were not used lately. One that has nothing left goes at once; of the others as many
-    /// are to be written back as there is room for in a list. How many leave.
+    /// Has as many of the counters leave that were not used lately, of the next few thousand. One that has nothing left goes at once;
+    /// of the others as many are to be written back as there is room for in a list. How many leave.
     pub fn evict(&mut self, share: usize) -> usize {
         let mut gone = 0;
         // Twice around: the first time takes the marks away.
-        for _ in 0..self.counters.len().saturating_mul(2) {
+        for _ in 0..self.counters.len().saturating_mul(2).min(LOOKED_AT) {
             if gone >= share {
                 break;
             }

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{WORKER, process};
 use snowflake_ids_server_tests::series::{
     Load, Numbers, add, load, next, take, take_all, unique, without_gaps,
@@ -9,6 +10,8 @@ use snowflake_ids_server_tests::series::{
 use snowflake_ids_server_tests::{Server, Shutdown, full, sql, wait};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 /// A server with memory for some keys, and series for keys of each type.
@@ -130,6 +133,101 @@ fn a_worker_that_is_ended_repeats_nothing() -> Result<()> {
             }
         });
         ended?;
+    }
+    unique(&all)
+}
+
+/// How many numbers of keys are missing below the next one of each.
+fn missing(client: &mut Client, all: &Numbers) -> Result<i64> {
+    let mut missing = 0;
+    for (key, numbers) in all {
+        missing += next(client, "d", *key)? - 1 - i64::try_from(numbers.len())?;
+    }
+    Ok(missing)
+}
+
+/// Fails when what a worker was writing back as the server stopped is lost, or given again.
+#[test]
+fn a_stop_amid_write_backs_loses_only_what_calls_had_taken() -> Result<()> {
+    const SESSIONS: usize = 4;
+    const KEYS: usize = 3;
+    const ROUNDS: usize = 4;
+    let mut server = server("64kB")?;
+    let mut all = Numbers::new();
+    for _ in 0..ROUNDS {
+        let calls = Arc::new(AtomicU64::new(0));
+        let threads: Vec<_> = server
+            .sessions("postgres", SESSIONS)?
+            .into_iter()
+            .map(|mut client| {
+                let calls = calls.clone();
+                thread::spawn(move || {
+                    let mut got = Vec::new();
+                    loop {
+                        // More keys than memory has room for.
+                        let call = i64::try_from(calls.fetch_add(1, Relaxed)).unwrap_or(0);
+                        match take_all(&mut client, "d", &[call % 5, call % 700, 1_000 + call % 77]) {
+                            Ok(some) => got.extend(some),
+                            Err(_) => return got,
+                        }
+                    }
+                })
+            })
+            .collect();
+        wait::until_true("a thousand calls", || Ok(calls.load(Relaxed) > 1_000))?;
+        server.stop(Shutdown::Fast)?;
+        for thread in threads {
+            let Ok(got) = thread.join() else { anyhow::bail!("a session panicked") };
+            add(&mut all, got);
+        }
+        server.start_again()?;
+    }
+    unique(&all)?;
+    let missing = missing(&mut server.session()?, &all)?;
+    let most = i64::try_from(ROUNDS * SESSIONS * KEYS)?;
+    ensure!(
+        (0..=most).contains(&missing),
+        "{missing} numbers are missing: the stops ended {most} calls at most"
+    );
+    Ok(())
+}
+
+/// Fails when a call takes what memory had of a key before the key was set.
+#[test]
+fn sets_beside_calls_repeat_nothing() -> Result<()> {
+    let server = server("64kB")?;
+    let mut setter = server.session()?;
+    let mut all = Numbers::new();
+    let got = thread::scope(|scope| {
+        let calls = scope
+            .spawn(|| load(&server, "postgres", "d", Load { sessions: 4, statements: 40, keys: 8, seed: 5 }));
+        let mut above = 0;
+        while !calls.is_finished() || above < 8 {
+            let key = above % 8;
+            let to = next(&mut setter, "d", key)? + 30;
+            add(&mut all, [(key, to - 30)]);
+            let set = setter.query_one("select snowflake_ids.series_set('d', $1::bigint, $2)", &[&key, &to]);
+            match set {
+                Ok(_) => {
+                    let number = next(&mut setter, "d", key)?;
+                    ensure!(number > to, "key {key} was set to {to}, and gave {number} then");
+                    add(&mut all, [(key, number)]);
+                }
+                // Others had come further.
+                Err(error) => {
+                    let code = error.code().cloned();
+                    ensure!(code == Some(SqlState::INVALID_PARAMETER_VALUE), "{error:?}");
+                }
+            }
+            above += 1;
+        }
+        match calls.join() {
+            Ok(got) => got,
+            Err(_) => anyhow::bail!("a session panicked"),
+        }
+    })?;
+    for (key, numbers) in got {
+        add(&mut all, numbers.into_iter().map(|number| (key, number)));
     }
     unique(&all)
 }

@@ -394,7 +394,7 @@ fn asked(key: &Key) -> Asked<'_> {
 fn a_number_goes_to_the_call_that_asked() {
     let mut cells = [Request::EMPTY; 3];
     let mut requests = Requests::new(&mut cells);
-    let keys = [Key::Bigint(-1), Key::Text(LONG.into()), Key::Uuid(u128::MAX)];
+    let keys = [Key::Bigint(-1), Key::Text(LONG.as_slice().into()), Key::Uuid(u128::MAX)];
     assert!(requests.is_empty() && requests.pending(1).is_empty());
     let tickets: Vec<_> =
         keys.iter().enumerate().map(|(cell, key)| requests.ask(2 - cell, &asked(key)).unwrap()).collect();
@@ -441,6 +441,6 @@ fn a_call_that_is_not_answered_knows_why() {
     assert_eq!(requests.pending(1)[0].apart, 0, "it is another call");
     requests.note_trouble(0, ticket, Trouble::RowLocked);
     assert_eq!((requests.trouble(0, next), requests.trouble(0, ticket)), (None, None));
-    let long = Key::Text([b'k'; 513].into());
+    let long = Key::Text([b'k'; 513].as_slice().into());
     assert_eq!(requests.ask(0, &asked(&long)), None);
 }

@@ -463,7 +463,9 @@ fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
 fn key_of(of: KeyType, row: &SpiHeapTupleData<'_>) -> Result<Key, SpiError> {
     Ok(match of {
         KeyType::Bigint => Key::Bigint(row.get::<i64>(2)?.unwrap_or_default()),
-        KeyType::Text => Key::Text(row.get::<RowBytes>(2)?.map(|bytes| bytes.0).unwrap_or_default()),
+        KeyType::Text => {
+            Key::Text(row.get::<RowBytes>(2)?.map(|bytes| bytes.0.into_vec()).unwrap_or_default().into())
+        }
         KeyType::Uuid => Key::Uuid(row.get::<Uuid>(2)?.map_or(0, |uuid| u128::from_be_bytes(*uuid))),
     })
 }

@@ -2,6 +2,7 @@
 
 use super::limits::MAX_KEY_BYTES;
 use crate::length::{self, TooLong};
+use smallvec::SmallVec;
 use std::fmt;
 
 /// The type of a series' keys.
@@ -35,13 +36,17 @@ impl fmt::Display for KeyType {
     }
 }
 
+/// The bytes of a text that is a key. Those of a UUID, and shorter ones, are in the value itself: a call
+/// allocates nothing.
+pub type KeyText = SmallVec<[u8; 36]>;
+
 /// What has a sequence of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
     /// A number.
     Bigint(i64),
     /// A text, in the encoding of the database.
-    Text(Box<[u8]>),
+    Text(KeyText),
     /// A UUID.
     Uuid(u128),
 }
@@ -53,7 +58,7 @@ impl Key {
     /// [`TooLong`].
     pub fn text(bytes: &[u8]) -> Result<Self, TooLong> {
         length::check("key", bytes.len(), MAX_KEY_BYTES)?;
-        Ok(Self::Text(bytes.into()))
+        Ok(Self::Text(KeyText::from_slice(bytes)))
     }
 
     /// Its type.

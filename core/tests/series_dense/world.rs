@@ -358,7 +358,7 @@ impl World {
 
 /// A key that has no counter in memory.
 fn long_key() -> Key {
-    Key::Text([b'k'; SHORT_TEXT_BYTES + 1].into())
+    Key::Text([b'k'; SHORT_TEXT_BYTES + 1].as_slice().into())
 }
 
 /// What a key is in memory.

@@ -185,8 +185,8 @@ mod tests {
         let keys = [
             key::Key::Bigint(-5),
             key::Key::Uuid(1 << 100),
-            key::Key::Text([0xff, b'"', b'\n'].into()),
-            key::Key::Text([].into()),
+            key::Key::Text([0xff, b'"', b'\n'].as_slice().into()),
+            key::Key::Text(key::KeyText::new()),
         ];
         let each = keys.iter().filter_map(ShortKey::of).zip(0..).map(|(key, day)| Left {
             key: CounterKey::new(SECRET, 1, 2, i64::MIN, key),

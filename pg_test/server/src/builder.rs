@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::folder::Folder;
 use crate::initdb;
+use crate::installation::Installation;
 use crate::owner::Owner;
 use crate::programs::Programs;
 use crate::server::Server;
@@ -18,6 +19,7 @@ pub struct Builder {
     checksums: bool,
     tells: bool,
     environment: Vec<(String, String)>,
+    installation: Option<Installation>,
 }
 
 impl Default for Builder {
@@ -33,7 +35,14 @@ impl Default for Builder {
             ("snowflake_ids.segment_wait_timeout", "1min"),
         ];
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
-        Self { settings, faketime: false, checksums: false, tells: true, environment: Vec::new() }
+        Self {
+            settings,
+            faketime: false,
+            checksums: false,
+            tells: true,
+            environment: Vec::new(),
+            installation: None,
+        }
     }
 }
 
@@ -83,6 +92,12 @@ impl Builder {
         self
     }
 
+    /// Runs it from a Postgres of the test's own.
+    pub fn installation(mut self, installation: &Installation) -> Self {
+        self.installation = Some(installation.clone());
+        self
+    }
+
     /// Does not show the end of the server's log in the end, as tests want it.
     pub fn quiet(mut self) -> Self {
         self.tells = false;
@@ -95,7 +110,11 @@ impl Builder {
     /// A program is missing, or the server does not start; the error holds its log.
     pub fn start(self) -> Result<Server> {
         let owner = Owner::of_servers()?;
-        let folder = Folder::new(Programs::find(owner)?, owner)?;
+        let programs = match &self.installation {
+            Some(installation) => installation.programs()?,
+            None => Programs::find(owner)?,
+        };
+        let folder = Folder::new(programs, owner)?;
         initdb::create(&folder, self.checksums)?;
         let mut environment = if self.faketime { clock::environment(&folder)? } else { Vec::new() };
         environment.extend(self.environment);

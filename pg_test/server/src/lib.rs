@@ -4,6 +4,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
+//! | [`installation`] | a Postgres of a test's own, with other versions of the extension |
 //! | [`wait`], [`random`], [`sql`], [`ids`] | waiting with an end; numbers from a seed; short forms for queries and for the errors they should give; what every list of ids must be |
 //! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
@@ -17,10 +18,13 @@
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
 //! | [`citus`] | a stand-in for Citus, and a cluster of it |
 //! | [`sessions`], [`series`] | many sessions at once; what they got of series |
+//! | [`catalog`] | what the catalog says of the extension, to be compared |
+//! | [`upgrades`] | a database with all that ids are taken from, to be upgraded |
 //! | [`bouncer`] | a pooler between clients and a server |
 
 pub mod bouncer;
 pub mod builder;
+pub mod catalog;
 pub mod citus;
 mod clock;
 pub mod cluster;
@@ -29,6 +33,7 @@ mod crash;
 mod folder;
 pub mod ids;
 mod initdb;
+pub mod installation;
 pub mod load;
 pub mod owner;
 mod pause;
@@ -46,6 +51,7 @@ pub mod snowflakes;
 pub mod sql;
 mod standby;
 pub mod state_file;
+pub mod upgrades;
 pub mod wait;
 
 pub use builder::Builder;

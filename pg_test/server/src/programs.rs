@@ -6,12 +6,16 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use tempfile::TempDir;
 
 /// The programs that belong to `PG_CONFIG`, by default to `pg_config`.
 #[derive(Clone, Debug)]
 pub struct Programs {
     bindir: PathBuf,
     owner: Owner,
+    /// Where they lie, if not where they were installed; it stays as long as anything runs from it.
+    _root: Option<Arc<TempDir>>,
 }
 
 impl Programs {
@@ -20,13 +24,15 @@ impl Programs {
     /// # Errors
     /// `PG_CONFIG` does not run, or no server is installed beside it.
     pub fn find(owner: Owner) -> Result<Self> {
-        let pg_config = env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into());
-        let bindir = output(Command::new(&pg_config).arg("--bindir"))
-            .context("set PG_CONFIG to the pg_config of the Postgres to test")?;
-        let bindir = PathBuf::from(bindir.trim());
+        let bindir = installed("bindir")?;
         let postgres = bindir.join("postgres");
         ensure!(postgres.is_file(), "{} is missing: install the server's package", postgres.display());
-        Ok(Self { bindir, owner })
+        Ok(Self { bindir, owner, _root: None })
+    }
+
+    /// Those that lie in another folder.
+    pub(crate) fn at(bindir: PathBuf, owner: Owner, root: Arc<TempDir>) -> Self {
+        Self { bindir, owner, _root: Some(root) }
     }
 
     /// A program of this Postgres, as the owner, in `folder`, with nothing of the caller's own settings.
@@ -41,6 +47,18 @@ impl Programs {
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         command
     }
+}
+
+/// The `pg_config` of the Postgres to test.
+pub(crate) fn pg_config() -> OsString {
+    env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into())
+}
+
+/// A folder of this Postgres, as `pg_config` calls it.
+pub(crate) fn installed(folder: &str) -> Result<PathBuf> {
+    let path = output(Command::new(pg_config()).arg(format!("--{folder}")))
+        .context("set PG_CONFIG to the pg_config of the Postgres to test")?;
+    Ok(PathBuf::from(path.trim()))
 }
 
 /// PGHOST, PGOPTIONS and their like.

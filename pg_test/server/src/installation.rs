@@ -4,16 +4,19 @@ use crate::owner::Owner;
 use crate::programs::{self, Programs};
 use anyhow::{Context, Result};
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A copy of the Postgres that `PG_CONFIG` names, with the extension as it is installed there. Postgres finds its files from
-/// where its programs lie, so what is put here goes nowhere else.
+/// A copy of a Postgres, with a version of the extension. Postgres finds its files from where its programs lie, so what is put
+/// here goes nowhere else.
 #[derive(Clone, Debug)]
 pub struct Installation {
+    /// That of the Postgres that this is a copy of.
+    pg_config: OsString,
     /// The folder below which it lies; removed when nothing runs from it any more.
     root: Arc<TempDir>,
     owner: Owner,
@@ -29,29 +32,39 @@ pub enum Version {
 }
 
 impl Installation {
-    /// Makes one. Programs are copied; all else are links.
+    /// One of the Postgres that `PG_CONFIG` names, with the extension as it is installed there.
     pub fn new() -> Result<Self> {
+        Self::with(&Version::Present)
+    }
+
+    /// One of it with another version of the extension.
+    pub fn with(version: &Version) -> Result<Self> {
+        Self::of(programs::pg_config(), version)
+    }
+
+    /// One of the Postgres that has this `pg_config`. Programs are copied; all else are links.
+    pub fn of(pg_config: OsString, version: &Version) -> Result<Self> {
         let owner = Owner::of_servers()?;
         let root = tempfile::Builder::new().prefix("pg").tempdir()?;
         owner.give(root.path())?;
-        let installation = Self { root: Arc::new(root), owner };
+        let installation = Self { pg_config, root: Arc::new(root), owner };
         installation.copy("bindir", &["--archive"])?;
         for folder in ["pkglibdir", "sharedir"] {
             installation.copy(folder, &["--recursive", "--symbolic-link"])?;
         }
-        installation.put(&Version::Present)?;
+        installation.put(version)?;
         Ok(installation)
     }
 
     fn copy(&self, folder: &str, options: &[&str]) -> Result<()> {
-        let (from, to) = (programs::installed(folder)?, self.folder(folder)?);
+        let (from, to) = (programs::installed(&self.pg_config, folder)?, self.folder(folder)?);
         fs::create_dir_all(to.parent().context("a folder of Postgres is the root")?)?;
         programs::output(Command::new("cp").args(options).arg(from).arg(to)).map(drop)
     }
 
     /// Where a folder of Postgres lies here, as `pg_config` calls it.
     fn folder(&self, name: &str) -> Result<PathBuf> {
-        let installed = programs::installed(name)?;
+        let installed = programs::installed(&self.pg_config, name)?;
         Ok(self.root.path().join(installed.strip_prefix("/").unwrap_or(&installed)))
     }
 
@@ -62,7 +75,7 @@ impl Installation {
             Version::Packaged(folder) => folder,
         };
         let mut install = Command::new(checkout().join("devtools/install.sh"));
-        install.arg(package).env("DESTDIR", self.root.path()).env("PG_CONFIG", programs::pg_config());
+        install.arg(package).env("DESTDIR", self.root.path()).env("PG_CONFIG", &self.pg_config);
         programs::output(install.env("TARGET", self.root.path())).map(drop)
     }
 

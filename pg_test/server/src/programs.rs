@@ -3,7 +3,7 @@
 use crate::owner::Owner;
 use anyhow::{Context, Result, ensure};
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Programs {
     /// # Errors
     /// `PG_CONFIG` does not run, or no server is installed beside it.
     pub fn find(owner: Owner) -> Result<Self> {
-        let bindir = installed("bindir")?;
+        let bindir = installed(&pg_config(), "bindir")?;
         let postgres = bindir.join("postgres");
         ensure!(postgres.is_file(), "{} is missing: install the server's package", postgres.display());
         Ok(Self { bindir, owner, _root: None })
@@ -54,9 +54,9 @@ pub(crate) fn pg_config() -> OsString {
     env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into())
 }
 
-/// A folder of this Postgres, as `pg_config` calls it.
-pub(crate) fn installed(folder: &str) -> Result<PathBuf> {
-    let path = output(Command::new(pg_config()).arg(format!("--{folder}")))
+/// A folder of a Postgres, as its `pg_config` calls it.
+pub(crate) fn installed(pg_config: &OsStr, folder: &str) -> Result<PathBuf> {
+    let path = output(Command::new(pg_config).arg(format!("--{folder}")))
         .context("set PG_CONFIG to the pg_config of the Postgres to test")?;
     Ok(PathBuf::from(path.trim()))
 }

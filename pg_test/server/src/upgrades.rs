@@ -83,7 +83,7 @@ pub const BOUND: &str = "select nextval('bound')";
 
 /// What was taken of each source.
 #[derive(Debug, Default)]
-pub struct Taken(Vec<Vec<i64>>);
+pub struct Drawn(Vec<Vec<i64>>);
 
 /// Makes all of it, in a database with the extension.
 #[track_caller]
@@ -91,25 +91,36 @@ pub fn create(client: &mut Client) -> Result<()> {
     client.batch_execute(OBJECTS).context("the objects of an upgrade")
 }
 
-impl Taken {
+impl Drawn {
     /// Takes some of each source; they go on above those taken before. `stays_dense` says whether nothing but stops in good
     /// order lies between.
     #[track_caller]
     pub fn go_on(&mut self, client: &mut Client, stays_dense: bool) -> Result<()> {
         self.0.resize(SOURCES.len(), Vec::new());
-        for (source, taken) in SOURCES.iter().zip(&mut self.0) {
-            let before = taken.last().copied();
+        for (source, drawn) in SOURCES.iter().zip(&mut self.0) {
+            let before = drawn.last().copied();
             for _ in 0..30 {
-                taken.push(sql::one(client, source.call)?);
+                drawn.push(sql::one(client, source.call)?);
             }
-            ids::growing(taken).context(source.call)?;
-            let first = taken[taken.len() - 30];
+            ids::growing(drawn).context(source.call)?;
+            let first = drawn[drawn.len() - 30];
             let follows = !stays_dense || !source.is_dense || before.is_none_or(|before| first == before + 1);
             ensure!(follows, "{}: {first} came after {before:?}", source.call);
         }
         let orders = &mut self.0[2];
         orders.push(sql::one(client, BOUND)?);
         ids::growing(orders).context(BOUND)
+    }
+}
+
+impl Drawn {
+    /// Numbers that each source gave in another way.
+    pub fn add(&mut self, more: Vec<Vec<i64>>) -> Result<()> {
+        for ((source, drawn), more) in SOURCES.iter().zip(&mut self.0).zip(more) {
+            drawn.extend(more);
+            ids::growing(drawn).context(source.call)?;
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::catalog::{self, Told};
 use snowflake_ids_server_tests::installation::{Installation, released};
-use snowflake_ids_server_tests::upgrades::{self, Taken};
+use snowflake_ids_server_tests::upgrades::{self, Drawn};
 use snowflake_ids_server_tests::{Builder, Server, sql};
 use std::collections::BTreeSet;
 
@@ -54,18 +54,18 @@ fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on
         let server = server()?;
         let fresh = fresh(&server)?;
         let mut client = database(&server, "upgraded", &version)?;
-        let mut taken = Taken::default();
+        let mut drawn = Drawn::default();
         upgrades::create(&mut client)?;
         // The old SQL with the new library, until somebody gives UPDATE.
-        taken.go_on(&mut client, true)?;
-        taken.go_on(&mut client, true)?;
+        drawn.go_on(&mut client, true)?;
+        drawn.go_on(&mut client, true)?;
         let rows = upgrades::rows(&mut client)?;
         client.batch_execute(UPDATE).context(version)?;
         ensure_equal(&catalog::objects(&mut client)?, &fresh)?;
         assert_eq!(upgrades::rows(&mut client)?, rows);
-        taken.go_on(&mut client, true)?;
+        drawn.go_on(&mut client, true)?;
         // A session that was there all the time, and one that comes later.
-        taken.go_on(&mut server.connect("upgraded")?, true)?;
+        drawn.go_on(&mut server.connect("upgraded")?, true)?;
     }
     Ok(())
 }

@@ -179,6 +179,10 @@ test-upgrade: install ## the last release's library under load, upgraded to this
 	@echo '== upgrade from the last release'
 	@devtools/test-upgrade.sh
 
+test-pg-upgrade: ## pg_upgrade of a cluster that uses the extension: FROM=/path/to/pg_config TO=/path/to/pg_config; not part of `make test`
+	@echo '== pg_upgrade'
+	@devtools/test-pg-upgrade.sh "$(FROM)" "$(TO)"
+
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'
 	@devtools/test-server.sh --run-ignored only -E 'binary(restores)'

@@ -109,6 +109,16 @@ impl Builder {
     /// # Errors
     /// A program is missing, or the server does not start; the error holds its log.
     pub fn start(self) -> Result<Server> {
+        let mut server = self.create()?;
+        server.start_again()?;
+        Ok(server)
+    }
+
+    /// Creates the cluster and leaves the server stopped.
+    ///
+    /// # Errors
+    /// A program is missing, or fails.
+    pub fn create(self) -> Result<Server> {
         let owner = Owner::of_servers()?;
         let programs = match &self.installation {
             Some(installation) => installation.programs()?,
@@ -123,7 +133,6 @@ impl Builder {
         for (name, value) in &self.settings {
             server.set(name, value)?;
         }
-        server.start_again()?;
         Ok(server)
     }
 }

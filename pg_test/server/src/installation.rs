@@ -94,6 +94,15 @@ impl Installation {
     }
 }
 
+/// One of two Postgres that `make test-pg-upgrade` goes `FROM` and `TO`, with the present version as it was built for it.
+pub fn of_pg_upgrade(which: &str) -> Result<Installation> {
+    let variable = |name: &str| {
+        let name = format!("PG_UPGRADE_{which}{name}");
+        env::var_os(&name).with_context(|| format!("{name} is not set: give make test-pg-upgrade"))
+    };
+    Installation::of(variable("")?, &Version::Packaged(variable("_PACKAGE")?.into()))
+}
+
 /// The last release before this version, which `make test-upgrade` has built.
 pub fn last_release() -> Result<Version> {
     let folder = env::var_os("SNOWFLAKE_IDS_RELEASED")

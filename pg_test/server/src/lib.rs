@@ -9,7 +9,7 @@
 //! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | what a server is started with |
-//! | `crash`, `pause`, `standby`, `copies` | what else can become of a server: one process dies, all hang, it is promoted, it is copied |
+//! | `crash`, `pause`, `standby`, `copies`, `pg_upgrade` | what else can become of a server: one process dies, all hang, it is promoted, it is copied, it becomes one of another Postgres |
 //! | [`state_file`] | the file that reserves ids, and what can happen to it |
 //! | [`restores`] | parts of its data directory from an earlier moment |
 //! | [`load`] | sessions that take ids without a pause and note each one down |
@@ -37,6 +37,7 @@ pub mod installation;
 pub mod load;
 pub mod owner;
 mod pause;
+mod pg_upgrade;
 pub mod port;
 pub mod processes;
 pub mod programs;

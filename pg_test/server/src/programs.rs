@@ -35,6 +35,11 @@ impl Programs {
         Self { bindir, owner, _root: Some(root) }
     }
 
+    /// Where they lie.
+    pub(crate) fn bindir(&self) -> &Path {
+        &self.bindir
+    }
+
     /// A program of this Postgres, as the owner, in `folder`, with nothing of the caller's own settings.
     pub fn command(&self, program: &str, folder: &Path) -> Command {
         let mut command = Command::new(self.bindir.join(program));
@@ -72,10 +77,17 @@ fn is_setting(name: &OsString) -> bool {
 /// # Errors
 /// It does not start, or fails; with what it said.
 pub fn output(command: &mut Command) -> Result<String> {
-    let Output { status, stdout, stderr } =
-        command.output().with_context(|| format!("cannot run {command:?}"))?;
+    let Output { status, stdout, stderr } = said(command)?;
     ensure!(status.success(), "{command:?} failed: {status}\n{}", String::from_utf8_lossy(&stderr));
     Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+/// Runs a command to its end and gives all that it said, whether it failed or not.
+///
+/// # Errors
+/// It does not start.
+pub(crate) fn said(command: &mut Command) -> Result<Output> {
+    command.output().with_context(|| format!("cannot run {command:?}"))
 }
 
 /// Copies files as `cp -a` does.

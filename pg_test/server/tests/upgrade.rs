@@ -1,12 +1,12 @@
 //! `ALTER EXTENSION snowflake_ids UPDATE` from every version that was released, in databases that use it. The library is the
-//! present one: it runs the SQL of each.
+//! present one: it runs the SQL of each. And what of `pg_upgrade` one server shows.
 
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::catalog::{self, Told};
 use snowflake_ids_server_tests::installation::{Installation, released};
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
-use snowflake_ids_server_tests::{Builder, Server, sql};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql};
 use std::collections::BTreeSet;
 
 const UPDATE: &str = "alter extension snowflake_ids update";
@@ -162,5 +162,19 @@ fn each_change_of_an_object_is_a_difference() -> Result<()> {
         ensure!(!changed.is_empty(), "no difference: {change}");
     }
     assert!(catalog::differences(("again", &catalog::objects(&mut client)?), ("new", &fresh)).is_empty());
+    Ok(())
+}
+
+/// It would be connected to databases that `pg_upgrade` drops, and write to others that it reads.
+#[test]
+fn a_server_that_pg_upgrade_starts_runs_no_worker() -> Result<()> {
+    let mut server = builder().set("log_min_messages", "debug1").start()?;
+    let registered =
+        |server: &Server| server.logged("registering background worker \"snowflake_ids launcher\"");
+    server.stop(Shutdown::Fast)?;
+    ensure!(registered(&server) == 1, "a start as any other registers the launcher");
+    server.start_with(&["-b"])?;
+    server.stop(Shutdown::Fast)?;
+    assert_eq!(registered(&server), 1);
     Ok(())
 }

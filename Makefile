@@ -36,7 +36,7 @@ SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowf
 PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus test-upgrade test-pg-upgrade restores bench demo demo-stop demo-cluster demo-cluster-stop \
   package-deb package-rpm test-packages docker-check reproducible docs release clean help
 
 ## Build
@@ -174,6 +174,14 @@ test-patroni: setup ## three nodes under Patroni, failovers and switchovers unde
 test-citus: ## the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator; not part of `make test`
 	@echo '== Citus'
 	@pg_test/citus/check.sh "$(CITUS)"
+
+test-upgrade: install ## the last release's library under load, upgraded to this one, and back; a registry and its nodes one after another. Builds that release once; not part of `make test`
+	@echo '== upgrade from the last release'
+	@devtools/test-upgrade.sh
+
+test-pg-upgrade: ## pg_upgrade of a cluster that uses the extension: FROM=/path/to/pg_config TO=/path/to/pg_config; not part of `make test`
+	@echo '== pg_upgrade'
+	@devtools/test-pg-upgrade.sh "$(FROM)" "$(TO)"
 
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'

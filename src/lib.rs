@@ -52,7 +52,9 @@ pub extern "C-unwind" fn _PG_init() {
         identities_restarted: sequence::follow::identities_restarted,
         session_discarded,
     });
-    pg::worker::register_launcher();
+    if !pg::server::upgrading() {
+        pg::worker::register_launcher();
+    }
 }
 
 /// What the last stop left over goes on.

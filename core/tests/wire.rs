@@ -5,6 +5,7 @@
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::accept::RequestError;
@@ -124,6 +125,43 @@ fn an_answer_has_this_form() {
     );
 }
 
+/// What 0.1.0 says. A server and its registry are upgraded one after the other, in any order: each understands the other.
+const QUESTIONS_0_1_0: &str = include_str!("wire/questions_0_1_0.jsonl");
+const ANSWERS_0_1_0: &str = include_str!("wire/answers_0_1_0.jsonl");
+
+/// Whether a text says all that another one does, in the same places. More is passed over by whoever does not know it.
+fn says(new: &Value, old: &Value) -> bool {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            old.iter().all(|(name, old)| new.get(name).is_some_and(|new| says(new, old)))
+        }
+        (Value::Array(new), Value::Array(old)) => {
+            new.len() == old.len() && new.iter().zip(old).all(|(new, old)| says(new, old))
+        }
+        _ => new == old,
+    }
+}
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn what_a_node_of_0_1_0_asks_is_understood_and_asked_alike() {
+    for text in QUESTIONS_0_1_0.lines() {
+        let asked = Request::from_text(text).unwrap().expect("it is of this version").to_text().unwrap();
+        assert!(says(&value(&asked), &value(text)), "{text}\n{asked}");
+    }
+}
+
+#[test]
+fn what_a_registry_of_0_1_0_answers_is_understood_and_answered_alike() {
+    for text in ANSWERS_0_1_0.lines() {
+        let said = Response::from_text(text).unwrap().to_text().unwrap();
+        assert!(says(&value(&said), &value(text)), "{text}\n{said}");
+    }
+}
+
 #[test]
 fn a_question_of_another_version_is_told_from_one_that_is_damaged() {
     let newer = r#"{"version": 2, "ask": {"Foretell": [1, 2, 3]}, "mood": "good"}"#;
@@ -177,7 +215,7 @@ fn tags_with_any_letters_pass_through_ascii() {
         let rows = vec![RawValue::from_string(row).unwrap()];
         let asked = there_and_back(&request(RequestBody::HandOver { rows, received: vec![], share: None }));
         let RequestBody::HandOver { rows, .. } = asked.ask else { panic!("{asked:?}") };
-        let row: serde_json::Value = serde_json::from_str(rows[0].get()).unwrap();
+        let row: Value = serde_json::from_str(rows[0].get()).unwrap();
         assert_eq!(row["tag"], tag);
     }
 }

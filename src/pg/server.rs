@@ -10,6 +10,13 @@ pub fn preloading() -> bool {
     unsafe { pg_sys::process_shared_preload_libraries_in_progress }
 }
 
+/// Whether `pg_upgrade` has started this server, to read one cluster or to fill another. What writes, or stays connected, is in
+/// its way.
+pub fn upgrading() -> bool {
+    // SAFETY: a plain variable of the server, set before it loads libraries.
+    unsafe { pg_sys::IsBinaryUpgrade }
+}
+
 static RECOVERY_OVER: AtomicBool = AtomicBool::new(false);
 
 /// Whether the server is known not to replay its log. Once over, recovery stays over.

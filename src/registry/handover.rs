@@ -187,7 +187,7 @@ fn report(error: HandoverError<Report, Report>) -> Report {
             &server,
             "it has another version of the extension",
             &format!("It has {version}, and this server {RELEASE}."),
-            "Install the same version on both servers.",
+            "Install the same version on both servers. Those that use the registry already go on meanwhile.",
         ),
         HandoverError::Itself { server } => refusal(
             Code::ERRCODE_INVALID_PARAMETER_VALUE,

@@ -3,6 +3,7 @@
 use crate::clock;
 use crate::folder::Folder;
 use crate::initdb;
+use crate::installation::Installation;
 use crate::owner::Owner;
 use crate::programs::Programs;
 use crate::server::Server;
@@ -18,6 +19,7 @@ pub struct Builder {
     checksums: bool,
     tells: bool,
     environment: Vec<(String, String)>,
+    installation: Option<Installation>,
 }
 
 impl Default for Builder {
@@ -33,7 +35,14 @@ impl Default for Builder {
             ("snowflake_ids.segment_wait_timeout", "1min"),
         ];
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
-        Self { settings, faketime: false, checksums: false, tells: true, environment: Vec::new() }
+        Self {
+            settings,
+            faketime: false,
+            checksums: false,
+            tells: true,
+            environment: Vec::new(),
+            installation: None,
+        }
     }
 }
 
@@ -83,6 +92,12 @@ impl Builder {
         self
     }
 
+    /// Runs it from a Postgres of the test's own.
+    pub fn installation(mut self, installation: &Installation) -> Self {
+        self.installation = Some(installation.clone());
+        self
+    }
+
     /// Does not show the end of the server's log in the end, as tests want it.
     pub fn quiet(mut self) -> Self {
         self.tells = false;
@@ -94,8 +109,22 @@ impl Builder {
     /// # Errors
     /// A program is missing, or the server does not start; the error holds its log.
     pub fn start(self) -> Result<Server> {
+        let mut server = self.create()?;
+        server.start_again()?;
+        Ok(server)
+    }
+
+    /// Creates the cluster and leaves the server stopped.
+    ///
+    /// # Errors
+    /// A program is missing, or fails.
+    pub fn create(self) -> Result<Server> {
         let owner = Owner::of_servers()?;
-        let folder = Folder::new(Programs::find(owner)?, owner)?;
+        let programs = match &self.installation {
+            Some(installation) => installation.programs()?,
+            None => Programs::find(owner)?,
+        };
+        let folder = Folder::new(programs, owner)?;
         initdb::create(&folder, self.checksums)?;
         let mut environment = if self.faketime { clock::environment(&folder)? } else { Vec::new() };
         environment.extend(self.environment);
@@ -104,7 +133,6 @@ impl Builder {
         for (name, value) in &self.settings {
             server.set(name, value)?;
         }
-        server.start_again()?;
         Ok(server)
     }
 }

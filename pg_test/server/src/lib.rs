@@ -4,11 +4,12 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
+//! | [`installation`] | a Postgres of a test's own, with other versions of the extension |
 //! | [`wait`], [`random`], [`sql`], [`ids`] | waiting with an end; numbers from a seed; short forms for queries and for the errors they should give; what every list of ids must be |
 //! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | what a server is started with |
-//! | `crash`, `pause`, `standby`, `copies` | what else can become of a server: one process dies, all hang, it is promoted, it is copied |
+//! | `crash`, `pause`, `standby`, `copies`, `pg_upgrade` | what else can become of a server: one process dies, all hang, it is promoted, it is copied, it becomes one of another Postgres |
 //! | [`state_file`] | the file that reserves ids, and what can happen to it |
 //! | [`restores`] | parts of its data directory from an earlier moment |
 //! | [`load`] | sessions that take ids without a pause and note each one down |
@@ -17,10 +18,13 @@
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
 //! | [`citus`] | a stand-in for Citus, and a cluster of it |
 //! | [`sessions`], [`series`] | many sessions at once; what they got of series |
+//! | [`catalog`] | what the catalog says of the extension, to be compared |
+//! | [`upgrades`] | a database with all that ids are taken from, to be upgraded |
 //! | [`bouncer`] | a pooler between clients and a server |
 
 pub mod bouncer;
 pub mod builder;
+pub mod catalog;
 pub mod citus;
 mod clock;
 pub mod cluster;
@@ -29,9 +33,11 @@ mod crash;
 mod folder;
 pub mod ids;
 mod initdb;
+pub mod installation;
 pub mod load;
 pub mod owner;
 mod pause;
+mod pg_upgrade;
 pub mod port;
 pub mod processes;
 pub mod programs;
@@ -46,6 +52,7 @@ pub mod snowflakes;
 pub mod sql;
 mod standby;
 pub mod state_file;
+pub mod upgrades;
 pub mod wait;
 
 pub use builder::Builder;

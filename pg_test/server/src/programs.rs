@@ -3,15 +3,19 @@
 use crate::owner::Owner;
 use anyhow::{Context, Result, ensure};
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use tempfile::TempDir;
 
 /// The programs that belong to `PG_CONFIG`, by default to `pg_config`.
 #[derive(Clone, Debug)]
 pub struct Programs {
     bindir: PathBuf,
     owner: Owner,
+    /// Where they lie, if not where they were installed; it stays as long as anything runs from it.
+    _root: Option<Arc<TempDir>>,
 }
 
 impl Programs {
@@ -20,13 +24,20 @@ impl Programs {
     /// # Errors
     /// `PG_CONFIG` does not run, or no server is installed beside it.
     pub fn find(owner: Owner) -> Result<Self> {
-        let pg_config = env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into());
-        let bindir = output(Command::new(&pg_config).arg("--bindir"))
-            .context("set PG_CONFIG to the pg_config of the Postgres to test")?;
-        let bindir = PathBuf::from(bindir.trim());
+        let bindir = installed(&pg_config(), "bindir")?;
         let postgres = bindir.join("postgres");
         ensure!(postgres.is_file(), "{} is missing: install the server's package", postgres.display());
-        Ok(Self { bindir, owner })
+        Ok(Self { bindir, owner, _root: None })
+    }
+
+    /// Those that lie in another folder.
+    pub(crate) fn at(bindir: PathBuf, owner: Owner, root: Arc<TempDir>) -> Self {
+        Self { bindir, owner, _root: Some(root) }
+    }
+
+    /// Where they lie.
+    pub(crate) fn bindir(&self) -> &Path {
+        &self.bindir
     }
 
     /// A program of this Postgres, as the owner, in `folder`, with nothing of the caller's own settings.
@@ -43,6 +54,18 @@ impl Programs {
     }
 }
 
+/// The `pg_config` of the Postgres to test.
+pub(crate) fn pg_config() -> OsString {
+    env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into())
+}
+
+/// A folder of a Postgres, as its `pg_config` calls it.
+pub(crate) fn installed(pg_config: &OsStr, folder: &str) -> Result<PathBuf> {
+    let path = output(Command::new(pg_config).arg(format!("--{folder}")))
+        .context("set PG_CONFIG to the pg_config of the Postgres to test")?;
+    Ok(PathBuf::from(path.trim()))
+}
+
 /// PGHOST, PGOPTIONS and their like.
 #[allow(clippy::ptr_arg, reason = "the form that filter wants")]
 fn is_setting(name: &OsString) -> bool {
@@ -54,10 +77,17 @@ fn is_setting(name: &OsString) -> bool {
 /// # Errors
 /// It does not start, or fails; with what it said.
 pub fn output(command: &mut Command) -> Result<String> {
-    let Output { status, stdout, stderr } =
-        command.output().with_context(|| format!("cannot run {command:?}"))?;
+    let Output { status, stdout, stderr } = said(command)?;
     ensure!(status.success(), "{command:?} failed: {status}\n{}", String::from_utf8_lossy(&stderr));
     Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+/// Runs a command to its end and gives all that it said, whether it failed or not.
+///
+/// # Errors
+/// It does not start.
+pub(crate) fn said(command: &mut Command) -> Result<Output> {
+    command.output().with_context(|| format!("cannot run {command:?}"))
 }
 
 /// Copies files as `cp -a` does.

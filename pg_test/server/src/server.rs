@@ -126,11 +126,19 @@ impl Server {
     /// # Errors
     /// It does not start; the error holds its log.
     pub fn start_again(&mut self) -> Result<()> {
+        self.start_with(&[])
+    }
+
+    /// The same with more arguments, such as `-b` of `pg_upgrade`.
+    ///
+    /// # Errors
+    /// It does not start; the error holds its log.
+    pub fn start_with(&mut self, arguments: &[&str]) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the server is running");
         let logged = self.log().len();
         let log = File::options().create(true).append(true).open(self.folder.log())?;
         let mut postgres = self.folder.command("postgres");
-        postgres.arg("-D").arg(self.folder.data()).envs(self.environment.iter().cloned());
+        postgres.arg("-D").arg(self.folder.data()).args(arguments).envs(self.environment.iter().cloned());
         postgres.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         self.postmaster = Some(postgres.spawn().with_context(|| format!("cannot run {postgres:?}"))?);
         let started = wait::until_true("the server to take sessions", || {

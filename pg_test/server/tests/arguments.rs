@@ -4,6 +4,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
+use snowflake_ids_server_tests::installation::{Installation, released};
 use snowflake_ids_server_tests::{Server, sql};
 
 /// A function of the extension.
@@ -373,5 +374,21 @@ fn no_server_is_an_internal_error() -> Result<()> {
     let mut client = prepare(&bare)?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check_server(&bare);
+    Ok(())
+}
+
+/// Between the installation of a library and `ALTER EXTENSION ... UPDATE` it runs the SQL of the version before.
+#[test]
+fn no_argument_of_an_older_version_is_an_internal_error() -> Result<()> {
+    let installation = Installation::new()?;
+    installation.put_released_scripts()?;
+    for version in released()? {
+        let server = Server::builder().small().installation(&installation).start()?;
+        let create = format!("create extension snowflake_ids version '{version}'");
+        server.connect("postgres")?.batch_execute(&create).with_context(|| create)?;
+        let mut client = prepare(&server)?;
+        check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
+        check_server(&server);
+    }
     Ok(())
 }

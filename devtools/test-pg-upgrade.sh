@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# test-pg-upgrade.sh FROM TO [ARGUMENT...]: runs pg_upgrade from one Postgres to another, each named by its pg_config, with the
+# extension built for both. Nothing is installed into either. The arguments go to cargo-nextest.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+[[ $# -ge 2 && -n $1 && -n $2 ]] || fail "Say from where to where: make test-pg-upgrade FROM=/path/to/pg_config TO=/path/to/pg_config"
+from=$1 to=$2
+shift 2
+
+# package PG_CONFIG: builds the extension for it, and says where.
+package() {
+  local major
+  major=$("$1" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
+  PG_CONFIG=$1 "${MAKE:-make}" --no-print-directory PG_CONFIG="$1" all >&2
+  printf '%s\n' "$TARGET/package/pg$major"
+}
+
+say "from $("$from" --version) to $("$to" --version)"
+PG_UPGRADE_FROM_PACKAGE=$(package "$from") PG_UPGRADE_TO_PACKAGE=$(package "$to")
+export PG_UPGRADE_FROM_PACKAGE PG_UPGRADE_TO_PACKAGE PG_UPGRADE_FROM=$from PG_UPGRADE_TO=$to
+
+"$here/cargo-tool.sh" cargo-nextest 0.9.143
+servers_in_memory
+unset RUST_BACKTRACE INITDB_TEMPLATE
+PG_CONFIG=$to RUST_LIB_BACKTRACE=1 cargo nextest run -p snowflake_ids_server_tests --run-ignored only -E 'binary(pg_upgrade)' "$@"

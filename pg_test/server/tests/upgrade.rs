@@ -1,0 +1,180 @@
+//! `ALTER EXTENSION snowflake_ids UPDATE` from every version that was released, in databases that use it. The library is the
+//! present one: it runs the SQL of each. And what of `pg_upgrade` one server shows.
+
+use anyhow::{Context, Result, ensure};
+use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::catalog::{self, Told};
+use snowflake_ids_server_tests::installation::{Installation, released};
+use snowflake_ids_server_tests::upgrades::{self, Drawn};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql};
+use std::collections::BTreeSet;
+
+const UPDATE: &str = "alter extension snowflake_ids update";
+
+fn server() -> Result<Server> {
+    let installation = Installation::new()?;
+    installation.put_released_scripts()?;
+    builder().installation(&installation).start()
+}
+
+fn builder() -> Builder {
+    Server::builder().small().set("snowflake_ids.worker_id", "auto")
+}
+
+/// A database with this version of the extension.
+fn database(server: &Server, name: &str, version: &str) -> Result<Client> {
+    server.connect("postgres")?.batch_execute(&format!("create database {name}"))?;
+    let mut client = server.connect(name)?;
+    let create = format!("create extension snowflake_ids version '{version}'");
+    client.batch_execute(&create).with_context(|| create)?;
+    Ok(client)
+}
+
+/// What the catalog says of an extension that was created in the present version.
+fn fresh(server: &Server) -> Result<BTreeSet<Told>> {
+    catalog::objects(&mut database(server, "fresh", env!("CARGO_PKG_VERSION"))?)
+}
+
+fn ensure_equal(upgraded: &BTreeSet<Told>, fresh: &BTreeSet<Told>) -> Result<()> {
+    let found = catalog::differences(("upgraded", upgraded), ("new", fresh));
+    ensure!(
+        found.is_empty(),
+        "upgraded is not as created: sql/snowflake_ids--*.sql or the sources miss {} things:\n{}",
+        found.len(),
+        found.join("\n")
+    );
+    Ok(())
+}
+
+#[test]
+fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on() -> Result<()> {
+    let versions = released()?;
+    ensure!(!versions.is_empty(), "there is no install script of a released version");
+    for version in versions {
+        let server = server()?;
+        let fresh = fresh(&server)?;
+        let mut client = database(&server, "upgraded", &version)?;
+        let mut drawn = Drawn::default();
+        upgrades::create(&mut client)?;
+        // The old SQL with the new library, until somebody gives UPDATE.
+        drawn.go_on(&mut client, true)?;
+        drawn.go_on(&mut client, true)?;
+        let rows = upgrades::rows(&mut client)?;
+        client.batch_execute(UPDATE).context(version)?;
+        ensure_equal(&catalog::objects(&mut client)?, &fresh)?;
+        assert_eq!(upgrades::rows(&mut client)?, rows);
+        drawn.go_on(&mut client, true)?;
+        // A session that was there all the time, and one that comes later.
+        drawn.go_on(&mut server.connect("upgraded")?, true)?;
+    }
+    Ok(())
+}
+
+/// Views of users', their grants, and their functions.
+#[test]
+fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Result<()> {
+    for version in released()? {
+        let server = server()?;
+        let mut client = database(&server, "used", &version)?;
+        client.batch_execute(
+            "create role web;
+             revoke execute on function snowflake_nextval() from public;
+             grant execute on function snowflake_nextval() to web;
+             select snowflake_ids.administration_grant('tags', 'web')",
+        )?;
+        let rights = "select has_function_privilege('web', 'snowflake_nextval()', 'execute')
+                and not has_function_privilege('pg_monitor', 'snowflake_nextval()', 'execute')
+                and has_function_privilege('web', (select p.oid from pg_proc as p where p.proname = 'segment_create'), 'execute')
+                and has_table_privilege('web', 'snowflake_ids.segment', 'update')";
+        ensure!(sql::one::<bool>(&mut client, rights)?, "{version}: the rights were not there before");
+        client.batch_execute(UPDATE).with_context(|| version.clone())?;
+        ensure!(sql::one::<bool>(&mut client, rights)?, "{version}: the rights are gone");
+        client.batch_execute("set role web; select snowflake_ids.segment_create('webs'); reset role")?;
+    }
+    Ok(())
+}
+
+/// The extension is trusted: who may create it may upgrade it.
+#[test]
+fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()> {
+    let server = server()?;
+    server.connect("postgres")?.batch_execute("create role landlord login")?;
+    let as_landlord = |name: &str, create: &str| -> Result<Client> {
+        server.connect("postgres")?.batch_execute(&format!("create database {name} owner landlord"))?;
+        let mut client = server.config(name).user("landlord").connect(NoTls)?;
+        client.batch_execute(create)?;
+        Ok(client)
+    };
+    let fresh = catalog::objects(&mut as_landlord("fresh", "create extension snowflake_ids")?)?;
+    for (number, version) in released()?.iter().enumerate() {
+        let create = format!("create extension snowflake_ids version '{version}'");
+        let mut client = as_landlord(&format!("theirs_{number}"), &create)?;
+        client.batch_execute(UPDATE).with_context(|| version.clone())?;
+        ensure_equal(&catalog::objects(&mut client)?, &fresh)?;
+        ensure!(!sql::one::<bool>(
+            &mut client,
+            "select rolsuper from pg_roles where rolname = current_user"
+        )?);
+    }
+    Ok(())
+}
+
+/// The comparison itself: whatever an upgrade script may have left out shows.
+#[test]
+fn each_change_of_an_object_is_a_difference() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    let fresh = catalog::objects(&mut client)?;
+    let changes = [
+        "comment on function snowflake_nextval() is 'other'",
+        "comment on column snowflake_ids.segment.tag is 'other'",
+        "comment on extension snowflake_ids is 'other'",
+        "alter function snowflake_nextval() cost 7",
+        "alter function snowflake_nextval() parallel unsafe",
+        "alter function snowflake_nextval() stable",
+        "alter function snowflake_ids.segment_create set work_mem = '1MB'",
+        "alter function snowflake_ids.generator_create security definer",
+        "update pg_proc set prosrc = prosrc || ' ' where oid = 'snowflake_ids_internal.generator_follow'::regproc",
+        "revoke execute on function snowflake_nextval() from public",
+        "grant select on snowflake_ids.worker_lease to public",
+        "grant usage on schema snowflake_ids_internal to pg_monitor",
+        "alter table snowflake_ids.segment add column other integer",
+        "alter table snowflake_ids.segment alter column step set default 7",
+        "alter table snowflake_ids.segment alter column description set not null",
+        "alter table snowflake_ids.segment drop constraint segment_pkey cascade",
+        "alter table snowflake_ids.segment set (fillfactor = 17)",
+        "alter table snowflake_ids.segment disable trigger segment_check",
+        "alter table snowflake_ids.segment enable trigger segment_check",
+        "create index other on snowflake_ids.segment (step)",
+        "create trigger other after insert on snowflake_ids.segment execute function snowflake_ids_internal.segment_changed()",
+        "create or replace view snowflake_ids.generator_status as select * from snowflake_ids.generator_status where true",
+        "alter extension snowflake_ids drop function snowflake_nextval()",
+        "alter function snowflake_ids.segment_create owner to pg_monitor",
+        "update pg_extension set extcondition[1] = 'where false' where extname = 'snowflake_ids'",
+        "update pg_extension set extconfig = extconfig[2:], extcondition = extcondition[2:] where extname = 'snowflake_ids'",
+    ];
+    for change in changes {
+        client.batch_execute("begin")?;
+        // Some of them are of no version, and fail: then the list is old.
+        client.batch_execute(change).with_context(|| change)?;
+        let changed = catalog::differences(("changed", &catalog::objects(&mut client)?), ("new", &fresh));
+        client.batch_execute("rollback")?;
+        ensure!(!changed.is_empty(), "no difference: {change}");
+    }
+    assert!(catalog::differences(("again", &catalog::objects(&mut client)?), ("new", &fresh)).is_empty());
+    Ok(())
+}
+
+/// It would be connected to databases that `pg_upgrade` drops, and write to others that it reads.
+#[test]
+fn a_server_that_pg_upgrade_starts_runs_no_worker() -> Result<()> {
+    let mut server = builder().set("log_min_messages", "debug1").start()?;
+    let registered =
+        |server: &Server| server.logged("registering background worker \"snowflake_ids launcher\"");
+    server.stop(Shutdown::Fast)?;
+    ensure!(registered(&server) == 1, "a start as any other registers the launcher");
+    server.start_with(&["-b"])?;
+    server.stop(Shutdown::Fast)?;
+    assert_eq!(registered(&server), 1);
+    Ok(())
+}

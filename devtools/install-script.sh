@@ -22,13 +22,14 @@ by_object() {
 # What a script calls must not be found in a schema that others may write to.
 pinned='SET LOCAL search_path = pg_catalog, pg_temp;'
 check_upgrades() {
-  local upgrade first
+  local upgrade
   for upgrade in sql/snowflake_ids--*--*.sql; do
-    [[ -e $upgrade ]] || continue
-    first=$(sed -E '/^[[:space:]]*(--.*)?$/d' "$upgrade" | head -n 1)
-    [[ $first == "$pinned" ]] || fail "$upgrade must begin with: $pinned"
+    [[ ! -e $upgrade || $(without_first_comments "$upgrade") == "$pinned"* ]] || fail "$upgrade must begin with: $pinned"
   done
 }
+
+# A script in one line, from its first statement on.
+without_first_comments() { sed -E '/^[[:space:]]*--/d' "$1" | tr '\n' ' ' | sed -E 's#^( |/\*([^*]|\*+[^*/])*\*+/)*##'; }
 
 case $mode in
   --update)

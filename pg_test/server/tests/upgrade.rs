@@ -157,9 +157,9 @@ fn each_change_of_an_object_is_a_difference() -> Result<()> {
         client.batch_execute("begin")?;
         // Some of them are of no version, and fail: then the list is old.
         client.batch_execute(change).with_context(|| change)?;
-        let changed = catalog::differences(("changed", &catalog::objects(&mut client)?), ("new", &fresh));
+        let found = catalog::differences(("changed", &catalog::objects(&mut client)?), ("new", &fresh));
         client.batch_execute("rollback")?;
-        ensure!(!changed.is_empty(), "no difference: {change}");
+        ensure!(!found.is_empty(), "no difference: {change}");
     }
     assert!(catalog::differences(("again", &catalog::objects(&mut client)?), ("new", &fresh)).is_empty());
     Ok(())

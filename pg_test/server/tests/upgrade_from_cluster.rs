@@ -120,7 +120,11 @@ impl Rolling {
         for loads in std::mem::take(&mut self.loads) {
             self.add(loads, Load::end)?;
         }
-        self.taken.iter().try_for_each(Taken::unique)
+        for (taken, call) in self.taken.iter().zip(CALLS) {
+            eprintln!("{call}: {} ids", taken.ids.len());
+            taken.unique()?;
+        }
+        Ok(())
     }
 }
 

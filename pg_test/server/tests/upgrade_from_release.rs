@@ -84,6 +84,7 @@ impl AllTaken {
     /// No id is there twice. Of dense ones none is missing but what sessions were being told as a stop ended them.
     fn check(&self, stops: usize) -> Result<()> {
         for (taken, (call, is_dense)) in self.0.iter().zip(LOADS) {
+            eprintln!("{call}: {} ids", taken.ids.len());
             taken.unique().context(call)?;
             let highest = taken.ids.iter().copied().max().context("no ids")?;
             let missing = usize::try_from(highest)?.saturating_sub(taken.ids.len());

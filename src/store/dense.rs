@@ -3,8 +3,14 @@
 //! A row says up to which number all are reserved. The statements look for each row by its key, whatever the planner thinks of the
 //! table: a worker has [`PLANS`] set.
 
+mod shared;
+
+pub use shared::counted;
+
 use super::series::{self as definitions, datum};
+use super::{citus, registry};
 use crate::pg::catalog::Source;
+use crate::pg::encoding::to_utf8;
 use crate::pg::process::PerProcess;
 use crate::pg::statement::Statement;
 use crate::pg::text::{RowBytes, TextOut};
@@ -15,8 +21,12 @@ use pgrx::pg_sys::BuiltinOid::{
 };
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowflake_ids_core::series::dense::{Definition, Found, Reserve, Reserved, RowKey, Rows, WriteBack};
+use snowflake_ids_core::number_registry::KeyRow;
+use snowflake_ids_core::series::dense::{
+    Definition, Found, Origin, Reserve, Reserved, RowKey, Rows, WriteBack,
+};
 use snowflake_ids_core::series::{Key, KeyType};
+use snowflake_ids_core::wire::{KeyReached, Registry, SharedKey, SharedTerms};
 use std::cell::Cell;
 use std::ffi::CStr;
 
@@ -35,6 +45,14 @@ pub const PLANS: [(&CStr, &CStr); 5] = [
 macro_rules! day {
     ($row:literal) => {
         concat!("COALESCE(", $row, ".period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date, 0)")
+    };
+}
+
+/// The period of a row that is written; null where it has none.
+macro_rules! period {
+    () => {
+        "CASE WHEN w.day OPERATOR(pg_catalog.<>) 0
+             THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) w.day END"
     };
 }
 
@@ -64,7 +82,8 @@ macro_rules! counters {
                              THEN f.max_value ELSE f.base OPERATOR(pg_catalog.+) f.wanted END,
                          period = CASE WHEN f.day OPERATOR(pg_catalog.>) ",
                     day!("k"),
-                    " THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) f.day ELSE k.period END
+                    " THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) f.day ELSE k.period END,
+                         version = NULL
                      FROM f
                      WHERE k.series OPERATOR(pg_catalog.=) f.series AND k.key OPERATOR(pg_catalog.=) f.key
                          AND f.base OPERATOR(pg_catalog.<) f.max_value
@@ -78,9 +97,9 @@ macro_rules! counters {
                     "INSERT INTO snowflake_ids.",
                     $table,
                     " AS k (series, key, last_value, period)
-                     SELECT w.series, w.key, w.last_value,
-                         CASE WHEN w.day OPERATOR(pg_catalog.<>) 0
-                             THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) w.day END
+                     SELECT w.series, w.key, w.last_value, ",
+                    period!(),
+                    "
                      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
                          pg_catalog.unnest($4)) AS w (series, key, day, last_value)
                      ON CONFLICT (series, key) DO NOTHING
@@ -92,7 +111,7 @@ macro_rules! counters {
                 concat!(
                     "SELECT w.place, k.last_value, ",
                     day!("k"),
-                    " FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+                    ", k.version FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
                      JOIN snowflake_ids.",
                     $table,
                     " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key"
@@ -115,7 +134,9 @@ macro_rules! counters {
             ),
             lock_free: Statement::new(
                 concat!(
-                    "SELECT w.place
+                    "SELECT w.place, k.last_value, ",
+                    day!("k"),
+                    ", k.version
                      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
                      JOIN snowflake_ids.",
                     $table,
@@ -128,7 +149,7 @@ macro_rules! counters {
                 concat!(
                     "SELECT k.last_value, ",
                     day!("k"),
-                    " FROM snowflake_ids.",
+                    ", k.version FROM snowflake_ids.",
                     $table,
                     " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE"
                 ),
@@ -141,6 +162,36 @@ macro_rules! counters {
                     " AS k SET last_value = $3 WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2"
                 ),
                 &[INT8OID, $one, INT8OID],
+            ),
+            make: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period, version)
+                     SELECT w.series, w.key, w.last_value, ",
+                    period!(),
+                    ", w.version
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+                         pg_catalog.unnest($4), pg_catalog.unnest($5)) AS w (series, key, day, last_value, version)
+                     ON CONFLICT (series, key) DO NOTHING
+                     RETURNING k.series, k.key"
+                ),
+                &[INT8ARRAYOID, $many, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID],
+            ),
+            put: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period, version)
+                     SELECT w.series, w.key, w.last_value, ",
+                    period!(),
+                    ", w.version
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+                         pg_catalog.unnest($4), pg_catalog.unnest($5)) AS w (series, key, day, last_value, version)
+                     ON CONFLICT (series, key) DO UPDATE
+                     SET last_value = EXCLUDED.last_value, period = EXCLUDED.period, version = EXCLUDED.version"
+                ),
+                &[INT8ARRAYOID, $many, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID],
             ),
         };
     };
@@ -162,6 +213,10 @@ struct Counters {
     lock: Statement,
     /// Sets a row that is locked.
     lower: Statement,
+    /// Makes rows that say this, where there are none,
+    make: Statement,
+    /// and has rows say it in any case.
+    put: Statement,
 }
 
 counters!(OF_BIGINTS, "series_bigint", INT8OID, INT8ARRAYOID);
@@ -274,6 +329,73 @@ impl Rows for Tables {
     fn reserve(&mut self, reserves: &[Reserve]) -> Result<Vec<Reserved>, SpiError> {
         by_type(reserves, Reserved::Locked, reserve)
     }
+
+    fn origin(&mut self) -> Result<Origin, SpiError> {
+        let Some(table) = self.0 else { return Ok(Origin::Nowhere) };
+        table.as_owner(|| {
+            registry::keep_sites()?;
+            let mut sites = registry::sites()?.into_iter();
+            Ok(match (sites.next(), sites.next()) {
+                (None, _) if citus::is_worker()? => Origin::Nowhere,
+                (None, _) => Origin::Here,
+                (Some(site), None) => Origin::There(site),
+                (Some(_), Some(_)) => Origin::Nowhere,
+            })
+        })
+    }
+
+    fn shared(&mut self, ids: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, SpiError> {
+        shared::terms(ids)
+    }
+
+    fn shared_key(&mut self, key: &Key) -> Option<SharedKey> {
+        SharedKey::of(key, to_utf8)
+    }
+
+    fn received(&mut self, rows: &[RowKey]) -> Result<Vec<Option<KeyRow>>, SpiError> {
+        by_type(rows, None, |counters, of, rows| {
+            let mut found = vec![None; rows.len()];
+            let there = counters
+                .look
+                .all(&[series_of(rows), keys(of, rows)], |row| Ok((place(row)?, Some(key_row(row)?))))?;
+            mark(&mut found, there.into_iter());
+            Ok(found)
+        })
+    }
+
+    fn receive(&mut self, of: &Registry, rows: &[(RowKey, KeyRow)]) -> Result<(), SpiError> {
+        if let Some(table) = self.0 {
+            table.as_owner(|| registry::note_seen(of))?;
+        }
+        by_type(rows, (), |counters, of, rows| {
+            counters.put.run(&said(of, rows))?;
+            Ok(vec![(); rows.len()])
+        })
+        .map(drop)
+    }
+}
+
+impl OfRow for (RowKey, KeyRow) {
+    fn row(&self) -> &RowKey {
+        &self.0
+    }
+}
+
+/// What rows are to say, as arguments.
+fn said<'a>(of: KeyType, rows: &[&(RowKey, KeyRow)]) -> [DatumWithOid<'a>; 5] {
+    [
+        series_of(rows),
+        keys(of, rows),
+        days(rows.iter().map(|(_, row)| row.reached.day)),
+        numbers(rows.iter().map(|(_, row)| row.reached.last)),
+        rows.iter().map(|(_, row)| row.version).collect::<Vec<Option<i64>>>().into(),
+    ]
+}
+
+/// What a row says, in its second to fourth columns.
+fn key_row(row: &SpiHeapTupleData<'_>) -> Result<KeyRow, SpiError> {
+    let (last, day) = (row.get::<i64>(2)?.unwrap_or_default(), row.get::<i32>(3)?.unwrap_or_default());
+    Ok(KeyRow { reached: KeyReached { last, day }, version: row.get::<i64>(4)? })
 }
 
 /// Something that is about a row.

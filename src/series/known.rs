@@ -154,6 +154,9 @@ impl Known {
                 Err(SeriesError::AtRegistry { series: self.shown(), what, registry: site.server, hint }
                     .into())
             }
+            None if citus::is_there() && citus::is_worker()? => {
+                Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into())
+            }
             None => Ok(()),
         }
     }

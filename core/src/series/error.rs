@@ -210,7 +210,7 @@ impl Explain for SeriesError {
                     .into()
             }
             Self::Registries { .. } => {
-                "Registries take turns, and what one of them gives may be below what another one gave: a key's numbers would not grow."
+                "Registries take turns, and each counts for itself: the numbers of a key would neither grow nor follow on each other."
                     .into()
             }
             Self::Refused { why, registry, .. } => why.detail(registry.as_deref().unwrap_or_default()),
@@ -286,12 +286,12 @@ impl Explain for SeriesError {
                 wanted(*action)
             ),
             Self::Registry { .. } => {
-                "Number in a database of its own, which draws from no registry; or create a series of kind 'monotonic', which has gaps."
+                "Number in a database of its own, which draws from no registry; or create a series of kind 'dense', of which a crash leaves gaps."
                     .into()
             }
             Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),
             Self::CitusWorker { .. } => {
-                "Call it on the coordinator; or create a series of kind 'monotonic', which has gaps.".into()
+                "Call it on the coordinator; or create a series of kind 'dense', of which a crash leaves gaps.".into()
             }
             Self::NoTable => "Give CREATE EXTENSION snowflake_ids.".into(),
         })

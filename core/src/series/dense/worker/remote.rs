@@ -44,6 +44,18 @@ struct Errand {
     wants: Vec<Want>,
 }
 
+impl Errand {
+    /// Whether an answer has as many parts as there are questions.
+    fn is_answered_by(&self, numbers: &Numbers) -> bool {
+        match numbers {
+            Numbers::Done { returned, outcomes } => {
+                returned.len() == self.returns.len() && outcomes.len() == self.wants.len()
+            }
+            Numbers::Unknown | Numbers::Locked | Numbers::Differs => true,
+        }
+    }
+}
+
 struct Return {
     /// Its place among those that leave.
     place: usize,
@@ -211,18 +223,17 @@ impl Plan {
         };
         let body = RequestBody::ReserveNumbers(Box::new(request));
         let Response { registry, said, .. } = link.ask(&self.site, body, host.registry_timeout())?;
-        let ResponseBody::ReservedNumbers(numbers) = said else { return Err(RegistryError::other_kind()) };
-        let is_for_all = match &numbers {
-            Numbers::Done { returned, outcomes } => {
-                returned.len() == errand.returns.len() && outcomes.len() == errand.wants.len()
+        let wrong = match said {
+            ResponseBody::ReservedNumbers(numbers) if errand.is_answered_by(&numbers) => {
+                return Ok((registry, numbers));
             }
-            _ => true,
+            ResponseBody::ReservedNumbers(_) => {
+                RegistryError::Garbled("it answers for another number of keys".to_owned())
+            }
+            _ => RegistryError::other_kind(),
         };
-        if is_for_all {
-            Ok((registry, numbers))
-        } else {
-            Err(RegistryError::Garbled("it answers for another number of keys".to_owned()))
-        }
+        self.garbled(host, link, &wrong);
+        Err(wrong)
     }
 
     /// What an answer says of each.
@@ -345,9 +356,6 @@ impl Plan {
             host.say_once(format!("snowflake_ids could not reserve numbers of a registry: {error}"));
             Outcome::Away(Trouble::Failed(code), RETRY_AFTER_FAILURE)
         } else {
-            if matches!(error, RegistryError::Garbled(_)) {
-                self.garbled(host, link, error);
-            }
             Outcome::Away(Trouble::Registry, BACKOFF.first)
         };
         self.fail(errand, outcome, fate);

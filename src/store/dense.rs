@@ -82,8 +82,7 @@ macro_rules! counters {
                              THEN f.max_value ELSE f.base OPERATOR(pg_catalog.+) f.wanted END,
                          period = CASE WHEN f.day OPERATOR(pg_catalog.>) ",
                     day!("k"),
-                    " THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) f.day ELSE k.period END,
-                         version = NULL
+                    " THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) f.day ELSE k.period END
                      FROM f
                      WHERE k.series OPERATOR(pg_catalog.=) f.series AND k.key OPERATOR(pg_catalog.=) f.key
                          AND f.base OPERATOR(pg_catalog.<) f.max_value
@@ -111,7 +110,7 @@ macro_rules! counters {
                 concat!(
                     "SELECT w.place, k.last_value, ",
                     day!("k"),
-                    ", k.version FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+                    " FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
                      JOIN snowflake_ids.",
                     $table,
                     " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key"
@@ -134,9 +133,7 @@ macro_rules! counters {
             ),
             lock_free: Statement::new(
                 concat!(
-                    "SELECT w.place, k.last_value, ",
-                    day!("k"),
-                    ", k.version
+                    "SELECT w.place
                      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
                      JOIN snowflake_ids.",
                     $table,
@@ -149,7 +146,7 @@ macro_rules! counters {
                 concat!(
                     "SELECT k.last_value, ",
                     day!("k"),
-                    ", k.version FROM snowflake_ids.",
+                    " FROM snowflake_ids.",
                     $table,
                     " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE"
                 ),
@@ -162,6 +159,40 @@ macro_rules! counters {
                     " AS k SET last_value = $3 WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2"
                 ),
                 &[INT8OID, $one, INT8OID],
+            ),
+            received: Statement::new(
+                concat!(
+                    "SELECT w.place, k.last_value, ",
+                    day!("k"),
+                    ", k.version FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+                     JOIN snowflake_ids.",
+                    $table,
+                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key"
+                ),
+                &[INT8ARRAYOID, $many],
+            ),
+            read_free: Statement::new(
+                concat!(
+                    "SELECT w.place, k.last_value, ",
+                    day!("k"),
+                    ", k.version
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+                     JOIN snowflake_ids.",
+                    $table,
+                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key
+                     FOR NO KEY UPDATE OF k SKIP LOCKED"
+                ),
+                &[INT8ARRAYOID, $many],
+            ),
+            read: Statement::new(
+                concat!(
+                    "SELECT 1::pg_catalog.int8, k.last_value, ",
+                    day!("k"),
+                    ", k.version FROM snowflake_ids.",
+                    $table,
+                    " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE"
+                ),
+                &[INT8OID, $one],
             ),
             make: Statement::new(
                 concat!(
@@ -213,6 +244,12 @@ struct Counters {
     lock: Statement,
     /// Sets a row that is locked.
     lower: Statement,
+    /// What rows say, and their versions, where several servers count: of all,
+    received: Statement,
+    /// of those that no other transaction has locked, which this one locks,
+    read_free: Statement,
+    /// and of one, which is waited for and locked.
+    read: Statement,
     /// Makes rows that say this, where there are none,
     make: Statement,
     /// and has rows say it in any case.

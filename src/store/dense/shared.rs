@@ -13,7 +13,7 @@ use snowflake_ids_core::number_registry::{FoundRow, KeyRow, NumberRegistry, Shar
 use snowflake_ids_core::series::dense::RowKey;
 use snowflake_ids_core::series::{Key, KeyType};
 use snowflake_ids_core::tag_rows::LockWait;
-use snowflake_ids_core::wire::{KeyReached, SharedKey, SharedTerms};
+use snowflake_ids_core::wire::{SharedKey, SharedTerms};
 
 static TERMS: Statement = Statement::new(
     "SELECT s.id, pg_catalog.convert_to(s.name, 'UTF8'), s.key_type, s.start, s.reset, pg_catalog.convert_to(s.time_zone, 'UTF8')
@@ -136,10 +136,7 @@ impl NumberRegistry for Tables {
 
 /// Waits for a row.
 fn wait_for(counters: &Counters, row: &RowKey) -> Result<Vec<FoundRow>, SpiError> {
-    let found = counters.lock.first(&[row.series.into(), datum(&row.key)], |row| {
-        let (last, day) = (row.get::<i64>(1)?.unwrap_or_default(), row.get::<i32>(2)?.unwrap_or_default());
-        Ok(KeyRow { reached: KeyReached { last, day }, version: row.get::<i64>(3)? })
-    })?;
+    let found = counters.read.first(&[row.series.into(), datum(&row.key)], key_row)?;
     Ok(vec![found.map_or(FoundRow::None, FoundRow::There)])
 }
 
@@ -150,7 +147,7 @@ fn lock_free(counters: &Counters, of: KeyType, rows: &[&RowKey]) -> Result<Vec<F
     let there = counters.look.all(&arguments(), place)?;
     mark(&mut found, there.into_iter().map(|place| (place, FoundRow::Locked)));
     let ours =
-        counters.lock_free.all(&arguments(), |row| Ok((place(row)?, FoundRow::There(key_row(row)?))))?;
+        counters.read_free.all(&arguments(), |row| Ok((place(row)?, FoundRow::There(key_row(row)?))))?;
     mark(&mut found, ours.into_iter());
     Ok(found)
 }

@@ -393,7 +393,7 @@ impl Rows for Tables {
         by_type(rows, None, |counters, of, rows| {
             let mut found = vec![None; rows.len()];
             let there = counters
-                .look
+                .received
                 .all(&[series_of(rows), keys(of, rows)], |row| Ok((place(row)?, Some(key_row(row)?))))?;
             mark(&mut found, there.into_iter());
             Ok(found)

@@ -290,6 +290,9 @@ impl Explain for SeriesError {
                     .into()
             }
             Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),
+            Self::CitusWorker { kind: "dense" } => {
+                "On the coordinator, CALL snowflake_ids.use_citus(): its nodes draw from it then, and count together.".into()
+            }
             Self::CitusWorker { .. } => {
                 "Call it on the coordinator; or create a series of kind 'dense', of which a crash leaves gaps.".into()
             }

@@ -55,9 +55,9 @@ fn last(client: &mut Client, key: i64) -> Result<i64> {
 }
 
 #[test]
-fn nodes_and_the_registry_count_a_key_together() -> Result<()> {
+fn nodes_count_a_key_together() -> Result<()> {
     let cluster = cluster(2, CREATE_EXACT)?;
-    let servers = [&cluster.registry, &cluster.nodes[0], &cluster.nodes[1]];
+    let servers = [&cluster.nodes[0], &cluster.nodes[1]];
     let each = |server| load(server, "postgres", "d", Load { sessions: 2, statements: 2, keys: 30, seed: 1 });
     let mut all = Numbers::new();
     thread::scope(|scope| -> Result<()> {

@@ -112,8 +112,9 @@ impl RegistryError {
     /// Whether nothing was done there for certain: it was not reached, or has rolled back.
     pub fn is_undone(&self) -> bool {
         match self {
-            Self::Failed(ConnectionError::Unreachable(_) | ConnectionError::Refused { .. }) => true,
-            Self::NoServer(_) | Self::Before(_) => true,
+            Self::Failed(ConnectionError::Unreachable(_) | ConnectionError::Refused { .. })
+            | Self::NoServer(_)
+            | Self::Before(_) => true,
             Self::Failed(_) | Self::Stranger(_) | Self::Version(_) | Self::Garbled(_) => false,
         }
     }

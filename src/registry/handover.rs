@@ -9,7 +9,7 @@ use crate::pg::encoding::{from_utf8, legible, to_utf8};
 use crate::segment::place;
 use crate::settings;
 use crate::store::registry as store;
-use crate::store::{dense, segment};
+use crate::store::{number, segment};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, check_for_interrupts, function_name};
@@ -110,7 +110,7 @@ impl NodeTables for Here {
     }
 
     fn counted_series(&mut self) -> Result<Option<String>, Report> {
-        here(dense::counted)
+        here(number::counted)
     }
 
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Report> {

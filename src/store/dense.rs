@@ -3,10 +3,6 @@
 //! A row says up to which number all are reserved. The statements look for each row by its key, whatever the planner thinks of the
 //! table: a worker has [`PLANS`] set.
 
-mod shared;
-
-pub use shared::counted;
-
 use super::series::{self as definitions, datum};
 use super::{citus, registry};
 use crate::pg::catalog::Source;
@@ -229,13 +225,13 @@ macro_rules! counters {
 }
 
 /// What is done with the counters of one type of keys.
-struct Counters {
+pub(super) struct Counters {
     /// Reserves numbers of those that have rows that are not locked.
     extend: Statement,
     /// Makes rows of those that have none.
     begin: Statement,
     /// What rows say, locked or not.
-    look: Statement,
+    pub(super) look: Statement,
     /// Sets rows to what was given out.
     write_back: Statement,
     /// Locks those rows that no other transaction has locked.
@@ -247,13 +243,13 @@ struct Counters {
     /// What rows say, and their versions, where several servers count: of all,
     received: Statement,
     /// of those that no other transaction has locked, which this one locks,
-    read_free: Statement,
+    pub(super) read_free: Statement,
     /// and of one, which is waited for and locked.
-    read: Statement,
+    pub(super) read: Statement,
     /// Makes rows that say this, where there are none,
-    make: Statement,
+    pub(super) make: Statement,
     /// and has rows say it in any case.
-    put: Statement,
+    pub(super) put: Statement,
 }
 
 counters!(OF_BIGINTS, "series_bigint", INT8OID, INT8ARRAYOID);
@@ -275,6 +271,12 @@ static SERIES: Statement = Statement::new(
 );
 static SERIES_UNLOCKED: Statement = Statement::new(
     "SELECT s.id FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) ANY ($1)",
+    &[INT8ARRAYOID],
+);
+
+static TERMS: Statement = Statement::new(
+    "SELECT s.id, pg_catalog.convert_to(s.name, 'UTF8'), s.key_type, s.start, s.reset, pg_catalog.convert_to(s.time_zone, 'UTF8')
+     FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) ANY ($1)",
     &[INT8ARRAYOID],
 );
 
@@ -382,7 +384,7 @@ impl Rows for Tables {
     }
 
     fn shared(&mut self, ids: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, SpiError> {
-        shared::terms(ids)
+        terms(ids)
     }
 
     fn shared_key(&mut self, key: &Key) -> Option<SharedKey> {
@@ -419,7 +421,7 @@ impl OfRow for (RowKey, KeyRow) {
 }
 
 /// What rows are to say, as arguments.
-fn said<'a>(of: KeyType, rows: &[&(RowKey, KeyRow)]) -> [DatumWithOid<'a>; 5] {
+pub(super) fn said<'a>(of: KeyType, rows: &[&(RowKey, KeyRow)]) -> [DatumWithOid<'a>; 5] {
     [
         series_of(rows),
         keys(of, rows),
@@ -430,13 +432,36 @@ fn said<'a>(of: KeyType, rows: &[&(RowKey, KeyRow)]) -> [DatumWithOid<'a>; 5] {
 }
 
 /// What a row says, in its second to fourth columns.
-fn key_row(row: &SpiHeapTupleData<'_>) -> Result<KeyRow, SpiError> {
+pub(super) fn key_row(row: &SpiHeapTupleData<'_>) -> Result<KeyRow, SpiError> {
     let (last, day) = (row.get::<i64>(2)?.unwrap_or_default(), row.get::<i32>(3)?.unwrap_or_default());
     Ok(KeyRow { reached: KeyReached { last, day }, version: row.get::<i64>(4)? })
 }
 
+/// What series are to registries, in this order; None for one that is not there, or whose name other servers could not know.
+fn terms(ids: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, SpiError> {
+    let found = TERMS.all(&[ids.to_vec().into()], |row| Ok((row.get::<i64>(1)?, terms_of(row)?)))?;
+    let found: FxHashMap<Option<i64>, _> = found.into_iter().collect();
+    Ok(ids.iter().map(|id| found.get(&Some(*id)).cloned().flatten()).collect())
+}
+
+/// The name of a row, and its terms.
+pub(super) fn terms_of(row: &SpiHeapTupleData<'_>) -> Result<Option<(String, SharedTerms)>, SpiError> {
+    let text = |place: usize| {
+        row.get::<Vec<u8>>(place).map(|bytes| String::from_utf8(bytes.unwrap_or_default()).ok())
+    };
+    let (name, time_zone) = (text(2)?, text(6)?.unwrap_or_default());
+    let reset = row.get::<String>(5)?;
+    let terms = SharedTerms {
+        key_type: row.get::<String>(3)?.unwrap_or_default(),
+        start: row.get::<i64>(4)?.unwrap_or_default(),
+        time_zone: if reset.is_some() { time_zone } else { String::new() },
+        reset,
+    };
+    Ok(name.map(|name| (name, terms)))
+}
+
 /// Something that is about a row.
-trait OfRow {
+pub(super) trait OfRow {
     fn row(&self) -> &RowKey;
 }
 
@@ -459,7 +484,7 @@ impl OfRow for Reserve {
 }
 
 /// Does something with the keys of each type, as the owner of their table; what came of each, in the order of all.
-fn by_type<T: OfRow, R: Clone>(
+pub(super) fn by_type<T: OfRow, R: Clone>(
     all: &[T],
     otherwise: R,
     mut work: impl FnMut(&Counters, KeyType, &[&T]) -> Result<Vec<R>, SpiError>,
@@ -475,7 +500,7 @@ fn by_type<T: OfRow, R: Clone>(
     Ok(done)
 }
 
-fn mark<R>(all: &mut [R], some: impl Iterator<Item = (usize, R)>) {
+pub(super) fn mark<R>(all: &mut [R], some: impl Iterator<Item = (usize, R)>) {
     for (place, value) in some {
         if let Some(one) = all.get_mut(place) {
             *one = value;
@@ -582,12 +607,12 @@ pub fn lower(series: i64, key: &Key, value: i64) -> Result<(), SpiError> {
 }
 
 /// The place of a row's argument among all.
-fn place(row: &SpiHeapTupleData<'_>) -> Result<usize, SpiError> {
+pub(super) fn place(row: &SpiHeapTupleData<'_>) -> Result<usize, SpiError> {
     let place = row.get::<i64>(1)?.unwrap_or_default();
     Ok(usize::try_from(place).unwrap_or_default().wrapping_sub(1))
 }
 
-fn series_of<'a, T: OfRow>(all: &[&T]) -> DatumWithOid<'a> {
+pub(super) fn series_of<'a, T: OfRow>(all: &[&T]) -> DatumWithOid<'a> {
     numbers(all.iter().map(|one| one.row().series))
 }
 
@@ -600,7 +625,7 @@ fn days<'a>(all: impl Iterator<Item = i32>) -> DatumWithOid<'a> {
 }
 
 /// Keys, which are all of this type.
-fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
+pub(super) fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
     let all = all.iter().map(|one| &one.row().key);
     match of {
         KeyType::Bigint => {
@@ -619,7 +644,7 @@ fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
 }
 
 /// The key in the second column of a row.
-fn key_of(of: KeyType, row: &SpiHeapTupleData<'_>) -> Result<Key, SpiError> {
+pub(super) fn key_of(of: KeyType, row: &SpiHeapTupleData<'_>) -> Result<Key, SpiError> {
     Ok(match of {
         KeyType::Bigint => Key::Bigint(row.get::<i64>(2)?.unwrap_or_default()),
         KeyType::Text => Key::Text(row.get::<RowBytes>(2)?.map(|bytes| bytes.0).unwrap_or_default()),

@@ -303,7 +303,7 @@ impl Plan {
             return;
         }
         let site = &self.site;
-        let noted = host.transaction(|rows| {
+        let done = host.transaction(|rows| {
             // What is found now stays so.
             let is_used = rows.source().is_some()
                 && matches!(rows.origin()?, Origin::There(now) if now.seen.identity == site.seen.identity);
@@ -312,7 +312,7 @@ impl Plan {
             }
             Ok(is_used || !holds(Guard::StillUsed))
         });
-        let failed = match noted {
+        let failed = match done {
             Ok(true) => return,
             Ok(false) => Outcome::Away(Trouble::RowLocked, RETRY),
             Err(error) if error.is_lock_timeout => Outcome::Away(Trouble::RowLocked, RETRY_AFTER_FAILURE),

@@ -1,25 +1,22 @@
-//! Dense series that several servers count: what they are to others, and the rows that a registry has of their keys.
+//! Dense series that several servers count, as a registry has them: their rows, and those of their keys.
 
-use super::{Counters, Tables, by_type, key_of, key_row, keys, mark, place, said, series_of};
+use super::dense::{
+    Counters, Tables, by_type, key_of, key_row, keys, mark, place, said, series_of, terms_of,
+};
+use super::series::datum;
 use crate::pg::encoding::from_utf8;
 use crate::pg::random;
 use crate::pg::statement::Statement;
 use crate::pg::tag::{self, TagText};
-use crate::store::series::datum;
-use pgrx::pg_sys::BuiltinOid::{INT8ARRAYOID, TEXTOID};
-use pgrx::spi::{SpiError, SpiHeapTupleData};
-use rustc_hash::{FxHashMap, FxHashSet};
+use pgrx::pg_sys::BuiltinOid::TEXTOID;
+use pgrx::spi::SpiError;
+use rustc_hash::FxHashSet;
 use snowflake_ids_core::number_registry::{FoundRow, KeyRow, NumberRegistry, SharedSeries};
 use snowflake_ids_core::series::dense::RowKey;
 use snowflake_ids_core::series::{Key, KeyType};
 use snowflake_ids_core::tag_rows::LockWait;
-use snowflake_ids_core::wire::{SharedKey, SharedTerms};
+use snowflake_ids_core::wire::SharedKey;
 
-static TERMS: Statement = Statement::new(
-    "SELECT s.id, pg_catalog.convert_to(s.name, 'UTF8'), s.key_type, s.start, s.reset, pg_catalog.convert_to(s.time_zone, 'UTF8')
-     FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) ANY ($1)",
-    &[INT8ARRAYOID],
-);
 static NAMED: Statement = Statement::new(
     "SELECT s.id, pg_catalog.convert_to(s.name, 'UTF8'), s.key_type, s.start, s.reset, pg_catalog.convert_to(s.time_zone, 'UTF8'),
          s.max_value, s.max_step
@@ -41,29 +38,6 @@ static COUNTED: Statement = Statement::new(
      ORDER BY s.name LIMIT 1",
     &[],
 );
-
-/// What series are to registries, in this order; None for one that is not there, or whose name other servers could not know.
-pub fn terms(ids: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, SpiError> {
-    let found = TERMS.all(&[ids.to_vec().into()], |row| Ok((row.get::<i64>(1)?, terms_of(row)?)))?;
-    let found: FxHashMap<Option<i64>, _> = found.into_iter().collect();
-    Ok(ids.iter().map(|id| found.get(&Some(*id)).cloned().flatten()).collect())
-}
-
-/// The name of a row, and its terms.
-fn terms_of(row: &SpiHeapTupleData<'_>) -> Result<Option<(String, SharedTerms)>, SpiError> {
-    let text = |place: usize| {
-        row.get::<Vec<u8>>(place).map(|bytes| String::from_utf8(bytes.unwrap_or_default()).ok())
-    };
-    let (name, time_zone) = (text(2)?, text(6)?.unwrap_or_default());
-    let reset = row.get::<String>(5)?;
-    let terms = SharedTerms {
-        key_type: row.get::<String>(3)?.unwrap_or_default(),
-        start: row.get::<i64>(4)?.unwrap_or_default(),
-        time_zone: if reset.is_some() { time_zone } else { String::new() },
-        reset,
-    };
-    Ok(name.map(|name| (name, terms)))
-}
 
 /// A dense series of which keys have numbers here, if there is one.
 pub fn counted() -> Result<Option<String>, SpiError> {

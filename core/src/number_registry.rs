@@ -1,13 +1,15 @@
 //! What a registry does about dense series when it is asked.
 
 use crate::guard::{Guard, holds};
-use crate::series::Key;
-use crate::series::dense::RowKey;
+use crate::series::dense::host::RowKey;
+use crate::series::key::Key;
 use crate::tag_rows::LockWait;
 use crate::wire::{
     KeyReached, Numbers, NumbersOutcome, NumbersRequest, NumbersReturn, NumbersWant, SharedKey, SharedTerms,
 };
 use std::collections::BTreeMap;
+
+pub use crate::series::dense::host::KeyRow;
 
 /// Of how many days a period may begin later than the registry's: somewhere it is tomorrow.
 const DAYS_AHEAD: i32 = 1;
@@ -32,15 +34,6 @@ pub enum SharedSeries {
         /// The most numbers that are reserved at once.
         max_step: u32,
     },
-}
-
-/// What the row of a key says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyRow {
-    /// Up to which number all are reserved.
-    pub reached: KeyReached,
-    /// By what the last reservation of a node is known; None: the last one was none, or it was returned.
-    pub version: Option<i64>,
 }
 
 /// The row of a key, looked for.

@@ -1,7 +1,7 @@
 //! What a node and a registry say to each other of the numbers of a dense series.
 
 use super::bounded;
-use crate::series::{Key, KeyType};
+use crate::series::key::{Key, KeyType};
 use serde::{Deserialize, Serialize};
 
 /// A key, as servers know it whatever the encoding of their databases is.

@@ -2,11 +2,10 @@
 
 use super::memory::Partition;
 use super::requests::Requests;
-use crate::number_registry::KeyRow;
 use crate::refill_worker::tables::TransactionError;
 use crate::registry_link::Site;
 use crate::series::key::Key;
-use crate::wire::{Registry, SharedKey, SharedTerms};
+use crate::wire::{KeyReached, Registry, SharedKey, SharedTerms};
 use std::time::Duration;
 
 /// The worker's process, and the memory that it shares with sessions.
@@ -58,6 +57,15 @@ pub struct RowKey {
     pub series: i64,
     /// The key.
     pub key: Key,
+}
+
+/// What the row of a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// Up to which number all are reserved.
+    pub reached: KeyReached,
+    /// By what the last reservation of a node is known; None: the last one was none, or it was returned.
+    pub version: Option<i64>,
 }
 
 /// What a row is set back to.

@@ -13,11 +13,10 @@ use crate::registry_link::RegistryLink;
 use collect::{from_memory, look_round};
 use commit::commit;
 use group::{Group, by_key};
+pub use publish::RETRY_AFTER_FAILURE;
 use publish::{RETRY, give_up, publish, stay};
 use std::time::Duration;
 
-/// How soon it tries again where a transaction failed.
-pub const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// How many transactions of one key each may fail in a round.
 const FAILURES: usize = 8;
 

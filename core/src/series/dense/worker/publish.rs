@@ -8,8 +8,10 @@ use crate::series::dense::host::{Host, Reserved};
 use crate::series::dense::requests::Answer;
 use std::time::Duration;
 
-/// How soon it tries again where a row is locked.
+/// How soon it tries again where a row is locked,
 pub(super) const RETRY: Duration = Duration::from_millis(20);
+/// and where a transaction failed.
+pub const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// Hands out what is durable now. Gives a pause where something is left to do.
 pub(super) fn publish<H: Host>(

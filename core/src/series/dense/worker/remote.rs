@@ -1,18 +1,16 @@
 //! A round in a database that draws from a registry on another server: what its keys want is asked there, in a transaction for each
 //! series; what was received is noted here before it is handed out.
 
-use super::RETRY_AFTER_FAILURE;
 use super::commit::{Done, Fate, LOCKED, Outcome, Terms};
 use super::group::Group;
-use super::publish::RETRY;
+use super::publish::{RETRY, RETRY_AFTER_FAILURE};
 use crate::failover::{self, BACKOFF};
 use crate::guard::{Guard, holds};
-use crate::number_registry::KeyRow;
 use crate::refill_worker::slot::Trouble;
 use crate::registry_error::{Complaint, RegistryError};
 use crate::registry_link::{RegistryLink, RegistryNotes, Site};
 use crate::series::dense::counter::Left;
-use crate::series::dense::host::{Found, Host, Origin, Reserved, RowKey, Rows};
+use crate::series::dense::host::{Found, Host, KeyRow, Origin, Reserved, RowKey, Rows};
 use crate::series::dense::requests::Refusal;
 use crate::wire::{
     KeyReached, MAX_WANTS, Numbers, NumbersOutcome, NumbersRequest, NumbersReturn, NumbersWant, Registry,

@@ -4,6 +4,7 @@ pub mod citus;
 pub mod dense;
 pub mod durable;
 pub mod generator;
+pub mod number;
 pub mod registry;
 pub mod section;
 pub mod segment;

@@ -40,6 +40,11 @@ impl UnixMicros {
         Self(i64::from(day).saturating_mul(86_400_000_000))
     }
 
+    /// The day that it is of in UTC, counted from 1970-01-01.
+    pub fn day(self) -> i32 {
+        i32::try_from(self.0.div_euclid(86_400_000_000)).unwrap_or(i32::MAX)
+    }
+
     /// The instant so many microseconds later; the last one there is where that is beyond it.
     #[must_use]
     pub const fn plus_micros(self, micros: u64) -> Self {

@@ -173,6 +173,20 @@ pub enum Guard {
     SeriesProven,
     /// A number goes to the call that asked for it.
     SeriesTicket,
+
+    // Dense series that draw from a registry.
+    /// A registry is told how far a key was received from it,
+    NumbersReceived,
+    /// and goes on above that where its row is behind.
+    NumbersRaised,
+    /// What is received is durable before any of it is handed out.
+    NumbersNoted,
+    /// A row is set back only by the node that the last reservation was made for, and once.
+    NumbersVersion,
+    /// What may have been given back gives no numbers any more.
+    NumbersDoubt,
+    /// Numbers are reserved ahead only where they follow on what the node had before.
+    NumbersAlone,
 }
 
 #[cfg(feature = "guards")]

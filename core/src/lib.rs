@@ -35,6 +35,7 @@
 //! | [`admission`] | which requests a registry serves |
 //! | [`tag_rows`] | reserving from a table of tags |
 //! | [`tag_registry`] | what a registry does about tags |
+//! | [`number_registry`] | what it does about keys of dense series |
 //! | [`registry_link`] | the registries that a database uses |
 //! | [`registry_client`] | sending requests to them |
 //! | [`citus`] | a cluster's coordinator, and what is wrong with its nodes |
@@ -95,6 +96,7 @@ pub mod lease_worker;
 pub mod length;
 pub mod log_limit;
 pub mod named;
+pub mod number_registry;
 pub mod own;
 pub mod places;
 pub mod position;

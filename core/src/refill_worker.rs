@@ -34,7 +34,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: CarryOvers> RefillWorker<'h, H, L, C
         let host = self.host;
         let (mut last_work, mut stuck, mut pause_until) = (host.uptime(), None, Duration::ZERO);
         loop {
-            let counters = host.serve_counters();
+            let counters = host.serve_counters(&mut self.link);
             let jobs = host.jobs();
             if counters != Counters::Nothing {
                 last_work = host.uptime();

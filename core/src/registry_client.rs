@@ -9,7 +9,7 @@ use crate::wire::{self, Request, RequestBody, Response, ResponseBody};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long the row of a tag is waited for: as long as many servers may need that want the same tag at once.
+/// How long the row of a tag, or of a key, is waited for: as long as many servers may need that want the same at once.
 const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// libpq's options for a registry.
@@ -242,8 +242,9 @@ fn as_meant(answer: Response, seen: Option<&wire::Registry>) -> Result<Response,
 
 impl Message {
     fn new(seen: Option<&wire::Registry>, ask: RequestBody, limit: Duration) -> Result<Self, RegistryError> {
-        // A tag whose row is locked must not hold the others up for long.
-        let timeout = if matches!(ask, RequestBody::Reserve(_)) { TAG_TIMEOUT } else { limit }.min(limit / 4);
+        // One whose row is locked must not hold the others up for long.
+        let is_short = matches!(ask, RequestBody::Reserve(_) | RequestBody::ReserveNumbers(_));
+        let timeout = if is_short { TAG_TIMEOUT } else { limit }.min(limit / 4);
         let timeout = timeout.min(wire::MAX_TIMEOUT);
         let statement = if ask.takes_over() { Statement::TakeOver } else { Statement::Serve };
         let request = Request { version: wire::VERSION, registry: seen.cloned(), timeout, ask };

@@ -109,6 +109,16 @@ impl RegistryError {
         }
     }
 
+    /// Whether nothing was done there for certain: it was not reached, or has rolled back.
+    pub fn is_undone(&self) -> bool {
+        match self {
+            Self::Failed(ConnectionError::Unreachable(_) | ConnectionError::Refused { .. })
+            | Self::NoServer(_)
+            | Self::Before(_) => true,
+            Self::Failed(_) | Self::Stranger(_) | Self::Version(_) | Self::Garbled(_) => false,
+        }
+    }
+
     /// The SQLSTATE of an SQL error, packed as the server has it.
     pub fn sqlstate(&self) -> Option<i32> {
         match self {

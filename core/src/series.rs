@@ -5,7 +5,7 @@
 
 pub mod dense;
 mod error;
-mod key;
+pub(crate) mod key;
 mod kind;
 mod limits;
 pub mod monotonic;

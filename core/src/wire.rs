@@ -9,11 +9,15 @@
 
 mod bounded;
 mod limits;
+mod numbers;
 
 pub use bounded::{cut, said};
 pub use limits::{
     MAX_BYTES, MAX_EXCEPT, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT, MAX_WANTS,
     PAGE_BYTES, PAGE_ROWS,
+};
+pub use numbers::{
+    KeyReached, Numbers, NumbersOutcome, NumbersRequest, NumbersReturn, NumbersWant, SharedKey, SharedTerms,
 };
 
 use crate::clock::UnixMicros;
@@ -102,6 +106,8 @@ pub enum RequestBody {
     },
     /// Reserve ids of these tags.
     Reserve(#[serde(deserialize_with = "bounded::wants")] Vec<ReserveRequest>),
+    /// Reserve numbers of keys of a dense series.
+    ReserveNumbers(Box<NumbersRequest>),
     /// Give me a worker id.
     Lease(Box<LeaseRequest>),
     /// Move the expiry of my lease on.
@@ -280,6 +286,8 @@ pub enum ResponseBody {
     HandedOver(Option<(String, Unfit)>),
     /// What came of each.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
+    /// What came of what was asked of a series.
+    ReservedNumbers(Numbers),
     /// What came of it.
     Leased(Leased),
     /// The expiry; None where the row has another token.

@@ -56,6 +56,10 @@ fn obey(ask: &RequestBody) {
                 }
             }
         }
+        RequestBody::ReserveNumbers(asked) => {
+            assert!((1..=128).contains(&asked.series.chars().count()));
+            assert!(asked.wants.len().max(asked.returns.len()) <= MAX_WANTS);
+        }
         RequestBody::Lease(wish) => lease(wish),
         RequestBody::Renew { worker, entry, .. } => {
             let layout: Layout = entry.holder.layout.parse().unwrap();

@@ -6,6 +6,8 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "series_worker/alone.rs"]
+mod alone;
 #[path = "simulation/chance.rs"]
 mod chance;
 #[path = "series_dense/host.rs"]

@@ -2,6 +2,8 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "series_worker/alone.rs"]
+mod alone;
 #[path = "series_worker/server.rs"]
 mod server;
 

@@ -32,7 +32,8 @@ UPDATE snowflake_ids.series SET kind = 'gapless', step = NULL, max_step = NULL W
 UPDATE snowflake_ids.series SET sections = 2 WHERE name = 'feeds';
 UPDATE snowflake_ids.series SET description = 'of a user' WHERE name = 'feeds';
 
--- Gapless and dense series are of one database. Monotonic ones draw from a registry, as tags do.
+-- Gapless series are of one database. The others draw from a registry, as tags do, but not from several; what a transaction would
+-- count itself, it cannot.
 CREATE FOREIGN DATA WRAPPER series_wrapper;
 CREATE SERVER elsewhere FOREIGN DATA WRAPPER series_wrapper;
 BEGIN;
@@ -41,7 +42,14 @@ SAVEPOINT a;
 SELECT snowflake_ids.series_create('x', 'gapless');
 ROLLBACK TO a;
 SELECT snowflake_ids.series_create('x', 'dense');
+SELECT series_nextval('x', 1);
 ROLLBACK TO a;
+SELECT snowflake_ids.series_set('messages', 1, 5);
+ROLLBACK TO a;
+INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline) VALUES (1, 'elsewhere too', 'another', 1);
+SAVEPOINT b;
+SELECT snowflake_ids.series_create('x', 'dense');
+ROLLBACK TO b;
 SELECT series_nextval('messages', 1);
 ROLLBACK;
 DROP FOREIGN DATA WRAPPER series_wrapper CASCADE;
@@ -128,7 +136,7 @@ DROP OWNED BY series_kinds_group, series_kinds_user;
 SELECT snowflake_ids.series_alter('messages', owner => current_user::text);
 DROP ROLE series_kinds_group, series_kinds_user;
 
--- In a read-only transaction, and where a registry counts from now on, there is none either, though memory has some.
+-- In a read-only transaction, and where several registries count from now on, there is none either, though memory has some.
 SELECT series_nextval('messages', 5);
 BEGIN READ ONLY;
 SELECT series_nextval('messages', 5);
@@ -137,7 +145,8 @@ CREATE FOREIGN DATA WRAPPER series_wrapper;
 CREATE SERVER elsewhere FOREIGN DATA WRAPPER series_wrapper;
 BEGIN;
 SELECT series_nextval('messages', 5);
-INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline) VALUES (0, 'elsewhere', 'other', 1);
+INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
+VALUES (0, 'elsewhere', 'other', 1), (1, 'elsewhere too', 'another', 1);
 SELECT series_nextval('messages', 5);
 ROLLBACK;
 DROP FOREIGN DATA WRAPPER series_wrapper CASCADE;

@@ -6,19 +6,20 @@ use crate::pg::encoding::from_utf8;
 use crate::pg::{cluster, database, server, tag};
 use crate::segment::place;
 use crate::shared::generator::shared;
-use crate::store::citus;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Tables};
 use crate::store::worker::Rows;
+use crate::store::{citus, dense};
 use pgrx::check_for_interrupts;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::handover::{RegistryTags, Standing, take_over};
+use snowflake_ids_core::number_registry::reserve_numbers;
 use snowflake_ids_core::reservation::{Floor, Share};
 use snowflake_ids_core::tag_registry::{TagRegistry, reserve_all};
 use snowflake_ids_core::tag_rows::StoredRow;
-use snowflake_ids_core::wire::{self, RequestBody, ResponseBody};
+use snowflake_ids_core::wire::{self, Numbers, RequestBody, ResponseBody};
 use snowflake_ids_core::{UnixMicros, worker_registry};
 use std::collections::BTreeSet;
 
@@ -67,6 +68,14 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
         }
         RequestBody::Reserve(wants) => {
             ResponseBody::Reserved(reserve_all(&mut Tables(Source::find()), wants)?)
+        }
+        RequestBody::ReserveNumbers(asked) => {
+            let mut tables = dense::Tables(dense::table());
+            let numbers = match tables.0 {
+                Some(_) => reserve_numbers(&mut tables, &asked, now.day())?,
+                None => Numbers::Unknown,
+            };
+            ResponseBody::ReservedNumbers(numbers)
         }
         RequestBody::Lease(wish) => ResponseBody::Leased(worker_registry::lease(&mut Rows, &wish, now)?),
         RequestBody::Renew { worker, token, entry } => {

@@ -242,9 +242,7 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
                 quote_literal(tag)
             ),
         ),
-        Some(Trouble::Registry) => registry_trouble().unwrap_or_else(|| {
-            ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
-        }),
+        Some(Trouble::Registry) => no_answer(),
         None if let Some(trouble) = registry_trouble() => trouble,
         Some(trouble) if let Some(found) = worker_trouble(trouble) => found,
         _ => (
@@ -285,6 +283,13 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
             ),
             "The server's log has the error. It is tried again by itself, every few seconds.".to_owned(),
         ),
+    })
+}
+
+/// Why registries give none, and what to do about it.
+pub fn no_answer() -> (String, String) {
+    registry_trouble().unwrap_or_else(|| {
+        ("The registry has given none.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
     })
 }
 

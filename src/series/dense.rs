@@ -9,8 +9,8 @@ use crate::pg::{server, worker};
 use crate::segment::error::SegmentError;
 use crate::segment::own as own_tags;
 use crate::segment::timeout::Timeout;
-use crate::shared::segments;
 use crate::shared::series::{Counters, counters};
+use crate::shared::{registries, segments};
 use crate::store::dense as store;
 use crate::store::series::Number;
 use snowflake_ids_core::error::NotReadyError;
@@ -63,6 +63,9 @@ fn take(counters: &Counters, known: &Known, key: &Key, day: i32) -> Option<Resul
 fn counter_key(counters: &Counters, known: &Known, key: &Key) -> Option<CounterKey> {
     Some(counters.key(known.table.number(), known.series.id, ShortKey::of(key)?))
 }
+
+/// Where keys are set whose numbers come from a registry.
+const SET_THERE: &str = "Set the key at the registry with snowflake_ids.series_set: nodes go on above that when they have used up what they hold.";
 
 /// A call that waits for an answer. Errors unwind through it; the end of the session does not, and is met by a hook.
 struct Call {
@@ -132,6 +135,11 @@ fn ask(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Resul
     match answer {
         Some(Answer::Number { number, day }) => Ok(Number { number, day }),
         Some(Answer::Exhausted) => Err(known.exhausted(key).into()),
+        Some(Answer::Refused(why)) => {
+            let registry = registries::first(server::database());
+            let (series, key) = (known.shown(), shown_key(key));
+            Err(SeriesError::Refused { series, key, registry, why }.into())
+        }
         Some(Answer::Unknown) => {
             // The worker sees what is committed.
             known.check_present()?;
@@ -145,6 +153,7 @@ fn ask(counters: &'static Counters, known: &Known, key: &Key, day: i32) -> Resul
 /// Takes the next number of a key in the session's transaction.
 #[cold]
 fn next_by_itself(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
+    known.check_home("count", "Commit the transaction that has created or changed the series first.")?;
     settle(known, key, None)?;
     own::note(known.series.id, key);
     let mut number = gapless::next(known, key)?;
@@ -211,6 +220,7 @@ fn void(known: &Known, key: &Key) {
 
 /// Has a key go on above a value; with `force` also above a lower one than it gave last.
 pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+    known.check_home("set", SET_THERE)?;
     settle(known, key, (!force).then_some(value))?;
     gapless::set(known, key, value, force)?;
     take_over(known, key);
@@ -222,6 +232,7 @@ pub fn set(known: &Known, key: &Key, value: i64, force: bool) -> Result<(), NoNu
 
 /// Sees to it that a key goes on above a value.
 pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberError> {
+    known.check_home("set", SET_THERE)?;
     settle(known, key, None)?;
     gapless::raise_above(known, key, value)?;
     take_over(known, key);

@@ -1,7 +1,7 @@
 //! Why a series gave no number.
 
 use crate::pg::report::{report, spi};
-use crate::segment::error::{SegmentError, worker_trouble};
+use crate::segment::error::{SegmentError, no_answer, worker_trouble};
 use crate::shared::slot::Trouble;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
@@ -64,6 +64,7 @@ impl DenseError {
     pub fn too_late(series: String, key: String, limit: Duration, trouble: Option<Trouble>) -> Self {
         let (detail, hint) = match trouble.and_then(worker_trouble) {
             Some(found) => found,
+            None if trouble == Some(Trouble::Registry) => no_answer(),
             None if trouble == Some(Trouble::RowLocked) => (
                 "A transaction has the key's row in the tables of snowflake_ids, or that of the series, locked.".to_owned(),
                 "End that transaction. To find it: SELECT pid, query FROM pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY xact_start; \

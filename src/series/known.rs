@@ -143,6 +143,24 @@ impl Known {
         Ok(())
     }
 
+    /// Fails where its numbers come from a registry, which stays so until the transaction ends.
+    pub(super) fn check_home(&self, what: &'static str, hint: &'static str) -> Result<(), NoNumberError> {
+        let sites = self.table.as_owner(|| {
+            registry::keep_sites()?;
+            registry::sites()
+        })?;
+        match sites.into_iter().next() {
+            Some(site) => {
+                Err(SeriesError::AtRegistry { series: self.shown(), what, registry: site.server, hint }
+                    .into())
+            }
+            None if citus::is_there() && citus::is_worker()? => {
+                Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// A key has no numbers left.
     pub(super) fn exhausted(&self, key: &Key) -> SeriesError {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }

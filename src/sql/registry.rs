@@ -10,6 +10,7 @@ use crate::registry::{self, serve};
 use crate::segment::error::SegmentError;
 use crate::segment::own;
 use crate::store;
+use crate::store::dense::PLANS;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::admission::{Admission, Way, admit};
@@ -89,6 +90,11 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     // 0 would be for ever.
     let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &timeout);
+    if matches!(ask, wire::RequestBody::ReserveNumbers(_)) {
+        for (setting, value) in PLANS {
+            guc::set_for_transaction(setting, value);
+        }
+    }
     own::keep_quiet(true);
     let now = SystemClock.now();
     if matches!(ask, wire::RequestBody::Lease(_))

@@ -370,12 +370,13 @@ mod snowflake_ids_internal {
         others: Option<i64>,
     ) -> Result<(), ErrorReport> {
         let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
-        if kind.as_deref() == Some("monotonic") {
+        let shared = ["dense", "monotonic"].into_iter().find(|shared| kind.as_deref() == Some(*shared));
+        if let Some(kind) = shared {
             let several = others.is_some_and(|others| others > 0);
-            let refused = Err(report(&SeriesError::Registries { kind: "monotonic" }));
+            let refused = Err(report(&SeriesError::Registries { kind }));
             return if several { refused } else { Ok(()) };
         }
-        let kind = if kind.as_deref() == Some("dense") { "dense" } else { "gapless" };
+        let kind = "gapless";
         if let Some(registry) = registry {
             let registry = registry.read("registry")?.into_owned();
             return Err(report(&SeriesError::Registry { kind, registry }));

@@ -31,6 +31,7 @@ CREATE TABLE snowflake_ids.series_bigint (
     key        bigint NOT NULL,
     last_value bigint NOT NULL,
     period     date,
+    version    bigint,
     PRIMARY KEY (series, key)
 ) WITH (fillfactor = 50);
 CREATE TABLE snowflake_ids.series_text (
@@ -38,6 +39,7 @@ CREATE TABLE snowflake_ids.series_text (
     key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
     last_value bigint NOT NULL,
     period     date,
+    version    bigint,
     PRIMARY KEY (series, key)
 ) WITH (fillfactor = 50);
 CREATE TABLE snowflake_ids.series_uuid (
@@ -45,12 +47,15 @@ CREATE TABLE snowflake_ids.series_uuid (
     key        uuid NOT NULL,
     last_value bigint NOT NULL,
     period     date,
+    version    bigint,
     PRIMARY KEY (series, key)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
 COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
 COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
 COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
+COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
+    'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');

@@ -4,7 +4,9 @@
 //! table: a worker has [`PLANS`] set.
 
 use super::series::{self as definitions, datum};
+use super::{citus, registry};
 use crate::pg::catalog::Source;
+use crate::pg::encoding::to_utf8;
 use crate::pg::process::PerProcess;
 use crate::pg::statement::Statement;
 use crate::pg::text::{RowBytes, TextOut};
@@ -15,8 +17,12 @@ use pgrx::pg_sys::BuiltinOid::{
 };
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowflake_ids_core::series::dense::{Definition, Found, Reserve, Reserved, RowKey, Rows, WriteBack};
+use snowflake_ids_core::number_registry::KeyRow;
+use snowflake_ids_core::series::dense::{
+    Definition, Found, Origin, Reserve, Reserved, RowKey, Rows, WriteBack,
+};
 use snowflake_ids_core::series::{Key, KeyType};
+use snowflake_ids_core::wire::{KeyReached, Registry, SharedKey, SharedTerms};
 use std::cell::Cell;
 use std::ffi::CStr;
 
@@ -35,6 +41,14 @@ pub const PLANS: [(&CStr, &CStr); 5] = [
 macro_rules! day {
     ($row:literal) => {
         concat!("COALESCE(", $row, ".period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date, 0)")
+    };
+}
+
+/// The period of a row that is written; null where it has none.
+macro_rules! period {
+    () => {
+        "CASE WHEN w.day OPERATOR(pg_catalog.<>) 0
+             THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) w.day END"
     };
 }
 
@@ -78,9 +92,9 @@ macro_rules! counters {
                     "INSERT INTO snowflake_ids.",
                     $table,
                     " AS k (series, key, last_value, period)
-                     SELECT w.series, w.key, w.last_value,
-                         CASE WHEN w.day OPERATOR(pg_catalog.<>) 0
-                             THEN '1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) w.day END
+                     SELECT w.series, w.key, w.last_value, ",
+                    period!(),
+                    "
                      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
                          pg_catalog.unnest($4)) AS w (series, key, day, last_value)
                      ON CONFLICT (series, key) DO NOTHING
@@ -142,18 +156,82 @@ macro_rules! counters {
                 ),
                 &[INT8OID, $one, INT8OID],
             ),
+            received: Statement::new(
+                concat!(
+                    "SELECT w.place, k.last_value, ",
+                    day!("k"),
+                    ", k.version FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+                     JOIN snowflake_ids.",
+                    $table,
+                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key"
+                ),
+                &[INT8ARRAYOID, $many],
+            ),
+            read_free: Statement::new(
+                concat!(
+                    "SELECT w.place, k.last_value, ",
+                    day!("k"),
+                    ", k.version
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+                     JOIN snowflake_ids.",
+                    $table,
+                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key
+                     FOR NO KEY UPDATE OF k SKIP LOCKED"
+                ),
+                &[INT8ARRAYOID, $many],
+            ),
+            read: Statement::new(
+                concat!(
+                    "SELECT 1::pg_catalog.int8, k.last_value, ",
+                    day!("k"),
+                    ", k.version FROM snowflake_ids.",
+                    $table,
+                    " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2 FOR NO KEY UPDATE"
+                ),
+                &[INT8OID, $one],
+            ),
+            make: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period, version)
+                     SELECT w.series, w.key, w.last_value, ",
+                    period!(),
+                    ", w.version
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+                         pg_catalog.unnest($4), pg_catalog.unnest($5)) AS w (series, key, day, last_value, version)
+                     ON CONFLICT (series, key) DO NOTHING
+                     RETURNING k.series, k.key"
+                ),
+                &[INT8ARRAYOID, $many, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID],
+            ),
+            put: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period, version)
+                     SELECT w.series, w.key, w.last_value, ",
+                    period!(),
+                    ", w.version
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+                         pg_catalog.unnest($4), pg_catalog.unnest($5)) AS w (series, key, day, last_value, version)
+                     ON CONFLICT (series, key) DO UPDATE
+                     SET last_value = EXCLUDED.last_value, period = EXCLUDED.period, version = EXCLUDED.version"
+                ),
+                &[INT8ARRAYOID, $many, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID],
+            ),
         };
     };
 }
 
 /// What is done with the counters of one type of keys.
-struct Counters {
+pub(super) struct Counters {
     /// Reserves numbers of those that have rows that are not locked.
     extend: Statement,
     /// Makes rows of those that have none.
     begin: Statement,
     /// What rows say, locked or not.
-    look: Statement,
+    pub(super) look: Statement,
     /// Sets rows to what was given out.
     write_back: Statement,
     /// Locks those rows that no other transaction has locked.
@@ -162,6 +240,16 @@ struct Counters {
     lock: Statement,
     /// Sets a row that is locked.
     lower: Statement,
+    /// What rows say, and their versions, where several servers count: of all,
+    received: Statement,
+    /// of those that no other transaction has locked, which this one locks,
+    pub(super) read_free: Statement,
+    /// and of one, which is waited for and locked.
+    pub(super) read: Statement,
+    /// Makes rows that say this, where there are none,
+    pub(super) make: Statement,
+    /// and has rows say it in any case.
+    pub(super) put: Statement,
 }
 
 counters!(OF_BIGINTS, "series_bigint", INT8OID, INT8ARRAYOID);
@@ -183,6 +271,12 @@ static SERIES: Statement = Statement::new(
 );
 static SERIES_UNLOCKED: Statement = Statement::new(
     "SELECT s.id FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) ANY ($1)",
+    &[INT8ARRAYOID],
+);
+
+static TERMS: Statement = Statement::new(
+    "SELECT s.id, pg_catalog.convert_to(s.name, 'UTF8'), s.key_type, s.start, s.reset, pg_catalog.convert_to(s.time_zone, 'UTF8')
+     FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) ANY ($1)",
     &[INT8ARRAYOID],
 );
 
@@ -274,10 +368,100 @@ impl Rows for Tables {
     fn reserve(&mut self, reserves: &[Reserve]) -> Result<Vec<Reserved>, SpiError> {
         by_type(reserves, Reserved::Locked, reserve)
     }
+
+    fn origin(&mut self) -> Result<Origin, SpiError> {
+        let Some(table) = self.0 else { return Ok(Origin::Nowhere) };
+        table.as_owner(|| {
+            registry::keep_sites()?;
+            let mut sites = registry::sites()?.into_iter();
+            Ok(match (sites.next(), sites.next()) {
+                (None, _) if citus::is_worker()? => Origin::Nowhere,
+                (None, _) => Origin::Here,
+                (Some(site), None) => Origin::There(site),
+                (Some(_), Some(_)) => Origin::Nowhere,
+            })
+        })
+    }
+
+    fn shared(&mut self, ids: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, SpiError> {
+        terms(ids)
+    }
+
+    fn shared_key(&mut self, key: &Key) -> Option<SharedKey> {
+        SharedKey::of(key, to_utf8)
+    }
+
+    fn received(&mut self, rows: &[RowKey]) -> Result<Vec<Option<KeyRow>>, SpiError> {
+        by_type(rows, None, |counters, of, rows| {
+            let mut found = vec![None; rows.len()];
+            let there = counters
+                .received
+                .all(&[series_of(rows), keys(of, rows)], |row| Ok((place(row)?, Some(key_row(row)?))))?;
+            mark(&mut found, there.into_iter());
+            Ok(found)
+        })
+    }
+
+    fn receive(&mut self, of: &Registry, rows: &[(RowKey, KeyRow)]) -> Result<(), SpiError> {
+        if let Some(table) = self.0 {
+            table.as_owner(|| registry::note_seen(of))?;
+        }
+        by_type(rows, (), |counters, of, rows| {
+            counters.put.run(&said(of, rows))?;
+            Ok(vec![(); rows.len()])
+        })
+        .map(drop)
+    }
+}
+
+impl OfRow for (RowKey, KeyRow) {
+    fn row(&self) -> &RowKey {
+        &self.0
+    }
+}
+
+/// What rows are to say, as arguments.
+pub(super) fn said<'a>(of: KeyType, rows: &[&(RowKey, KeyRow)]) -> [DatumWithOid<'a>; 5] {
+    [
+        series_of(rows),
+        keys(of, rows),
+        days(rows.iter().map(|(_, row)| row.reached.day)),
+        numbers(rows.iter().map(|(_, row)| row.reached.last)),
+        rows.iter().map(|(_, row)| row.version).collect::<Vec<Option<i64>>>().into(),
+    ]
+}
+
+/// What a row says, in its second to fourth columns.
+pub(super) fn key_row(row: &SpiHeapTupleData<'_>) -> Result<KeyRow, SpiError> {
+    let (last, day) = (row.get::<i64>(2)?.unwrap_or_default(), row.get::<i32>(3)?.unwrap_or_default());
+    Ok(KeyRow { reached: KeyReached { last, day }, version: row.get::<i64>(4)? })
+}
+
+/// What series are to registries, in this order; None for one that is not there, or whose name other servers could not know.
+fn terms(ids: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, SpiError> {
+    let found = TERMS.all(&[ids.to_vec().into()], |row| Ok((row.get::<i64>(1)?, terms_of(row)?)))?;
+    let found: FxHashMap<Option<i64>, _> = found.into_iter().collect();
+    Ok(ids.iter().map(|id| found.get(&Some(*id)).cloned().flatten()).collect())
+}
+
+/// The name of a row, and its terms.
+pub(super) fn terms_of(row: &SpiHeapTupleData<'_>) -> Result<Option<(String, SharedTerms)>, SpiError> {
+    let text = |place: usize| {
+        row.get::<Vec<u8>>(place).map(|bytes| String::from_utf8(bytes.unwrap_or_default()).ok())
+    };
+    let (name, time_zone) = (text(2)?, text(6)?.unwrap_or_default());
+    let reset = row.get::<String>(5)?;
+    let terms = SharedTerms {
+        key_type: row.get::<String>(3)?.unwrap_or_default(),
+        start: row.get::<i64>(4)?.unwrap_or_default(),
+        time_zone: if reset.is_some() { time_zone } else { String::new() },
+        reset,
+    };
+    Ok(name.map(|name| (name, terms)))
 }
 
 /// Something that is about a row.
-trait OfRow {
+pub(super) trait OfRow {
     fn row(&self) -> &RowKey;
 }
 
@@ -300,7 +484,7 @@ impl OfRow for Reserve {
 }
 
 /// Does something with the keys of each type, as the owner of their table; what came of each, in the order of all.
-fn by_type<T: OfRow, R: Clone>(
+pub(super) fn by_type<T: OfRow, R: Clone>(
     all: &[T],
     otherwise: R,
     mut work: impl FnMut(&Counters, KeyType, &[&T]) -> Result<Vec<R>, SpiError>,
@@ -316,7 +500,7 @@ fn by_type<T: OfRow, R: Clone>(
     Ok(done)
 }
 
-fn mark<R>(all: &mut [R], some: impl Iterator<Item = (usize, R)>) {
+pub(super) fn mark<R>(all: &mut [R], some: impl Iterator<Item = (usize, R)>) {
     for (place, value) in some {
         if let Some(one) = all.get_mut(place) {
             *one = value;
@@ -423,12 +607,12 @@ pub fn lower(series: i64, key: &Key, value: i64) -> Result<(), SpiError> {
 }
 
 /// The place of a row's argument among all.
-fn place(row: &SpiHeapTupleData<'_>) -> Result<usize, SpiError> {
+pub(super) fn place(row: &SpiHeapTupleData<'_>) -> Result<usize, SpiError> {
     let place = row.get::<i64>(1)?.unwrap_or_default();
     Ok(usize::try_from(place).unwrap_or_default().wrapping_sub(1))
 }
 
-fn series_of<'a, T: OfRow>(all: &[&T]) -> DatumWithOid<'a> {
+pub(super) fn series_of<'a, T: OfRow>(all: &[&T]) -> DatumWithOid<'a> {
     numbers(all.iter().map(|one| one.row().series))
 }
 
@@ -441,7 +625,7 @@ fn days<'a>(all: impl Iterator<Item = i32>) -> DatumWithOid<'a> {
 }
 
 /// Keys, which are all of this type.
-fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
+pub(super) fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
     let all = all.iter().map(|one| &one.row().key);
     match of {
         KeyType::Bigint => {
@@ -460,7 +644,7 @@ fn keys<'a, T: OfRow>(of: KeyType, all: &[&T]) -> DatumWithOid<'a> {
 }
 
 /// The key in the second column of a row.
-fn key_of(of: KeyType, row: &SpiHeapTupleData<'_>) -> Result<Key, SpiError> {
+pub(super) fn key_of(of: KeyType, row: &SpiHeapTupleData<'_>) -> Result<Key, SpiError> {
     Ok(match of {
         KeyType::Bigint => Key::Bigint(row.get::<i64>(2)?.unwrap_or_default()),
         KeyType::Text => {

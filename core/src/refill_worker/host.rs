@@ -5,6 +5,7 @@ use super::settings::Settings;
 use super::slot::{SharedMemory, TagSlot};
 use super::tables::Database;
 use crate::directory::Tag;
+use crate::registry_link::RegistryLink;
 use crate::reservation::{CarryOver, Reserved};
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ pub trait RefillHost: SharedMemory {
     fn leave_table(&self, source: u32);
 
     /// Reserves numbers for the keys of dense series that want some, and writes back what leaves memory.
-    fn serve_counters(&self) -> Counters {
+    fn serve_counters(&self, _link: &mut impl RegistryLink) -> Counters {
         Counters::Nothing
     }
 

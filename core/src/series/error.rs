@@ -1,5 +1,6 @@
 //! Why there is no number, or no such series.
 
+use super::dense::Refusal;
 use super::key::KeyType;
 use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
@@ -104,6 +105,12 @@ pub enum SeriesError {
     /// Other nodes number, too.
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
     CitusWorker { kind: &'static str },
+    /// The registry gives none, whoever asks.
+    #[error("the registry gives no numbers for key {key} of series \"{series}\"")]
+    Refused { series: String, key: String, registry: Option<String>, why: Refusal },
+    /// What a transaction would count itself is the registry's.
+    #[error("cannot {what} series \"{series}\" here: its numbers come from registry \"{registry}\"")]
+    AtRegistry { series: String, what: &'static str, registry: String, hint: &'static str },
     /// The tag of a section is not there.
     #[error("section \"{tag}\" of series \"{series}\" does not exist")]
     NoSection { series: String, tag: String, registry: Option<String> },
@@ -121,15 +128,21 @@ pub enum SeriesError {
 impl Explain for SeriesError {
     fn kind(&self) -> Kind {
         match self {
-            Self::Unknown { .. } | Self::NoSection { .. } => Kind::Undefined,
+            Self::Unknown { .. } | Self::NoSection { .. } | Self::Refused { why: Refusal::NoSeries, .. } => {
+                Kind::Undefined
+            }
+            Self::Refused { why: Refusal::NoKey, .. } => Kind::BadArgument,
             Self::NullName | Self::NullKey { .. } | Self::NullValue => Kind::Null,
             Self::OtherType { .. } | Self::ColumnType { .. } => Kind::OtherType,
             Self::NoRoom { .. } => Kind::OutOfRange,
             Self::LongText { .. } => Kind::LongText,
             Self::Exhausted { .. } => Kind::Exhausted,
-            Self::NoLast { .. } | Self::NoMemory { .. } | Self::NoTable | Self::NoColumn { .. } => {
-                Kind::NotReady
-            }
+            Self::Refused { .. }
+            | Self::AtRegistry { .. }
+            | Self::NoLast { .. }
+            | Self::NoMemory { .. }
+            | Self::NoTable
+            | Self::NoColumn { .. } => Kind::NotReady,
             Self::Denied { .. } => Kind::Denied,
             Self::KindToCome { .. }
             | Self::NoSuchArgument { .. }
@@ -197,9 +210,11 @@ impl Explain for SeriesError {
                     .into()
             }
             Self::Registries { .. } => {
-                "Registries take turns, and what one of them gives may be below what another one gave: a key's numbers would not grow."
+                "Registries take turns, and each counts for itself: the numbers of a key would neither grow nor follow on each other."
                     .into()
             }
+            Self::Refused { why, registry, .. } => why.detail(registry.as_deref().unwrap_or_default()),
+            Self::AtRegistry { .. } => "Other nodes get numbers of its keys, too; they would not know of these.".into(),
             Self::CitusWorker { .. } => {
                 "Its counters are in a database's tables: each node of the cluster would count for itself, and the same \
                  numbers would come from several."
@@ -224,6 +239,8 @@ impl Explain for SeriesError {
                 "There, create the series too, with as many sections: snowflake_ids.series_create.".into()
             }
             Self::NoSection { .. } => "Drop the series and create it again, with a start above its numbers.".into(),
+            Self::Refused { why, .. } => why.hint().into(),
+            Self::AtRegistry { hint, .. } => (*hint).into(),
             Self::NoForce { .. } => "Leave force out; keys go on above the value.".into(),
             Self::NoMemory { .. } => "Raise snowflake_ids.series_memory, and restart the server.".into(),
             Self::Unknown { .. } => "Create it with snowflake_ids.series_create.".into(),
@@ -269,12 +286,15 @@ impl Explain for SeriesError {
                 wanted(*action)
             ),
             Self::Registry { .. } => {
-                "Number in a database of its own, which draws from no registry; or create a series of kind 'monotonic', which has gaps."
+                "Number in a database of its own, which draws from no registry; or create a series of kind 'dense', of which a crash leaves gaps."
                     .into()
             }
             Self::Registries { .. } => "Draw from one of them: snowflake_ids.use_registry.".into(),
+            Self::CitusWorker { kind: "dense" } => {
+                "On the coordinator, CALL snowflake_ids.use_citus(): its nodes draw from it then, and count together.".into()
+            }
             Self::CitusWorker { .. } => {
-                "Call it on the coordinator; or create a series of kind 'monotonic', which has gaps.".into()
+                "Call it on the coordinator; or create a series of kind 'dense', of which a crash leaves gaps.".into()
             }
             Self::NoTable => "Give CREATE EXTENSION snowflake_ids.".into(),
         })

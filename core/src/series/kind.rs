@@ -82,8 +82,8 @@ impl Kind {
     /// Whether its counters are this database's alone: other servers that number would count for themselves.
     pub const fn counts_at_home(self) -> bool {
         match self {
-            Self::Gapless | Self::Dense(_) => true,
-            Self::Monotonic(..) => false,
+            Self::Gapless => true,
+            Self::Dense(_) | Self::Monotonic(..) => false,
         }
     }
 }

@@ -1,11 +1,16 @@
 //! A worker of a database of the world. At each of its calls others go on, and it may die.
 
+use super::alone::Alone;
 use super::ledger::Id;
 use super::world::{Row, SECRET, SOURCE, World, act};
+use snowflake_ids_core::number_registry::KeyRow;
 use snowflake_ids_core::refill_worker::TransactionError;
+use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
-    Found, Host, Partition, Requests, Reserve, Reserved, RowKey, Rows, Served, WriteBack, begin, serve,
+    Found, Host, Origin, Partition, Requests, Reserve, Reserved, RowKey, Rows, Served, WriteBack, begin,
+    serve,
 };
+use snowflake_ids_core::wire::{Registry, SharedKey, SharedTerms};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -37,7 +42,7 @@ pub fn round(world: &RefCell<World>, database: u32) -> Option<Served> {
             begin(&host);
             world.borrow_mut().begun.insert(database);
         }
-        serve(&host)
+        serve(&host, &mut Alone)
     }));
     let mut world = world.borrow_mut();
     world.busy.remove(&database);
@@ -125,6 +130,14 @@ impl<'w> Host for SimHost<'w> {
     }
 
     fn call_worker(&self, _: u32) {}
+
+    fn today(&self) -> i32 {
+        0
+    }
+
+    fn registry_timeout(&self) -> Duration {
+        Duration::ZERO
+    }
 
     fn is_overdue(&self) -> bool {
         let world = self.world.borrow();
@@ -251,5 +264,25 @@ impl Rows for Transaction<'_> {
     fn reserve(&mut self, reserves: &[Reserve]) -> Result<Vec<Reserved>, ()> {
         self.host.step();
         Ok(reserves.iter().map(|reserve| self.reserve_one(reserve)).collect())
+    }
+
+    fn origin(&mut self) -> Result<Origin, ()> {
+        Ok(Origin::Here)
+    }
+
+    fn shared(&mut self, _: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, ()> {
+        panic!("there is no registry")
+    }
+
+    fn shared_key(&mut self, _: &Key) -> Option<SharedKey> {
+        panic!("there is no registry")
+    }
+
+    fn received(&mut self, _: &[RowKey]) -> Result<Vec<Option<KeyRow>>, ()> {
+        panic!("there is no registry")
+    }
+
+    fn receive(&mut self, _: &Registry, _: &[(RowKey, KeyRow)]) -> Result<(), ()> {
+        panic!("there is no registry")
     }
 }

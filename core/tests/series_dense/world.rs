@@ -225,6 +225,7 @@ impl World {
                 self.tell(|| format!("session {session} is cancelled"));
                 self.requests.borrow_mut().withdraw(session);
             }
+            Some(Answer::Refused(why)) => self.ledger.fault(&format!("{why:?} where there is no registry")),
             None => return,
         }
         self.calls[session] = None;

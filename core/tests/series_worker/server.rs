@@ -1,11 +1,14 @@
 //! A server with one partition, whose sessions ask of one series.
 
+use super::alone::Alone;
+use snowflake_ids_core::number_registry::KeyRow;
 use snowflake_ids_core::refill_worker::{TransactionError, Trouble};
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
-    Answer, Asked, Counter, CounterKey, Definition, Found, Host, Partition, Request, Requests, Reserve,
-    Reserved, RowKey, Rows, Served, ShortKey, Ticket, WriteBack, index_len, serve,
+    Answer, Asked, Counter, CounterKey, Definition, Found, Host, Origin, Partition, Request, Requests,
+    Reserve, Reserved, RowKey, Rows, Served, ShortKey, Ticket, WriteBack, index_len, serve,
 };
+use snowflake_ids_core::wire::{Registry, SharedKey, SharedTerms};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -72,7 +75,7 @@ impl Server {
     }
 
     pub fn serve(&self) -> Served {
-        serve(self)
+        serve(self, &mut Alone)
     }
 
     pub fn answer(&self, session: usize) -> Option<Answer> {
@@ -130,6 +133,14 @@ impl Host for Server {
     fn wake(&self, _: usize) {}
 
     fn call_worker(&self, _: u32) {}
+
+    fn today(&self) -> i32 {
+        0
+    }
+
+    fn registry_timeout(&self) -> Duration {
+        Duration::ZERO
+    }
 
     fn is_overdue(&self) -> bool {
         false
@@ -213,5 +224,25 @@ impl Rows for Transaction {
             Some(is_lock_timeout) => Err(*is_lock_timeout),
             None => Ok(reserves.iter().map(|reserve| self.reserve_one(reserve)).collect()),
         }
+    }
+
+    fn origin(&mut self) -> Result<Origin, bool> {
+        Ok(Origin::Here)
+    }
+
+    fn shared(&mut self, _: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, bool> {
+        panic!("there is no registry")
+    }
+
+    fn shared_key(&mut self, _: &Key) -> Option<SharedKey> {
+        panic!("there is no registry")
+    }
+
+    fn received(&mut self, _: &[RowKey]) -> Result<Vec<Option<KeyRow>>, bool> {
+        panic!("there is no registry")
+    }
+
+    fn receive(&mut self, _: &Registry, _: &[(RowKey, KeyRow)]) -> Result<(), bool> {
+        panic!("there is no registry")
     }
 }

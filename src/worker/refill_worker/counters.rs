@@ -1,7 +1,8 @@
 //! What the refill worker's process, and the memory of dense series, are to the core.
 
-use crate::pg::clock::uptime;
+use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::worker;
+use crate::settings;
 use crate::shared::segments::wake_workers;
 use crate::shared::series::{Counters, counters};
 use crate::shared::worker_slot::WorkerSlot;
@@ -9,7 +10,9 @@ use crate::store::dense::{self as store, Tables};
 use crate::worker::log;
 use pgrx::spi::SpiError;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
+use snowflake_ids_core::Clock;
 use snowflake_ids_core::refill_worker::{Counters as Round, TransactionError};
+use snowflake_ids_core::registry_link::RegistryLink;
 use snowflake_ids_core::series::dense::{self, Partition, Requests, Served};
 use std::time::Duration;
 
@@ -28,8 +31,8 @@ pub fn begin(worker_slot: &'static WorkerSlot, database: u32) {
 }
 
 /// Serves the requests of this database once.
-pub fn serve(worker_slot: &'static WorkerSlot, database: u32) -> Round {
-    match counters().map(|counters| dense::serve(&Host { counters, worker_slot, database })) {
+pub fn serve(worker_slot: &'static WorkerSlot, database: u32, link: &mut impl RegistryLink) -> Round {
+    match counters().map(|counters| dense::serve(&Host { counters, worker_slot, database }, link)) {
         None | Some(Served::Nothing) => Round::Nothing,
         Some(Served::All) => Round::All,
         Some(Served::Failed(pause)) => Round::Failed(pause),
@@ -74,6 +77,14 @@ impl dense::Host for Host {
 
     fn call_worker(&self, database: u32) {
         wake_workers(database);
+    }
+
+    fn today(&self) -> i32 {
+        SystemClock.now().day()
+    }
+
+    fn registry_timeout(&self) -> Duration {
+        settings::registry_timeout()
     }
 
     fn is_overdue(&self) -> bool {

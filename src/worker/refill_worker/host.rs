@@ -16,6 +16,7 @@ use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::refill_worker::{Counters, Job, RefillHost, Settings, SharedMemory};
+use snowflake_ids_core::registry_link::RegistryLink;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -76,8 +77,8 @@ impl RefillHost for Host {
         place::leave_all(self.database, Some(source));
     }
 
-    fn serve_counters(&self) -> Counters {
-        counters::serve(self.worker_slot, self.database)
+    fn serve_counters(&self, link: &mut impl RegistryLink) -> Counters {
+        counters::serve(self.worker_slot, self.database, link)
     }
 
     fn is_dismissed(&self) -> bool {

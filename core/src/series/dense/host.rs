@@ -3,7 +3,9 @@
 use super::memory::Partition;
 use super::requests::Requests;
 use crate::refill_worker::tables::TransactionError;
+use crate::registry_link::Site;
 use crate::series::key::Key;
+use crate::wire::{KeyReached, Registry, SharedKey, SharedTerms};
 use std::time::Duration;
 
 /// The worker's process, and the memory that it shares with sessions.
@@ -15,6 +17,8 @@ pub trait Host {
     fn database(&self) -> u32;
     /// A clock that only goes forward.
     fn uptime(&self) -> Duration;
+    /// The day, in days since 1970-01-01 in UTC.
+    fn today(&self) -> i32;
     /// With what [`super::CounterKey::new`] hashes.
     fn secret(&self) -> u64;
     /// How many partitions there are.
@@ -28,6 +32,8 @@ pub trait Host {
     fn wake(&self, cell: usize);
     /// Has the worker of another database come, as counters of that one leave or want more numbers.
     fn call_worker(&self, database: u32);
+    /// How long a registry is waited for.
+    fn registry_timeout(&self) -> Duration;
     /// Whether it should have left already.
     fn is_overdue(&self) -> bool;
     /// Tells the log, unless the same was said lately.
@@ -51,6 +57,15 @@ pub struct RowKey {
     pub series: i64,
     /// The key.
     pub key: Key,
+}
+
+/// What the row of a key says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// Up to which number all are reserved.
+    pub reached: KeyReached,
+    /// By what the last reservation of a node is known; None: the last one was none, or it was returned.
+    pub version: Option<i64>,
 }
 
 /// What a row is set back to.
@@ -127,6 +142,17 @@ pub enum Found {
     Unknown,
 }
 
+/// Where the numbers of a database come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From its own rows.
+    Here,
+    /// From the rows of a registry on another server.
+    There(Site),
+    /// From none: there are several registries, or this is a node of a cluster and not told of one.
+    Nowhere,
+}
+
 /// The tables in a transaction. Each call is a statement, or a few.
 pub trait Rows {
     /// What a statement fails with.
@@ -143,4 +169,15 @@ pub trait Rows {
     fn write_back(&mut self, rows: &[WriteBack]) -> Result<(), Self::Error>;
     /// Reserves numbers; what came of each, in this order. Sees what was written back in this transaction.
     fn reserve(&mut self, reserves: &[Reserve]) -> Result<Vec<Reserved>, Self::Error>;
+
+    /// Where numbers come from. That stays so until the transaction ends.
+    fn origin(&mut self) -> Result<Origin, Self::Error>;
+    /// What series are to registries, in this order: their names and terms, in letters that all servers know.
+    fn shared(&mut self, ids: &[i64]) -> Result<Vec<Option<(String, SharedTerms)>>, Self::Error>;
+    /// What a key is to registries; None where it has letters that other servers do not know.
+    fn shared_key(&mut self, key: &Key) -> Option<SharedKey>;
+    /// How far keys were received, in this order.
+    fn received(&mut self, rows: &[RowKey]) -> Result<Vec<Option<KeyRow>>, Self::Error>;
+    /// Notes how far keys were received of a registry, and which one that is by now.
+    fn receive(&mut self, of: &Registry, rows: &[(RowKey, KeyRow)]) -> Result<(), Self::Error>;
 }

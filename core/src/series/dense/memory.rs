@@ -364,6 +364,20 @@ impl<'m> Partition<'m> {
         }
     }
 
+    /// It is not known whether a counter's numbers were given back: they are looked at before they are handed out.
+    pub fn doubt(&mut self, key: &CounterKey) {
+        if let Some(place) = self.find(key)
+            && let Some(counter) = self.counters.get_mut(place as usize)
+            && counter.state == State::Departing
+        {
+            if holds(Guard::NumbersDoubt) {
+                counter.was = State::Unproven;
+            }
+            counter.stay();
+            self.leaving.remove(place);
+        }
+    }
+
     /// Has the counters of a database stay that are to be written back, and want no more numbers: no worker can see to it. Until one
     /// begins, they are not listed again, so that the lists have room for those of other databases.
     pub fn stay(&mut self, database: u32) {

@@ -24,6 +24,68 @@ pub enum Answer {
     Unknown,
     /// The key has no number left.
     Exhausted,
+    /// The registry that numbers come from gives none.
+    Refused(Refusal),
+}
+
+/// Why a registry gives no numbers of a key, whoever asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has no dense series of this name.
+    NoSeries,
+    /// Its series is another one.
+    Differs,
+    /// Its row of the key is too far behind what was received.
+    Behind,
+    /// The period has not begun there.
+    Ahead,
+    /// Its database cannot have such a key, or other servers cannot.
+    NoKey,
+    /// It is not known which registry is meant.
+    NoRegistry,
+}
+
+impl Refusal {
+    /// What is wrong, at this registry.
+    pub fn detail(self, registry: &str) -> String {
+        match self {
+            Self::NoSeries => format!("Registry \"{registry}\" has no dense series of this name."),
+            Self::Differs => {
+                format!(
+                    "The series of registry \"{registry}\" has another key type, start, reset or time zone than here."
+                )
+            }
+            Self::Behind => format!(
+                "The key has come further here than the row of registry \"{registry}\" says, by more than two of the largest \
+                 reservations: it was restored from a backup."
+            ),
+            Self::Ahead => {
+                format!("The present period begins after tomorrow by the clock of registry \"{registry}\".")
+            }
+            Self::NoKey => format!("The database of registry \"{registry}\" cannot have this key."),
+            Self::NoRegistry => {
+                "This server is a worker of a Citus cluster that uses no registry, or it uses several.".into()
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::NoSeries => "There, create the series too, on the same terms: snowflake_ids.series_create.",
+            Self::Differs => "Create it anew on the same terms, here or there.",
+            Self::Behind => {
+                "There, set the key to the highest last_value that it has in snowflake_ids.series_key of any node: \
+                 snowflake_ids.series_set."
+            }
+            Self::Ahead => "Have both servers' clocks synchronized.",
+            Self::NoKey => "Use keys whose letters both databases' encodings have.",
+            Self::NoRegistry => {
+                "Draw from one registry: snowflake_ids.use_registry; of a Citus cluster, CALL snowflake_ids.use_citus() on the \
+                 coordinator."
+            }
+        }
+    }
 }
 
 /// What a call asks for: one number of a key.

@@ -4,18 +4,19 @@ mod collect;
 mod commit;
 mod group;
 mod publish;
+mod remote;
 
 use super::host::Host;
 use crate::refill_worker::slot::Trouble;
 use crate::refill_worker::tables::TransactionError;
+use crate::registry_link::RegistryLink;
 use collect::{from_memory, look_round};
 use commit::commit;
 use group::{Group, by_key};
+pub use publish::RETRY_AFTER_FAILURE;
 use publish::{RETRY, give_up, publish, stay};
 use std::time::Duration;
 
-/// How soon it tries again where a transaction failed.
-pub const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// How many transactions of one key each may fail in a round.
 const FAILURES: usize = 8;
 
@@ -37,8 +38,8 @@ pub fn begin<H: Host>(host: &H) {
     }
 }
 
-/// One round.
-pub fn serve<H: Host>(host: &H) -> Served {
+/// One round. A registry is asked where numbers come from one.
+pub fn serve<H: Host, L: RegistryLink>(host: &H, link: &mut L) -> Served {
     let pending = host.with_requests(|requests| requests.take_up(host.database()));
     let some_asked = !pending.is_empty();
     let mut groups: Vec<Group> =
@@ -54,7 +55,7 @@ pub fn serve<H: Host>(host: &H) -> Served {
     let mut alone = groups.split_off(sound);
     let mut pause = None;
     if !groups.is_empty() || !departing.is_empty() {
-        match commit(host, &mut groups, &departing) {
+        match commit(host, link, &mut groups, &departing) {
             Ok(done) => pause = publish(host, &groups, &departing, done),
             Err(error) => {
                 pause = Some(failed(host, &error));
@@ -66,11 +67,11 @@ pub fn serve<H: Host>(host: &H) -> Served {
             }
         }
     }
-    pause.max(serve_alone(host, alone)).map_or(Served::All, Served::Failed)
+    pause.max(serve_alone(host, link, alone)).map_or(Served::All, Served::Failed)
 }
 
 /// A transaction for each of the groups. Gives a pause where something is left to do.
-fn serve_alone<H: Host>(host: &H, mut groups: Vec<Group>) -> Option<Duration> {
+fn serve_alone<H: Host, L: RegistryLink>(host: &H, link: &mut L, mut groups: Vec<Group>) -> Option<Duration> {
     let (mut pause, mut failures) = (None, 0);
     // What counters want ahead of demand can wait.
     groups.sort_by_key(|group| group.callers.is_empty());
@@ -80,7 +81,7 @@ fn serve_alone<H: Host>(host: &H, mut groups: Vec<Group>) -> Option<Duration> {
             pause = pause.max(Some(RETRY));
             continue;
         }
-        let done = commit(host, std::slice::from_mut(&mut group), &[]);
+        let done = commit(host, link, std::slice::from_mut(&mut group), &[]);
         pause = pause.max(match done {
             Ok(done) => publish(host, &[group], &[], done),
             Err(error) => {

@@ -1,10 +1,15 @@
 //! The transaction of a round.
 
 use super::group::{Group, with_partition_of};
+use super::remote::Plan;
 use crate::guard::{Guard, holds};
+use crate::refill_worker::slot::Trouble;
 use crate::refill_worker::tables::TransactionError;
+use crate::registry_link::RegistryLink;
 use crate::series::dense::counter::Left;
-use crate::series::dense::host::{Found, Host, Reserved, RowKey, Rows, WriteBack};
+use crate::series::dense::host::{Found, Host, Origin, Reserved, RowKey, Rows, WriteBack};
+use crate::series::dense::requests::Refusal;
+use std::time::Duration;
 
 /// What a transaction did for a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -13,6 +18,10 @@ pub(super) enum Outcome {
     Reserved(Reserved, Terms),
     /// There is no such series.
     Unknown,
+    /// The registry gives none.
+    Refused(Refusal),
+    /// Nothing, for this reason: it is to be asked again after this pause.
+    Away(Trouble, Duration),
 }
 
 /// What numbers were to be reserved.
@@ -24,36 +33,61 @@ pub(super) struct Terms {
     pub(super) start: i64,
 }
 
-const LOCKED: Outcome = Outcome::Reserved(Reserved::Locked, Terms { extra: 0, start: 0 });
+pub(super) const LOCKED: Outcome = Outcome::Reserved(Reserved::Locked, Terms { extra: 0, start: 0 });
 
 /// What became of a counter that was to be written back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Its row says what is left, or is another's by now.
     Gone,
-    /// Another transaction has the row locked.
+    /// It is not: another transaction has the row locked, or the registry was not asked.
     Stays,
+    /// Whether it is, is not known.
+    Unsure,
 }
 
 /// What came of each group, and of each counter that was to be written back, those of the groups last.
 pub(super) type Done = (Vec<Outcome>, Vec<Fate>);
 
-/// One transaction for all of them.
-pub(super) fn commit<H: Host>(
+/// What the transaction came to.
+enum Step {
+    Done(Done),
+    /// Numbers come from a registry, which is to be asked for this.
+    There(Plan),
+}
+
+/// One transaction for all of them, here or at the registry.
+pub(super) fn commit<H: Host, L: RegistryLink>(
     host: &H,
+    link: &mut L,
     groups: &mut [Group],
     departing: &[Left],
 ) -> Result<Done, TransactionError> {
-    host.transaction(|rows| {
-        let leaving: Vec<Left> =
-            departing.iter().copied().chain(groups.iter().filter_map(|group| group.unproven)).collect();
+    let leaving: Vec<Left> =
+        departing.iter().copied().chain(groups.iter().filter_map(|group| group.unproven)).collect();
+    let step = host.transaction(|rows| {
         let Some(source) = rows.source() else {
-            return Ok((vec![Outcome::Unknown; groups.len()], vec![Fate::Gone; leaving.len()]));
+            return Ok(Step::Done((vec![Outcome::Unknown; groups.len()], vec![Fate::Gone; leaving.len()])));
         };
+        let origin = rows.origin()?;
         let definitions = definitions(rows, groups, source)?;
+        match origin {
+            Origin::Here => {}
+            Origin::There(site) => {
+                return Plan::new(rows, site, groups, &definitions, &leaving, source).map(Step::There);
+            }
+            Origin::Nowhere => {
+                let refused = Outcome::Refused(Refusal::NoRegistry);
+                return Ok(Step::Done((vec![refused; groups.len()], vec![Fate::Stays; leaving.len()])));
+            }
+        }
         let fates = write_back(host, rows, &leaving, source)?;
         let outcomes = reserve(host, rows, groups, &definitions, &fates[departing.len()..])?;
-        Ok((outcomes, fates))
+        Ok(Step::Done((outcomes, fates)))
+    })?;
+    Ok(match step {
+        Step::Done(done) => done,
+        Step::There(plan) => plan.carry_out(host, link),
     })
 }
 

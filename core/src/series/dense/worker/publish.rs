@@ -8,8 +8,10 @@ use crate::series::dense::host::{Host, Reserved};
 use crate::series::dense::requests::Answer;
 use std::time::Duration;
 
-/// How soon it tries again where a row is locked.
+/// How soon it tries again where a row is locked,
 pub(super) const RETRY: Duration = Duration::from_millis(20);
+/// and where a transaction failed.
+pub const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// Hands out what is durable now. Gives a pause where something is left to do.
 pub(super) fn publish<H: Host>(
@@ -25,15 +27,24 @@ pub(super) fn publish<H: Host>(
                 partition.written_back(&departing.key);
             }),
             Fate::Stays => stay(host, departing),
+            Fate::Unsure => {
+                with_partition_of(host, &departing.key, |partition| partition.doubt(&departing.key));
+            }
         }
     }
     let (mut of_groups, mut pause) = (of_groups.iter(), None);
     for (group, outcome) in groups.iter().zip(outcomes) {
-        let stays = group.unproven.is_some() && of_groups.next() == Some(&Fate::Stays);
-        if stays || matches!(outcome, Outcome::Reserved(Reserved::Locked, _)) {
+        let stays = group.unproven.is_some() && of_groups.next() != Some(&Fate::Gone);
+        let put_off = match outcome {
+            Outcome::Away(trouble, pause) => Some((trouble, pause)),
+            Outcome::Reserved(Reserved::Locked, _) => Some((Trouble::RowLocked, RETRY)),
+            _ if stays => Some((Trouble::RowLocked, RETRY)),
+            _ => None,
+        };
+        if let Some((trouble, retry)) = put_off {
             let written = group.unproven.is_some() && !stays;
-            leave_locked(host, group, written);
-            pause = pause.max((!group.callers.is_empty()).then_some(RETRY));
+            put_aside(host, group, written, trouble);
+            pause = pause.max((!group.callers.is_empty()).then_some(retry));
             continue;
         }
         match outcome {
@@ -45,13 +56,21 @@ pub(super) fn publish<H: Host>(
                 put_out(host, group, (first, last), day, terms);
                 group.wake(host);
             }
-            Outcome::Reserved(_, _) => {
+            Outcome::Away(..) => {}
+            Outcome::Reserved(_, _) | Outcome::Refused(_) => {
                 if group.unproven.is_some() {
                     remove(host, group);
                 } else if let Some(place) = group.place {
                     with_partition_of(host, &place.key, |partition| partition.settle(&place.key));
                 }
-                group.answer(host, Answer::Exhausted);
+                group.answer(
+                    host,
+                    if let Outcome::Refused(why) = outcome {
+                        Answer::Refused(why)
+                    } else {
+                        Answer::Exhausted
+                    },
+                );
             }
         }
     }
@@ -86,11 +105,11 @@ fn put_out<H: Host>(host: &H, group: &Group, (first, last): (i64, i64), day: i32
 }
 
 /// Nothing was done for a group: what is asked stays asked.
-fn leave_locked<H: Host>(host: &H, group: &Group, written: bool) {
+fn put_aside<H: Host>(host: &H, group: &Group, written: bool, trouble: Trouble) {
     if written {
         remove(host, group);
     }
-    give_up(host, group, Some(Trouble::RowLocked));
+    give_up(host, group, Some(trouble));
 }
 
 /// Ends the hold of a group for which no transaction was committed.

@@ -1,0 +1,36 @@
+//! A server that draws from no registry.
+
+use snowflake_ids_core::failover::Health;
+use snowflake_ids_core::registry_error::{Complaint, RegistryError};
+use snowflake_ids_core::registry_link::{RegistryLink, RegistryNotes, Site};
+use snowflake_ids_core::wire::{RequestBody, Response};
+use std::time::Duration;
+
+pub struct Alone;
+
+impl RegistryLink for Alone {
+    fn ask(&mut self, _: &Site, ask: RequestBody, _: Duration) -> Result<Response, RegistryError> {
+        panic!("{ask:?} is asked of a registry");
+    }
+
+    fn notes(&self, _: &Site) -> impl RegistryNotes {
+        Nothing
+    }
+}
+
+struct Nothing;
+
+impl RegistryNotes for Nothing {
+    fn health(&self) -> Health {
+        Health::default()
+    }
+    fn asked(&self) {}
+    fn given_up(&self) {}
+    fn answered(&self, _: Duration) {}
+    fn failed(&self, _: &Complaint) {}
+    fn complain(&self, _: &Complaint) {}
+    fn is_news(&self, _: &Complaint) -> bool {
+        false
+    }
+    fn be_content(&self) {}
+}

@@ -35,7 +35,7 @@ SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)
 SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 PACKAGES := $(TARGET)/packages
 
-.PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
+.PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check reference \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
   package-deb package-rpm test-packages docker-check reproducible docs release clean help
 
@@ -185,6 +185,10 @@ install-script-check: $(LIBRARY) ## is the committed install script what the sou
 
 install-script: $(LIBRARY) ## write the install script to sql/install
 	@devtools/install-script.sh --update $(PACKAGE)
+
+reference: install ## write docs/reference anew: what the catalog and the sources have of functions, settings, views and errors
+	SNOWFLAKE_IDS_WRITE=1 cargo test -p snowflake_ids_layers --test errors
+	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'binary(reference)'
 
 ## Packages and releases
 

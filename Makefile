@@ -37,7 +37,7 @@ PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check reference \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  package-deb package-rpm test-packages docker-check reproducible docs release clean help
+  package-deb package-rpm package-image test-cloudnative test-packages docker-check reproducible docs release clean help
 
 ## Build
 
@@ -188,7 +188,7 @@ install-script: $(LIBRARY) ## write the install script to sql/install
 
 reference: install ## write docs/reference anew: what the catalog and the sources have of functions, settings, views and errors
 	SNOWFLAKE_IDS_WRITE=1 cargo test -p snowflake_ids_layers --test errors
-	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'binary(reference)'
+	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh --test reference
 
 ## Packages and releases
 
@@ -204,6 +204,14 @@ package-deb: $(SHIPPED_LIBRARY) ## Debian packages for PG_CONFIG's major version
 package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL project's own; skipped without rpmbuild
 	@echo '== RPM packages'
 	@devtools/package-rpm.sh $(SHIPPED) $(PACKAGES)
+
+package-image: $(SHIPPED_LIBRARY) ## the folders of an image for CloudNativePG, in target/image; for 18 and newer
+	@echo '== folders of an image'
+	@devtools/package-image.sh $(SHIPPED) $(TARGET)/image/pg$(PG_MAJOR)
+
+test-cloudnative: $(LIBRARY) ## a server that finds the extension in such folders, to README's first example; skipped before 18
+	@echo '== CloudNativePG'
+	@devtools/test-cloudnative.sh $(PACKAGE)
 
 test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
 	@echo '== packages'

@@ -35,9 +35,13 @@ SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)
 SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 PACKAGES := $(TARGET)/packages
 
-.PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus test-upgrade test-pg-upgrade restores bench demo demo-stop demo-cluster demo-cluster-stop \
-  package-deb package-rpm test-packages docker-check reproducible docs release clean help
+.PHONY: all setup setup-check install uninstall clean help \
+  demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz \
+  installcheck isolationcheck install-script install-script-check reference test-backend test-server restores \
+  sqlsmith chaos test-orm test-patroni test-citus test-upgrade test-pg-upgrade \
+  package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release \
+  bench
 
 ## Build
 
@@ -194,6 +198,10 @@ install-script-check: $(LIBRARY) ## is the committed install script what the sou
 install-script: $(LIBRARY) ## write the install script to sql/install
 	@devtools/install-script.sh --update $(PACKAGE)
 
+reference: install ## write docs/reference anew: what the catalog and the sources have of functions, settings, views and errors
+	SNOWFLAKE_IDS_WRITE=1 cargo test -p snowflake_ids_layers --test errors
+	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh --test reference
+
 ## Packages and releases
 
 # With the release profile whatever the environment says, and without the paths of this machine.
@@ -208,6 +216,14 @@ package-deb: $(SHIPPED_LIBRARY) ## Debian packages for PG_CONFIG's major version
 package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL project's own; skipped without rpmbuild
 	@echo '== RPM packages'
 	@devtools/package-rpm.sh $(SHIPPED) $(PACKAGES)
+
+package-image: $(SHIPPED_LIBRARY) ## the folders of an image for CloudNativePG, in target/image; for 18 and newer
+	@echo '== folders of an image'
+	@devtools/package-image.sh $(SHIPPED) $(TARGET)/image/pg$(PG_MAJOR)
+
+test-cloudnative: $(LIBRARY) ## a server that finds the extension in such folders, to README's first example; skipped before 18
+	@echo '== CloudNativePG'
+	@devtools/test-cloudnative.sh $(PACKAGE)
 
 test-packages: package-deb ## apt installs them into a fresh root without Rust, to the first id, an upgrade and a purge; skipped where none can be made
 	@echo '== packages'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docker-check.sh: hadolint over the Dockerfile, and the set-up of compose.yaml on servers of this machine, without Docker: the
+# docker-check.sh: hadolint over the Dockerfiles, and the set-up of compose.yaml on servers of this machine, without Docker: the
 # scripts that a registry and two nodes run when they are new, in the order in which the image's entry point runs them, then ids
 # of both nodes. That the image builds is not seen here.
 set -euo pipefail
@@ -65,7 +65,7 @@ ids() {
     --host="$work/$1" --port="${ports[$1]}" --command="SELECT snowflake_worker_id(snowflake_nextval()) || ' ' || segment_nextval('invoices')"
 }
 
-hadolint packaging/docker/Dockerfile
+hadolint packaging/docker/Dockerfile packaging/cloudnative/Dockerfile
 compose
 [[ -e $(pg sharedir)/extension/snowflake_ids.control ]] || fail "The extension is not installed. Give: make install"
 servers_in_memory

@@ -21,7 +21,7 @@ git ls-files --cached --others --exclude-standard -- '*.md' LICENSE docs src cor
   while IFS= read -r file; do
     if [[ -e $file ]]; then install -D -m 644 "$file" "$book/src/$file"; fi
   done
-mv "$book/src/docs/book.toml" "$book"
+mv "$book/src/docs"/book.{toml,css} "$book"
 
 # The summary is at the top of the sources. A folder's README is its index, which mdBook does not do in links.
 sed -E 's#\]\(\.\./#](#; t; s#\]\(([^)]+\.md)\)#](docs/\1)#' "$book/src/docs/SUMMARY.md" >"$book/src/SUMMARY.md"
@@ -36,5 +36,25 @@ if command -v python3 >/dev/null; then
   python3 "$here/docs-links.py" "$book/html"
 else
   echo "links: skipped, there is no python3 to look for them"
+fi
+
+# page_of ARGUMENT...: what Chromium makes of a page when its scripts have run; its console is on stderr.
+page_of() {
+  chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
+    --disable-component-update --disable-sync --user-data-dir="$book/browser" --enable-logging=stderr \
+    --virtual-time-budget=60000 --dump-dom "$@"
+}
+
+# The search finds the pages that a word is on, in a browser, and says no error there.
+if command -v chromium >/dev/null; then
+  page_of "file://$book/html/index.html?search=series_nextval" >"$book/found.html" 2>"$book/console"
+  if grep -F 'CONSOLE' "$book/console"; then fail "The book says this on the browser's console."; fi
+  for page in docs/series docs/reference/functions; do
+    grep -qE "<a href=\"[^\"]*$page.html\?highlight=series_nextval" "$book/found.html" ||
+      fail "The search of the book does not find series_nextval on $page."
+  done
+  echo "search: finds series_nextval where it is"
+else
+  echo "search: skipped, there is no chromium to try it in"
 fi
 echo "The book is $book/html/index.html"

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# test-cloudnative.sh BUILT: a server of PG_CONFIG, which has the extension nowhere in its own folders or does not look there,
+# with the folders of the image for CloudNativePG as that mounts them; then README's first example. Skipped before version 18.
+set -euo pipefail
+# shellcheck source=devtools/demo-lib.sh
+source "$(dirname "$0")/demo-lib.sh"
+
+built=$1
+if (($(pg version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/') < 18)); then
+  echo "CloudNativePG: skipped, $(pg version) has no extension_control_path (PG_CONFIG= of 18 or newer)"
+  exit 0
+fi
+
+servers_in_memory
+work=$(server_folder)
+trap 'server_stop "$work"; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+
+mounted=$work/extensions/snowflake_ids
+"$here/package-image.sh" "$built" "$mounted"
+# As images are: to be read by everyone, and to be written to by nobody.
+chmod -R a-w,a+rX "$work/extensions"
+echo "secret" | keep_secret "$work/password"
+server_create "$work" "$(free_port)" "$work/password" "extension_control_path = '$mounted/share:\$system'" \
+  "dynamic_library_path = '$mounted/lib:\$libdir'" "listen_addresses = ''"
+server_start "$work"
+read -r pid <"$work/data/postmaster.pid"
+as_root grep -qF "$mounted/lib/snowflake_ids.so" "/proc/$pid/maps" || fail "The server has loaded another library than $mounted/lib has."
+
+sql() {
+  PGPASSWORD=secret "$(pg bindir)/psql" --no-psqlrc --quiet --no-align --tuples-only --set=ON_ERROR_STOP=1 \
+    --username=demo --dbname=postgres --host="$work" --port="$(sed -n 4p "$work/data/postmaster.pid")"
+}
+example=$(awk '/^```sql$/ { on = 1; next } /^```/ && on { exit } on' README.md | sql) || {
+  cat "$work/log" >&2
+  fail "README's first example failed; above is what the server says."
+}
+[[ $example == *$'1|Ada\n2|Grace' ]] || fail "README's first example printed: $example"
+# A new session loads what the functions are bound to, by their own names for the library.
+id=$(sql <<<"SELECT snowflake_nextval() > (SELECT max(id) FROM orders)")
+[[ $id == t ]] || fail "An id of a new session is not above those of the first."
+echo "CloudNativePG: README's first example runs on $(pg version) with the folders of the image"

@@ -1,0 +1,107 @@
+//! Errors that are written out where they occur: `ErrorReport::new(code, message, ...)`, and `.set_hint(...)` after it.
+
+use super::variants::first_literal;
+use super::{Entry, sqlstate, without_arguments};
+use anyhow::Result;
+use std::collections::BTreeMap;
+use syn::visit::{Visit, visit_expr_call, visit_expr_method_call, visit_file, visit_local};
+use syn::{Expr, ExprCall, ExprMethodCall, File, Lit, Local, Pat};
+
+/// Codes of what is no error.
+const NO_ERRORS: [&str; 2] = ["ERRCODE_WARNING", "ERRCODE_SUCCESSFUL_COMPLETION"];
+
+/// What is written out with a text and a code in it.
+pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
+    let mut found = Reports::default();
+    for file in files {
+        visit_file(&mut found, file);
+    }
+    found.found.into_iter().map(entry).collect()
+}
+
+fn entry((code, message, hint): (String, String, String)) -> Result<Entry> {
+    Ok(Entry {
+        message: without_arguments(&message),
+        sqlstate: sqlstate(&code)?,
+        hint: without_arguments(&hint),
+    })
+}
+
+/// The code, the message and the hint of each; and what is bound by `let` above, a code or a text.
+#[derive(Default)]
+struct Reports {
+    found: Vec<(String, String, String)>,
+    bound: BTreeMap<String, String>,
+}
+
+impl<'ast> Visit<'ast> for Reports {
+    fn visit_expr_call(&mut self, call: &'ast ExprCall) {
+        let report = self.report(call);
+        self.found.extend(report);
+        visit_expr_call(self, call);
+    }
+
+    fn visit_local(&mut self, bound: &'ast Local) {
+        if let (Pat::Ident(name), Some(init)) = (&bound.pat, &bound.init) {
+            let value = self.text(&init.expr).or_else(|| code(&init.expr));
+            self.bound.extend(value.map(|value| (name.ident.to_string(), value)));
+        }
+        visit_local(self, bound);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
+        let before = self.found.len();
+        visit_expr_method_call(self, call);
+        if call.method == "set_hint"
+            && let (Some(hint), Some(report)) =
+                (call.args.first().and_then(|hint| self.text(hint)), self.found.get_mut(before))
+        {
+            report.2 = hint;
+        }
+    }
+}
+
+impl Reports {
+    fn report(&self, call: &ExprCall) -> Option<(String, String, String)> {
+        let names = names(&call.func)?;
+        let arguments: Vec<_> = call.args.iter().collect();
+        match (names.as_slice(), arguments.as_slice()) {
+            ([.., of, new], [given, message, ..]) if of == "ErrorReport" && new == "new" => {
+                let code = code(given).or_else(|| self.bound.get(&names_last(given)?).cloned())?;
+                let is_error = code.starts_with("ERRCODE_") && !NO_ERRORS.contains(&code.as_str());
+                is_error.then(|| self.text(message)).flatten().map(|message| (code, message, String::new()))
+            }
+            ([.., function], [message, _]) if function == "bad_argument" => {
+                Some(("invalid_parameter_value".into(), self.text(message)?, String::new()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The text of a literal, or the format of `format!`, or what is bound to a name.
+    fn text(&self, expression: &Expr) -> Option<String> {
+        match expression {
+            Expr::Lit(literal) if let Lit::Str(text) = &literal.lit => Some(text.value()),
+            Expr::Macro(found) => first_literal(&found.mac.tokens),
+            Expr::Path(_) => {
+                let bound = self.bound.get(&names_last(expression)?)?;
+                (!bound.starts_with("ERRCODE_")).then(|| bound.clone())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn names(expression: &Expr) -> Option<Vec<String>> {
+    let Expr::Path(path) = expression else { return None };
+    Some(path.path.segments.iter().map(|segment| segment.ident.to_string()).collect())
+}
+
+fn names_last(expression: &Expr) -> Option<String> {
+    names(expression)?.pop()
+}
+
+/// The name of an SQLSTATE.
+fn code(expression: &Expr) -> Option<String> {
+    names_last(expression).filter(|name| name.starts_with("ERRCODE_"))
+}

@@ -1,0 +1,63 @@
+//! Errors that SQL raises: `RAISE EXCEPTION 'message' USING ERRCODE = 'condition', HINT = 'hint';`, and
+//! `RAISE condition USING MESSAGE = 'message', HINT = 'hint';`. The condition is a name or an SQLSTATE.
+
+use super::{Entry, sqlstate};
+use anyhow::Result;
+
+/// What is raised beside errors.
+const NO_ERRORS: [&str; 5] = ["NOTICE", "WARNING", "INFO", "LOG", "DEBUG"];
+
+/// Those of a file of SQL. Left out is what has no message of its own: what passes on an error that was caught.
+pub fn entries(sql: &str) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for after in sql.split("RAISE ").skip(1) {
+        let (level, rest) = after.split_once(char::is_whitespace).unwrap_or((after, ""));
+        let rest = statement(rest);
+        if NO_ERRORS.contains(&level) || level.ends_with(';') {
+            continue;
+        }
+        let message = literal(rest).map(|(message, _)| message).or_else(|| option(rest, "MESSAGE"));
+        let code = if level == "EXCEPTION" { option(rest, "ERRCODE") } else { Some(level.to_owned()) };
+        if let (Some(message), Some(code)) = (message.filter(|message| message != "%"), code) {
+            let hint = option(rest, "HINT").unwrap_or_default();
+            entries.push(Entry { message: shown(&message), sqlstate: sqlstate(&code)?, hint: shown(&hint) });
+        }
+    }
+    Ok(entries)
+}
+
+/// PL/pgSQL's places of arguments, and those of `format`.
+fn shown(text: &str) -> String {
+    text.replace("%L", "...").replace("%I", "...").replace("%s", "...").replace('%', "...")
+}
+
+/// A literal that a text begins with, and what follows it.
+fn literal(text: &str) -> Option<(String, &str)> {
+    let mut rest = text.trim_start().strip_prefix('\'')?;
+    let mut value = String::new();
+    loop {
+        let (before, after) = rest.split_once('\'')?;
+        value.push_str(before);
+        rest = match after.strip_prefix('\'') {
+            Some(more) => more,
+            None => return Some((value, after)),
+        };
+        value.push('\'');
+    }
+}
+
+/// The text up to the end of its statement, a semicolon outside literals.
+fn statement(text: &str) -> &str {
+    let mut in_literal = false;
+    let end = text.find(|letter| {
+        in_literal ^= letter == '\'';
+        letter == ';' && !in_literal
+    });
+    end.map_or(text, |end| &text[..end])
+}
+
+/// The literal that stands after `NAME =`, also as the first argument of `format`.
+fn option(statement: &str, name: &str) -> Option<String> {
+    let (_, after) = statement.split_once(&format!("{name} = "))?;
+    literal(after.strip_prefix("format(").unwrap_or(after)).map(|(value, _)| value)
+}

@@ -143,7 +143,9 @@ fn each_fault_is_a_trouble_of_its_own() {
         assert_eq!(found[0].severity, severity, "{what}");
         let page = render(&report);
         assert!(
-            page.contains(what) && page.contains(found[0].way_out) && !page.contains("All is well"),
+            page.contains(what)
+                && page.contains(&found[0].way_out.replace('\'', "&#39;"))
+                && !page.contains("All is well"),
             "{what}"
         );
     }
@@ -249,7 +251,7 @@ fn named(name: &str) -> Report {
         running.status.scope = text();
         running.status.leased_from = Some(text());
         running.tags.add(Tag { database: Some(text()), trouble: Some(text()), ..tag(name) });
-        for number in 0..200 {
+        for number in 0..60 {
             running.tags.add(tag(&format!("{name}{number}")));
         }
         let generator = Generator {
@@ -304,6 +306,11 @@ fn markup(page: &str) -> Vec<String> {
     tags
 }
 
+/// Where they begin to differ.
+fn difference<'a>(one: &'a [String], other: &'a [String]) -> Option<(&'a String, &'a String)> {
+    one.iter().zip(other).find(|(one, other)| one != other)
+}
+
 #[test]
 fn hostile_names_change_no_markup() {
     let plain = markup(&render(&named("x")));
@@ -311,7 +318,7 @@ fn hostile_names_change_no_markup() {
     for name in hostile() {
         let page = render(&named(&name));
         assert!(page.is_ascii(), "{name:?}");
-        assert_eq!(markup(&page), plain, "{name:?}");
+        assert!(markup(&page) == plain, "{name:?} changes {:?}", difference(&markup(&page), &plain));
         assert!(page.len() < 500_000, "{} bytes of {name:?}", page.len());
     }
 }
@@ -321,7 +328,8 @@ proptest! {
     fn whatever_is_named_somehow_is_text(name in any::<String>()) {
         let page = render(&named(&name));
         prop_assert!(page.is_ascii());
-        prop_assert_eq!(markup(&page), markup(&render(&named("x"))));
+        let (ours, plain) = (markup(&page), markup(&render(&named("x"))));
+        prop_assert!(ours == plain, "{:?}", difference(&ours, &plain));
     }
 }
 
@@ -370,12 +378,9 @@ fn the_policy_allows_the_two_blocks_of_the_page_and_nothing_else() {
             && page.contains(&format!("<script>{SCRIPT}</script>"))
     );
     // Styles of elements, and handlers, are what the policy refuses.
-    assert!(
-        !page.contains(" style=")
-            && !page.contains(" on")
-            && !page.contains("http:")
-            && !page.contains("https:")
-    );
+    assert!(!page.contains("http:") && !page.contains("https:"));
+    let refused = |tag: &&String| tag.contains(" style=") || tag.contains(" on");
+    assert_eq!(markup(&page).iter().find(refused), None);
     assert!(STYLE.is_ascii() && SCRIPT.is_ascii());
 }
 

@@ -1,5 +1,5 @@
 'use strict';
-// Takes an id apart as snowflake_decode does, and a UUID of version 7 as snowflake_decode_uuid does, without a server.
+// Takes an id apart as snowflake_decode does, and a UUID of version 7 that was made as ids are, without a server.
 (() => {
   const $ = (id) => document.getElementById(id);
   const ones = (bits) => (1n << bits) - 1n;

@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Write};
 
 /// How many letters of one text are shown.
-pub const MAX_LETTERS: usize = 1_000;
+pub const MAX_LETTERS: usize = 600;
 
 /// A page, or a part of one.
 #[derive(Debug, Default)]

@@ -36,7 +36,7 @@ SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowf
 PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop status status-server test-page demo-cluster demo-cluster-stop \
   package-deb package-rpm test-packages docker-check reproducible docs release clean help
 
 ## Build
@@ -79,6 +79,15 @@ demo-cluster: setup ## five throwaway servers: a registry, a coordinator and sha
 
 demo-cluster-stop: ## stop these servers and remove them
 	@devtools/demo-cluster.sh stop
+
+status: export SERVER := $(SERVER)
+status: ## the status page of any server to target/status.html; SERVER='host=... dbname=...' says which
+	@devtools/status.sh
+
+status-server: export SERVER := $(SERVER)
+status-server: export PORT := $(PORT)
+status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=8765
+	@PSQL="$$(command -v psql || echo "$$($(PG_CONFIG) --bindir)/psql")" devtools/status-server.py
 
 ## Test
 
@@ -165,6 +174,11 @@ test-orm: setup ## ORMs against the installed extension; installs them first. OR
 	@$(MAKE) --no-print-directory install
 	@echo '== ORMs'
 	@devtools/test-orm.sh $(ORM)
+
+test-page: setup ## the status page in a headless Chromium: console, axe, hostile names, decoding, pictures; installs these; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== status page'
+	@devtools/test-page.sh
 
 test-patroni: setup ## three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one; not part of `make test`
 	@$(MAKE) --no-print-directory install

@@ -29,7 +29,7 @@ const CURVES: [Curve; 4] = [
     Curve { title: "Snowflake ids a second", value: |sample| sample.ids, say: rate },
     Curve { title: "Ids of tags a second", value: |sample| sample.tag_ids, say: rate },
     Curve { title: "Drift", value: |sample| Some(sample.drift.as_secs_f64()), say: seconds },
-    Curve { title: "Calls that waited for ids of a tag, a second", value: waits, say: rate },
+    Curve { title: "Calls that waited, a second", value: waits, say: rate },
 ];
 
 #[allow(clippy::cast_precision_loss, reason = "a rate for people")]

@@ -170,7 +170,7 @@ fn answer(registry: &Registry) -> Option<Trouble> {
         || "It has given no answer since this server started.".to_owned(),
         |at| format!("It answered last at {}.", instant(at)),
     );
-    let error = registry.error.as_deref().unwrap_or("");
+    let error = registry.error.as_ref().map(|error| format!("Why it fails: {error}")).unwrap_or_default();
     (registry.state == "failing").then(|| {
         trouble(
             Severity::Alarm,
@@ -190,7 +190,7 @@ fn tags(now: UnixMicros, tags: &Tags) -> Vec<Trouble> {
             trouble(severity, what, reason(now, tag), (way_out, TROUBLES))
         })
     };
-    let refill = "The column state of the tag says why, and the section what to do.";
+    let refill = "The column Standing of the tag says why, and the section what to do.";
     let pace = "Raise max_value, or begin a new tag; the pace is that since the tag was first used.";
     [
         of(Severity::Alarm, Standing::Failed, "without ids, whose refills fail", refill),

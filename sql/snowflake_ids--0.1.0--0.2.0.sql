@@ -16,3 +16,5 @@ STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_history_w
 CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
 COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
 GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_ids.status_history(), snowflake_ids.status_page() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids.status_history(), snowflake_ids.status_page() TO PUBLIC;

@@ -28,7 +28,7 @@ pub const SCRIPT: &str = include_str!("status_page/decode.js");
 
 /// What a browser may run and load of the page: these two blocks, by their SHA-256, and nothing from elsewhere.
 pub const POLICY: &str = "default-src 'none'; style-src 'sha256-R273gVgT/A/oySdSyLoR3GnVIZoGbDEg9TiCamKnWgE='; \
-     script-src 'sha256-+tPQ6IRK7CpfIE9WyP7rQvRraryhQmTQA9GdIYnog2M='; img-src data:; base-uri 'none'; form-action 'none'";
+     script-src 'sha256-rZsz4UdNJoSu34IyngtmiHEN/s46Rw52tQmxUlf90RA='; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Where the sections of the page are.
 const PLACES: [(&str, &str); 10] = [

@@ -16,7 +16,7 @@ SELECT snowflake_ids.generator_create('reports', 'sonyflake');
 SELECT snowflake_nextval('<b>web</b>');
 
 CREATE TABLE orders (id bigserial PRIMARY KEY);
-SELECT snowflake_ids.attach('orders');
+SELECT snowflake_ids.bind_sequence('orders_id_seq');
 
 -- What is entered, the layout's option, and what the server makes of it, as texts: JSON's numbers are not exact everywhere.
 CREATE TABLE known AS
@@ -30,8 +30,8 @@ CREATE TABLE known AS
         FROM (SELECT snowflake_uuid() AS id FROM generate_series(1, 3)) AS u
         UNION ALL
         SELECT '1541815603606036480', layout, snowflake_decode_json(1541815603606036480, layout)
-        FROM unnest(ARRAY['twitter', 'leaf', 'discord', 'pgedge', 'yitter', 'baidu', 'cosid_second']) AS layout
+        FROM unnest(ARRAY['twitter', 'leaf', 'discord', 'pgedge', 'baidu', 'cosid_second']) AS layout
         UNION ALL
         SELECT '0', layout, snowflake_decode_json(0, layout)
-        FROM unnest(ARRAY['twitter', 'sonyflake', 'javascript', 'instagram']) AS layout
+        FROM unnest(ARRAY['twitter', 'sonyflake', 'javascript', 'instagram', 'yitter']) AS layout
     ) AS k;

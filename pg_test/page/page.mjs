@@ -64,6 +64,7 @@ async function decodes({ page, complaints }) {
     assert.deepEqual({ ...told, timestamp: micros(told.timestamp) }, { ...parts, timestamp: micros(parts.timestamp) },
       `${text} in ${layout}`);
   }
+  assert.equal((await decoded(page, '1541815603606036480', 'yitter')).timestamp, 'about the year 13948');
   assert.equal(await decoded(page, '-1', 'twitter'), 'An id is not negative.');
   assert.equal(await decoded(page, '9223372036854775807', 'javascript'), 'The id has more bits than the layout.');
   assert.match(await decoded(page, 'f47ac10b-58cc-4372-a567-0e02b2c3d479', 'twitter'), /not of version 7/);

@@ -17,9 +17,9 @@
 
   // An instant, in microseconds since 1970.
   const instant = (micros) => {
-    const at = new Date(Number(micros / 1000n));
-    if (Number.isNaN(at.getTime())) return 'after the last year of this calendar';
-    return at.toISOString().replace('Z', String(micros % 1000n).padStart(3, '0') + 'Z');
+    // From the year 10000 on the year will do.
+    if (micros >= 253402300800000000n) return `about the year ${1970n + micros / 31556952000000n}`;
+    return new Date(Number(micros / 1000n)).toISOString().replace('Z', String(micros % 1000n).padStart(3, '0') + 'Z');
   };
 
   const decode = (id, of) => {

@@ -65,12 +65,14 @@ busy() {
   server busy
   server_start "$cluster/busy"
   on busy --file=pg_test/page/busy.sql >/dev/null
-  for round in 1 2 3 4 5 6; do
-    on busy --set=round="$round" --file=pg_test/page/load.sql >/dev/null
-  done
-  becomes_true busy 'SELECT count(*) > 12 FROM snowflake_ids.status_history'
+  for round in {1..24}; do
+    on busy --set=round="$((round % 6 + 1))" --file=pg_test/page/load.sql >/dev/null
+  done &
+  becomes_true busy 'SELECT (SELECT h.ids_per_second > 0 AND h.segment_ids_per_second > 0
+    FROM snowflake_ids.status_history AS h ORDER BY h.sampled_at DESC LIMIT 1) AND count(*) > 16 FROM snowflake_ids.status_history'
   value busy 'SELECT json_agg(k) FROM known AS k' >"$work/pages/known.json"
   page busy
+  wait
 }
 
 # Up to 15 workers are forked in the midst of select(), where libfaketime would turn itself off for good.

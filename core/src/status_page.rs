@@ -27,7 +27,7 @@ pub const STYLE: &str = include_str!("status_page/style.css");
 pub const SCRIPT: &str = include_str!("status_page/decode.js");
 
 /// What a browser may run and load of the page: these two blocks, by their SHA-256, and nothing from elsewhere.
-pub const POLICY: &str = "default-src 'none'; style-src 'sha256-R273gVgT/A/oySdSyLoR3GnVIZoGbDEg9TiCamKnWgE='; \
+pub const POLICY: &str = "default-src 'none'; style-src 'sha256-m7fapHDOuTa3pFKKZ6SFmaI6SNAvQ/zi7Ozf1cjZv5I='; \
      script-src 'sha256-rZsz4UdNJoSu34IyngtmiHEN/s46Rw52tQmxUlf90RA='; img-src data:; base-uri 'none'; form-action 'none'";
 
 /// Where the sections of the page are.

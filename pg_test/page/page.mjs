@@ -93,6 +93,7 @@ for (const state of Object.keys(states)) {
     }
   }
   const opened = await open(state, state === 'busy' ? 'dark' : 'light');
+  await opened.page.setViewportSize({ width: 1120, height: 1560 });
   await opened.page.screenshot({ path: `${pictures}/status_${state}.png` });
   await opened.close();
 }

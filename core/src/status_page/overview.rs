@@ -98,7 +98,7 @@ fn tiles(page: &mut Html, now: UnixMicros, running: &Running) {
     let status = &running.status;
     let last = running.history.last();
     page.raw("<ul class=\"tiles\">");
-    tile(page, "State", &status.state);
+    tile(page, "State", if status.is_well() { &status.state } else { "no ids" });
     tile(page, "Snowflake ids a second", &last.and_then(|last| last.ids).map_or("not sampled".into(), rate));
     tile(
         page,

@@ -114,6 +114,13 @@ pub struct Status {
     pub state: String,
 }
 
+impl Status {
+    /// Whether nothing keeps this server from issuing ids that it should issue.
+    pub fn is_well(&self) -> bool {
+        matches!(self.state.as_str(), "ready" | "idle" | "in recovery")
+    }
+}
+
 /// A row of `generator_status`.
 #[expect(missing_docs, reason = "they are those of the view")]
 #[derive(Clone, Debug, Default)]

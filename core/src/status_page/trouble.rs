@@ -100,7 +100,6 @@ fn state(report: &Report, status: &Status) -> Option<Trouble> {
         let what = "This server is a standby, which issues no ids";
         return Some(trouble(Severity::Note, what, "Ids can be decoded here.", (way_out, STANDBYS)));
     }
-    let is_well = matches!(status.state.as_str(), "ready" | "idle" | "in recovery");
     let way_out = if status.state.contains("state") {
         (
             "Do not delete the file. The section names the function that settles it, once you know why.",
@@ -108,10 +107,15 @@ fn state(report: &Report, status: &Status) -> Option<Trouble> {
         )
     } else if status.state.contains("lease") || status.state.contains("worker id") {
         ("The server's log says why the lease was not renewed.", WORKER_IDS)
+    } else if status.state.contains("clock") {
+        (
+            "Ids go on once the clock has caught up. If it was ahead by mistake, the section has ways out.",
+            CLOCKS,
+        )
     } else {
         ("A call for an id fails with the same words, and its HINT is the way out.", ERRORS)
     };
-    (!is_well).then(|| {
+    (!status.is_well()).then(|| {
         let what = format!("This server issues no snowflake ids: {}", status.state);
         trouble(Severity::Alarm, what, "Ids of tags do not depend on this.", way_out)
     })
@@ -128,7 +132,8 @@ fn clock(running: &Running) -> Vec<Trouble> {
             ("Set the clock back; if it is right, SELECT snowflake_ids.clock_accept().", CLOCKS),
         ));
     }
-    if status.drift > limits.max_drift / 2 {
+    // Where no ids are issued any more, that is said already.
+    if status.drift > limits.max_drift / 2 && status.is_well() {
         found.push(trouble(
             if status.drift >= limits.max_drift { Severity::Alarm } else { Severity::Warning },
             format!("Ids are {} ahead of the clock", length(status.drift)),

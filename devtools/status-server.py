@@ -8,6 +8,7 @@ seconds.
 
 import html
 import os
+import socketserver
 import subprocess
 import sys
 import time
@@ -85,10 +86,21 @@ class Handler(BaseHTTPRequestHandler):
         """Nothing: the page is asked for every half minute."""
 
 
+class Server(HTTPServer):
+    """On loopback, whose name nobody needs to look up."""
+
+    allow_reuse_address = True
+
+    def server_bind(self):
+        """As a plain server does it."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]
+
+
 def main():
     """Serves one request after the other until it is interrupted."""
     try:
-        with HTTPServer(("127.0.0.1", PORT), Handler) as server:
+        with Server(("127.0.0.1", PORT), Handler) as server:
             print(f"The status page is at http://127.0.0.1:{server.server_port}/ until you press Ctrl-C.", flush=True)
             server.serve_forever()
     except KeyboardInterrupt:

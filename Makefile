@@ -36,10 +36,10 @@ SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowf
 PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall clean help \
-  demo demo-stop demo-cluster demo-cluster-stop \
+  demo demo-stop demo-cluster demo-cluster-stop status status-server \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server restores \
-  sqlsmith chaos test-orm test-patroni test-citus test-upgrade test-pg-upgrade \
+  sqlsmith chaos test-orm test-patroni test-citus test-page test-upgrade test-pg-upgrade \
   package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release \
   bench
 
@@ -83,6 +83,15 @@ demo-cluster: setup ## five throwaway servers: a registry, a coordinator and sha
 
 demo-cluster-stop: ## stop these servers and remove them
 	@devtools/demo-cluster.sh stop
+
+status: export SERVER := $(SERVER)
+status: ## the status page of any server to target/status.html; SERVER='host=... dbname=...' says which
+	@devtools/status.sh
+
+status-server: export SERVER := $(SERVER)
+status-server: export PORT := $(PORT)
+status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=8765
+	@PSQL="$$(command -v psql || echo "$$($(PG_CONFIG) --bindir)/psql")" devtools/status-server.py
 
 ## Test
 
@@ -169,6 +178,11 @@ test-orm: setup ## ORMs against the installed extension; installs them first. OR
 	@$(MAKE) --no-print-directory install
 	@echo '== ORMs'
 	@devtools/test-orm.sh $(ORM)
+
+test-page: setup ## the status page in a headless Chromium: console, axe, hostile names, decoding, pictures; installs these; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== status page'
+	@devtools/test-page.sh
 
 test-patroni: setup ## three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one; not part of `make test`
 	@$(MAKE) --no-print-directory install

@@ -17,7 +17,8 @@ demo_start() {
   load_and_trouble
   say 'what happened, and what held'
   prove
-  printf '%s\n' "To look around:  psql $(address coordinator)" "                 psql $(address registry)" \
+  write_page "$TARGET/demo-cluster/status.html" on coordinator
+  printf '%s\n' "Its status page: $TARGET/demo-cluster/status.html" "To look around:  psql $(address coordinator)" "                 psql $(address registry)" \
     'To stop it:      make demo-cluster-stop'
   [[ $(value coordinator 'SELECT bool_and(ok) FROM report') == t ]] || fail 'Something did not hold, see above.'
 }

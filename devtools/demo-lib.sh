@@ -45,6 +45,14 @@ server_create() {
     "unix_socket_directories = '$folder'" "$@" >>"$folder/data/postgresql.conf"
 }
 
+# write_page FILE PSQL...: the status page of the server that PSQL asks.
+write_page() {
+  local file=$1
+  shift
+  "$@" --no-align --tuples-only --command='SELECT snowflake_ids.status_page()' --output="$file.new"
+  mv "$file.new" "$file"
+}
+
 server_start() {
   local folder=$1
   as_server_user "$(pg bindir)/pg_ctl" start --pgdata="$folder/data" --log="$folder/log" --silent --wait || {

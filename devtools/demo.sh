@@ -61,7 +61,8 @@ demo_start() {
   "${psql[@]}" --file=examples/demo/show.sql
   say "reading ids as a browser does: as JavaScript numbers"
   browser
-  printf '%s\n' "To look around:  psql postgresql://$PGUSER:$PGPASSWORD@$PGHOST:$PGPORT/$PGDATABASE" \
+  write_page "$TARGET/demo/status.html" "${psql[@]}"
+  printf '%s\n' "Its status page: $TARGET/demo/status.html" "To look around:  psql postgresql://$PGUSER:$PGPASSWORD@$PGHOST:$PGPORT/$PGDATABASE" \
     "To stop it:      make demo-stop"
 }
 

@@ -189,3 +189,20 @@ COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that 
 COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
 COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
 COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
+/* The page about this server, and what its curves are drawn of. */
+CREATE DOMAIN snowflake_ids."text/html" AS text;
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+
+CREATE FUNCTION snowflake_ids.status_history() RETURNS TABLE (
+    sampled_at timestamptz, elapsed interval, ids_per_second double precision, segment_ids_per_second double precision,
+    drift interval, waits bigint, refills bigint, steps_back bigint, steps_forward bigint, clock_ahead interval
+)
+STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_history_wrapper';
+CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
+COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
+GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_ids.status_history(), snowflake_ids.status_page() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids.status_history(), snowflake_ids.status_page() TO PUBLIC;

@@ -17,6 +17,7 @@ mod settings;
 mod shared;
 mod snowflake;
 mod sql;
+mod status_page;
 mod store;
 mod worker;
 

@@ -18,6 +18,7 @@ pub mod inline;
 pub mod libpq;
 pub mod lock;
 pub mod process;
+pub mod query;
 pub mod random;
 pub mod redirect;
 pub mod relation;

@@ -21,6 +21,7 @@ mod sequence;
 mod series;
 mod state;
 mod status;
+mod status_page;
 mod tag;
 mod text;
 mod uuid;

@@ -1,4 +1,5 @@
-//! What is durable, each in one place: rows of the tables, through SQL, and two files of the data directory.
+//! What is durable, each in one place: rows of the tables, through SQL, and two files of the data directory; and
+//! the views that tell of both.
 
 pub mod citus;
 pub mod dense;
@@ -11,4 +12,5 @@ pub mod segment;
 pub mod sequence;
 pub mod series;
 pub mod state;
+pub mod status;
 pub mod worker;

@@ -41,6 +41,7 @@
 //! | [`citus`] | a cluster's coordinator, and what is wrong with its nodes |
 //! | [`registry_error`] | why one gave no response |
 //! | [`backoff`] | pauses that grow with each failure |
+//! | [`history`] | what the server did lately |
 //! | [`handover`] | beginning to use registries, and ending it |
 //! | [`failover`] | which of several registries to ask next |
 //! | [`hosts`] | lists of hosts, one host at a time |
@@ -62,6 +63,7 @@
 //! | [`carry_over_file`] | what a server does with the file that says so |
 //! | [`named`] | what a named generator's row says |
 //! | [`length`] | how long a text may be |
+//! | [`status_page`] | what the server tells of itself, as a page |
 //! | [`error`] | what all errors can say |
 
 #![forbid(unsafe_code)]
@@ -86,6 +88,7 @@ pub mod failover;
 pub mod form;
 pub mod guard;
 pub mod handover;
+pub mod history;
 pub mod hosts;
 pub mod id;
 pub mod issuer;
@@ -116,6 +119,7 @@ pub mod session;
 pub mod shard;
 pub mod snowflake;
 pub mod state;
+pub mod status_page;
 pub mod step;
 mod sync;
 pub mod tag_registry;

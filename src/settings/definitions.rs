@@ -3,8 +3,9 @@
 use super::values::{
     CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
     MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_GENERATORS, MAX_TAGS, REGISTRY_TIMEOUT,
-    RESERVE, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT,
-    SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW, WORKER_ID, WORKER_ID_POLICY, parse_worker,
+    RESERVE, SAMPLE_INTERVAL, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION,
+    SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW, WORKER_ID, WORKER_ID_POLICY,
+    parse_worker,
 };
 use crate::pg::guc::{self, About, Assign, Check, Problem};
 use crate::pg::report::sentence;
@@ -20,6 +21,7 @@ pub fn define() {
     define_clock();
     define_generators();
     define_segments();
+    define_status();
     guc::reserve_prefix(c"snowflake_ids");
 }
 
@@ -211,6 +213,17 @@ fn define_segments() {
         context: GucContext::Suset,
     };
     guc::define_bool(about, &SEGMENT_AUTO_CREATE);
+}
+
+/// What the server tells of itself.
+fn define_status() {
+    let about = About {
+        name: c"snowflake_ids.sample_interval",
+        short: c"Sets how often the counters of this server are read for the curves of the last hour.",
+        long: c"360 readings are kept, which are an hour at 10 s. 0 takes none.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &SAMPLE_INTERVAL, 0..=3_600, GucFlags::UNIT_S);
 }
 
 struct LayoutCheck;

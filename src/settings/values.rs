@@ -74,6 +74,7 @@ pub(super) static SERIES_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(16 * 1
 pub(super) static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
 pub(super) static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
 pub(super) static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+pub(super) static SAMPLE_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(10);
 pub(super) static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 pub(super) const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
@@ -250,6 +251,11 @@ pub fn segment_target_duration() -> Duration {
 /// The longest that a call waits for ids of a tag.
 pub fn segment_wait_timeout() -> Duration {
     Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
+}
+
+/// How far apart the readings of the last hour are; zero: none are taken.
+pub fn sample_interval() -> Duration {
+    Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }
 
 /// Whether this session's calls make the tags that there are not.

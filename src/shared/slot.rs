@@ -101,6 +101,11 @@ impl Slot {
         left
     }
 
+    /// The ids that were handed out of its buffers.
+    pub fn issued(&self) -> u64 {
+        self.supplies.issued(self.segment.shelves().left())
+    }
+
     /// Whether there never was an id in it.
     pub fn is_unused(&self) -> bool {
         self.supplies.refills.load(Relaxed) == 0 && self.floor.get().is_none()

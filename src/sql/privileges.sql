@@ -4,6 +4,8 @@ REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal 
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     snowflake_ids.status(),
+    snowflake_ids.status_history(),
+    snowflake_ids.status_page(),
     snowflake_ids.audit(regclass, name, text, text[], text, integer),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),

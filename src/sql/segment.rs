@@ -351,8 +351,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     }
 
     fn issued(slot: &Slot, left: u64) -> i64 {
-        let gone = slot.supplies.lost.load(Relaxed).saturating_add(left);
-        slot.supplies.published.load(Relaxed).saturating_sub(gone).cast_signed()
+        slot.supplies.issued(left).cast_signed()
     }
 
     fn interval(micros: i64) -> Result<Option<Interval>, ErrorReport> {

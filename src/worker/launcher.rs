@@ -3,6 +3,7 @@
 mod leases;
 mod marks;
 mod pool;
+mod samples;
 
 use crate::pg::wait::Event;
 use crate::pg::worker::{self, Sleep};
@@ -13,6 +14,7 @@ use crate::shared::segments::{Segments, segments};
 use leases::Leases;
 use marks::Marks;
 use pool::Pool;
+use samples::Samples;
 use std::time::{Duration, Instant};
 
 /// How often it looks around unasked.
@@ -37,6 +39,7 @@ pub fn run() {
         looked: None,
         marks: Marks::default(),
         leases: Leases::new(),
+        samples: Samples::default(),
     };
     launcher.marks.begin();
     loop {
@@ -58,6 +61,8 @@ struct Launcher {
     marks: Marks,
     /// The worker id.
     leases: Leases,
+    /// The last hour.
+    samples: Samples,
 }
 
 impl Launcher {
@@ -71,7 +76,7 @@ impl Launcher {
             self.segments.note_pending();
             self.look_at_tags();
         }
-        let due = [self.marks.round(), lease_due, pool_due].into_iter().flatten().min();
+        let due = [self.marks.round(), lease_due, pool_due, self.samples.round()].into_iter().flatten().min();
         due.unwrap_or(LOOK_AROUND).min(LOOK_AROUND)
     }
 

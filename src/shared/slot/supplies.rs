@@ -59,6 +59,12 @@ impl Supplies {
         self.depth.store(reserved.pace.depth.into(), Relaxed);
     }
 
+    /// The ids that were handed out, where so many are left in the buffers.
+    pub fn issued(&self, left: u64) -> u64 {
+        let gone = self.lost.load(Relaxed).saturating_add(left);
+        self.published.load(Relaxed).saturating_sub(gone)
+    }
+
     /// The time since the last reservation, None before the first.
     pub fn lasted(&self) -> Option<Duration> {
         since(&self.reserved_at)

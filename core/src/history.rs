@@ -1,0 +1,172 @@
+//! What the server did lately: readings of its counters, kept in a ring, and what happened between two of them.
+//!
+//! One process writes, any number read. A reading is the counters as they stand, so that a reading that is missing, or was
+//! overwritten while it was read, costs a point of a curve and falsifies none. Lengths of time are by a clock that cannot be
+//! stepped; the wall clock only says when a reading was taken.
+
+use crate::clock::UnixMicros;
+use crate::sync::{AtomicU64, Ordering};
+use std::array;
+use std::time::Duration;
+
+/// How many readings the server keeps. The one that may be being written is passed over.
+pub const PLACES: usize = 362;
+
+/// The counters of a server at one moment. All counts are since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The wall clock, in microseconds since 1970.
+    pub at: i64,
+    /// A clock that cannot be stepped, in microseconds.
+    pub uptime: u64,
+    /// Snowflake ids that sessions took.
+    pub ids: u64,
+    /// Ids that were handed out of the buffers of tags, of those that are in shared memory.
+    pub tag_ids: u64,
+    /// Calls that found the buffers of a tag used up, the same.
+    pub waits: u64,
+    /// Segments that were fetched, the same.
+    pub refills: u64,
+    /// Steps back of the clock that calls noticed.
+    pub steps_back: u64,
+    /// Steps forward that were followed.
+    pub steps_forward: u64,
+    /// How far the last id is ahead of the clock, in microseconds.
+    pub drift: u64,
+    /// How far the clock is ahead without being followed, in microseconds.
+    pub clock_ahead: u64,
+}
+
+const FIELDS: usize = 10;
+
+impl Reading {
+    const fn fields(&self) -> [u64; FIELDS] {
+        [
+            self.at.cast_unsigned(),
+            self.uptime,
+            self.ids,
+            self.tag_ids,
+            self.waits,
+            self.refills,
+            self.steps_back,
+            self.steps_forward,
+            self.drift,
+            self.clock_ahead,
+        ]
+    }
+
+    const fn of(fields: [u64; FIELDS]) -> Self {
+        let [at, uptime, ids, tag_ids, waits, refills, steps_back, steps_forward, drift, clock_ahead] =
+            fields;
+        let at = at.cast_signed();
+        Self { at, uptime, ids, tag_ids, waits, refills, steps_back, steps_forward, drift, clock_ahead }
+    }
+}
+
+/// A ring of readings in shared memory.
+#[derive(Debug)]
+pub struct History<const N: usize = PLACES> {
+    /// How many were ever written.
+    written: AtomicU64,
+    places: [[AtomicU64; FIELDS]; N],
+}
+
+impl<const N: usize> Default for History<N> {
+    fn default() -> Self {
+        let place = |_| array::from_fn(|_| AtomicU64::new(0));
+        Self { written: AtomicU64::new(0), places: array::from_fn(place) }
+    }
+}
+
+impl<const N: usize> History<N> {
+    /// Adds a reading. One process at a time.
+    pub fn note(&self, reading: &Reading) {
+        let written = self.written.load(Ordering::Relaxed);
+        let Some(place) = self.place(written) else { return };
+        // Who reads one of these sees `written` as it is now, too, and passes the place over.
+        for (cell, value) in place.iter().zip(reading.fields()) {
+            cell.store(value, Ordering::Release);
+        }
+        self.written.store(written + 1, Ordering::Release);
+    }
+
+    /// The readings that are there, the earliest first: `N - 1` at most.
+    pub fn readings(&self) -> Vec<Reading> {
+        let written = self.written.load(Ordering::Acquire);
+        let kept = |now: u64| now.saturating_sub(N as u64 - 1);
+        let copied: Vec<_> = (kept(written)..written)
+            .filter_map(|number| {
+                let place = self.place(number)?;
+                Some((number, Reading::of(array::from_fn(|field| place[field].load(Ordering::Acquire)))))
+            })
+            .collect();
+        let first = kept(self.written.load(Ordering::Acquire));
+        copied.into_iter().filter(|(number, _)| *number >= first).map(|(_, reading)| reading).collect()
+    }
+
+    fn place(&self, number: u64) -> Option<&[AtomicU64; FIELDS]> {
+        self.places.get(usize::try_from(number % N as u64).ok()?)
+    }
+}
+
+/// How long until the next reading is due: zero where it is now, None where none is wanted. Times are of a clock that cannot be
+/// stepped.
+pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<Duration> {
+    let next = last.map_or(now, |last| last.saturating_add(interval));
+    (!interval.is_zero()).then(|| next.saturating_sub(now))
+}
+
+/// What a server did between two readings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// When the later one was taken, by the wall clock.
+    pub at: UnixMicros,
+    /// The time between them, by a clock that cannot be stepped.
+    pub elapsed: Duration,
+    /// Snowflake ids a second.
+    pub ids: Option<f64>,
+    /// Ids of tags a second. None where the count went down, as it does when a tag loses its place in shared memory: then it
+    /// is not known.
+    pub tag_ids: Option<f64>,
+    /// Calls that had to wait for ids of a tag; None as above.
+    pub waits: Option<u64>,
+    /// Segments that were fetched; None as above.
+    pub refills: Option<u64>,
+    /// Steps back of the clock.
+    pub steps_back: u64,
+    /// Steps forward of the clock.
+    pub steps_forward: u64,
+    /// How far the last id was ahead of the clock.
+    pub drift: Duration,
+    /// How far the clock was ahead without being followed.
+    pub clock_ahead: Duration,
+}
+
+/// What happened between each reading and the next. Two of the same moment say nothing of a rate.
+pub fn samples(readings: &[Reading]) -> Vec<Sample> {
+    let pairs = readings.iter().zip(readings.iter().skip(1));
+    pairs.filter_map(|(before, after)| between(before, after)).collect()
+}
+
+fn between(before: &Reading, after: &Reading) -> Option<Sample> {
+    let micros = after.uptime.checked_sub(before.uptime).filter(|micros| *micros > 0)?;
+    let grown = |of: fn(&Reading) -> u64| of(after).checked_sub(of(before));
+    let rate = |of: fn(&Reading) -> u64| grown(of).map(|count| per_second(count, micros));
+    Some(Sample {
+        at: UnixMicros(after.at),
+        elapsed: Duration::from_micros(micros),
+        ids: rate(|reading| reading.ids),
+        tag_ids: rate(|reading| reading.tag_ids),
+        waits: grown(|reading| reading.waits),
+        refills: grown(|reading| reading.refills),
+        steps_back: grown(|reading| reading.steps_back).unwrap_or(0),
+        steps_forward: grown(|reading| reading.steps_forward).unwrap_or(0),
+        drift: Duration::from_micros(after.drift),
+        clock_ahead: Duration::from_micros(after.clock_ahead),
+    })
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+fn per_second(count: u64, micros: u64) -> f64 {
+    count as f64 * 1e6 / micros as f64
+}

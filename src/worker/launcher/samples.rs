@@ -1,0 +1,62 @@
+//! Reads the server's counters now and then, for the curves of the last hour.
+
+use crate::pg::clock::{SystemClock, uptime};
+use crate::settings;
+use crate::shared::generator::{Shared, shared};
+use crate::shared::history::history;
+use crate::shared::segments::{Segments, segments};
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::clock::micros;
+use snowflake_ids_core::history::{self, Reading};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// What it remembers.
+#[derive(Default)]
+pub struct Samples {
+    /// When it read last.
+    taken: Option<Duration>,
+}
+
+impl Samples {
+    /// Looks around; gives the time until it should do so again, None if whenever.
+    pub fn round(&mut self) -> Option<Duration> {
+        let (shared, segments, history) = (shared()?, segments()?, history()?);
+        let (now, interval) = (uptime(), settings::sample_interval());
+        let due = history::due(self.taken, interval, now)?;
+        if !due.is_zero() {
+            return Some(due);
+        }
+        history.note(&reading(shared, segments, now));
+        self.taken = Some(now);
+        Some(interval)
+    }
+}
+
+/// The counters as they stand. Nothing that calls for ids wait for is locked.
+fn reading(shared: &Shared, segments: &Segments, now: Duration) -> Reading {
+    let snapshot = shared.generator.snapshot();
+    let at = SystemClock.now();
+    let drift = snapshot.last.map(|last| shared.layout.instant_of(last).since(at));
+    let mut reading = Reading {
+        at: at.0,
+        uptime: micros(now),
+        ids: shared.counted(),
+        steps_back: snapshot.steps_back,
+        steps_forward: shared.counts.steps_forward.load(Relaxed),
+        drift: drift.map_or(0, micros),
+        clock_ahead: shared.counts.clock_ahead.load(Relaxed),
+        ..Reading::default()
+    };
+    for slot in segments.slots {
+        let refills = slot.supplies.refills.load(Relaxed);
+        let waits = slot.waits.count.load(Relaxed);
+        // Most places have never been used, and their buffers need no look.
+        if refills > 0 {
+            reading.tag_ids = reading.tag_ids.saturating_add(slot.issued());
+        }
+        reading.refills = reading.refills.saturating_add(refills);
+        reading.waits = reading.waits.saturating_add(waits);
+    }
+    reading
+}

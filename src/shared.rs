@@ -1,8 +1,9 @@
 //! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
-//! and registries, the counters of dense series, and the slots of the workers.
+//! and registries, the counters of dense series, the slots of the workers, and how far long calls have come.
 
 pub mod generator;
 pub mod leases;
+pub mod progress;
 pub mod registries;
 pub mod sections;
 pub mod segments;
@@ -13,11 +14,12 @@ pub mod worker_slot;
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 6] = [
+pub static BLOCKS: [&dyn Block; 7] = [
     &generator::SHARED,
     &segments::SEGMENTS,
     &leases::LEASES,
     &registries::REGISTRIES,
     &series::COUNTERS,
     &sections::SECTIONS,
+    &progress::PROGRESS,
 ];

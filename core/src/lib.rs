@@ -61,6 +61,8 @@
 //! | [`carry_over_file`] | what a server does with the file that says so |
 //! | [`named`] | what a named generator's row says |
 //! | [`length`] | how long a text may be |
+//! | [`counts`] | what is counted of tags, and can be set back while others add to it |
+//! | [`progress`] | how far long calls have come |
 //! | [`error`] | what all errors can say |
 
 #![forbid(unsafe_code)]
@@ -76,6 +78,7 @@ pub mod carry_over;
 pub mod carry_over_file;
 pub mod citus;
 pub mod clock;
+pub mod counts;
 pub mod definition;
 pub mod directory;
 pub mod drift;
@@ -99,6 +102,7 @@ pub mod own;
 pub mod places;
 pub mod position;
 pub mod privilege;
+pub mod progress;
 pub mod refill_worker;
 pub mod registry_client;
 pub mod registry_error;

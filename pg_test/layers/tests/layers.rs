@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "pg",
     "settings",
     "shared",
+    "progress",
     "store",
     "lease",
     "issuer",

@@ -491,7 +491,12 @@ END
 $$;
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids.stats_reset(text), snowflake_ids_internal.progress_enter(text, oid, text),
-    snowflake_ids_internal.progress_tables(bigint, bigint), snowflake_ids_internal.progress_end(text) FROM PUBLIC;
+    snowflake_ids_internal.progress_tables(bigint, bigint), snowflake_ids_internal.progress_end(text),
+    snowflake_ids_internal.segment_counts(), snowflake_ids_internal.segment_totals(), snowflake_ids_internal.library_version(),
+    snowflake_ids_internal.layout_seconds_left(text), snowflake_ids_internal.progress_places() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids_internal.segment_counts(), snowflake_ids_internal.segment_totals(), snowflake_ids_internal.library_version(),
+    snowflake_ids_internal.layout_seconds_left(text), snowflake_ids_internal.progress_places() TO PUBLIC;
 /* What comes with the administration of tags now. */
 DO $$
 DECLARE

@@ -181,7 +181,9 @@ impl Place {
                 (&self.tables, 0),
                 (&self.tables_in_all, NONE),
             ];
-            words.into_iter().for_each(|(word, value)| word.store(value, Ordering::Release));
+            for (word, value) in words {
+                word.store(value, Ordering::Release);
+            }
         });
     }
 
@@ -255,7 +257,7 @@ impl Place {
     }
 }
 
-fn number<T: PartialEq>(all: &[T], one: T) -> u64 {
+fn number<T: Copy + PartialEq>(all: &[T], one: T) -> u64 {
     all.iter().position(|other| *other == one).unwrap_or(0) as u64
 }
 

@@ -87,7 +87,7 @@ impl Query {
 const HEADING: &str = "# Written by `make monitoring` from the views snowflake_ids.metric*, whose columns the metrics are. How to use it:\n\
                        # docs/monitoring.md.\n";
 
-/// The file of queries for postgres_exporter.
+/// The file of queries for `postgres_exporter`.
 fn postgres_exporter(client: &mut Client) -> Result<String> {
     let mut file = HEADING.to_owned();
     for query in &QUERIES {
@@ -109,7 +109,7 @@ fn postgres_exporter(client: &mut Client) -> Result<String> {
     Ok(file)
 }
 
-/// The collector for sql_exporter.
+/// The collector for `sql_exporter`.
 fn sql_exporter(client: &mut Client) -> Result<String> {
     let mut file = format!("{HEADING}\ncollector_name: snowflake_ids\n\nmetrics:\n");
     let mut queries = String::new();
@@ -221,7 +221,12 @@ fn each_alert_has_a_runbook_and_a_test() -> Result<()> {
     Ok(())
 }
 
-/// One number of a view.
+/// A whole number of a view.
+fn count(client: &mut Client, query: &str) -> Result<i64> {
+    sql::one(client, &format!("select ({query})::bigint"))
+}
+
+/// A number of a view.
 fn value(client: &mut Client, query: &str) -> Result<f64> {
     sql::one(client, query)
 }
@@ -234,18 +239,18 @@ fn ids_refills_and_waits_are_counted() -> Result<()> {
     take(client, "t", 25)?;
     client.query("select snowflake_nextval() from generate_series(1, 7)", &[])?;
     for (query, wanted) in [
-        ("select issued_total from snowflake_ids.metric where kind = 'snowflake'", 7.0),
-        ("select issued_total from snowflake_ids.metric where kind = 'segment'", 25.0),
-        ("select issued_total from snowflake_ids.metric_tag where tag = 't'", 25.0),
-        ("select issued_total + remaining_ids from snowflake_ids.metric_tag", 1000.0),
-        ("select ready from snowflake_ids.metric_server", 1.0),
-        ("select in_recovery from snowflake_ids.metric_server", 0.0),
-        ("select max_drift_seconds from snowflake_ids.metric_server", 60.0),
-        ("select tag_places_in_use from snowflake_ids.metric_server", 1.0),
-        ("select trouble from snowflake_ids.metric_tag where tag = 't'", 0.0),
-        ("select defined from snowflake_ids.metric_series where kind = 'dense'", 0.0),
+        ("select issued_total from snowflake_ids.metric where kind = 'snowflake'", 7),
+        ("select issued_total from snowflake_ids.metric where kind = 'segment'", 25),
+        ("select issued_total from snowflake_ids.metric_tag where tag = 't'", 25),
+        ("select issued_total + remaining_ids from snowflake_ids.metric_tag", 1000),
+        ("select ready from snowflake_ids.metric_server", 1),
+        ("select in_recovery from snowflake_ids.metric_server", 0),
+        ("select max_drift_seconds from snowflake_ids.metric_server", 60),
+        ("select tag_places_in_use from snowflake_ids.metric_server", 1),
+        ("select trouble from snowflake_ids.metric_tag where tag = 't'", 0),
+        ("select defined from snowflake_ids.metric_series where kind = 'dense'", 0),
     ] {
-        assert_eq!(value(client, query)?, wanted, "{query}");
+        assert_eq!(count(client, query)?, wanted, "{query}");
     }
     for query in [
         "select refills_total from snowflake_ids.metric_tag",
@@ -270,9 +275,9 @@ fn what_a_tag_has_counted_stays_in_the_sum_when_it_is_dropped() -> Result<()> {
     create(client, "t", "")?;
     take(client, "t", 25)?;
     client.batch_execute("select snowflake_ids.segment_drop('t')")?;
-    assert_eq!(value(client, "select count(*)::float8 from snowflake_ids.metric_tag")?, 0.0);
+    assert_eq!(count(client, "select count(*) from snowflake_ids.metric_tag")?, 0);
     let sum = "select issued_total from snowflake_ids.metric where kind = 'segment'";
-    assert_eq!(value(client, sum)?, 25.0);
+    assert_eq!(count(client, sum)?, 25);
     ensure!(value(client, "select tag_waits_total from snowflake_ids.metric_server")? > 0.0, "no waits");
     Ok(())
 }
@@ -310,8 +315,8 @@ fn counts_are_set_back_of_one_tag_or_of_all_of_this_database() -> Result<()> {
     )?;
     ensure!(reset > since, "stats_reset stays {since}");
     assert_eq!(
-        value(client, "select issued_total from snowflake_ids.metric where kind = 'segment'")?,
-        21.0,
+        count(client, "select issued_total from snowflake_ids.metric where kind = 'segment'")?,
+        21,
         "all that were issued"
     );
     Ok(())
@@ -329,16 +334,16 @@ fn counts_are_set_back_by_those_who_may_and_restricted_tags_seen_by_those_who_ma
     let refused = "set role nobody; select snowflake_ids.stats_reset('secret')";
     let error = sql::error(client, refused)?;
     assert_eq!(error.code(), &postgres::error::SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
-    let seen = "select coalesce(sum(issued_total), -1)::float8 from snowflake_ids.metric_tag";
-    for (role, wanted) in [("nobody", -1.0), ("clerk", 3.0), ("exporter", 3.0)] {
+    let seen = "select coalesce(sum(issued_total), -1) from snowflake_ids.metric_tag";
+    for (role, wanted) in [("nobody", -1), ("clerk", 3), ("exporter", 3)] {
         client.batch_execute(&format!("set role {role}"))?;
-        assert_eq!(value(client, seen)?, wanted, "{role}");
+        assert_eq!(count(client, seen)?, wanted, "{role}");
     }
     client.batch_execute(
         "reset role; select snowflake_ids.administration_grant('tags', 'nobody'); set role nobody",
     )?;
     client.batch_execute("select snowflake_ids.stats_reset('secret')")?;
     client.batch_execute("reset role")?;
-    assert_eq!(value(client, seen)?, 0.0);
+    assert_eq!(count(client, seen)?, 0);
     Ok(())
 }

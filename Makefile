@@ -36,10 +36,10 @@ SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowf
 PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall clean help \
-  demo demo-stop demo-cluster demo-cluster-stop status status-server \
+  demo demo-stop demo-cluster demo-cluster-stop status status-server monitoring \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server restores \
-  sqlsmith chaos test-orm test-patroni test-citus test-page test-upgrade test-pg-upgrade \
+  sqlsmith chaos test-orm test-patroni test-citus test-page test-monitoring test-upgrade test-pg-upgrade \
   package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release \
   bench
 
@@ -188,6 +188,15 @@ test-patroni: setup ## three nodes under Patroni, failovers and switchovers unde
 	@$(MAKE) --no-print-directory install
 	@echo '== Patroni'
 	@devtools/test-patroni.sh $(RUN)
+
+test-monitoring: setup ## alerts, exporters and the dashboard with Debian's Prometheus: none fires in LOAD_SECONDS (30) of load, each in its fault; installs both; not part of `make test`
+	@$(MAKE) --no-print-directory install
+	@echo '== monitoring'
+	@devtools/test-monitoring.sh
+
+monitoring: setup ## write what exporters ask, from the installed extension's views, to monitoring/
+	@$(MAKE) --no-print-directory install
+	SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'binary(monitoring) & test(exporters)'
 
 test-citus: ## the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator; not part of `make test`
 	@echo '== Citus'

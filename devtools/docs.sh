@@ -17,7 +17,7 @@ done < <(git ls-files --cached --others --exclude-standard -- 'docs/*.md')
 rm -rf "$book"
 mkdir -p "$book/src"
 git ls-files --cached --others --exclude-standard -- '*.md' LICENSE docs src core/src core/tests sql/plain examples bench \
-  pg_test devtools |
+  pg_test devtools monitoring |
   while IFS= read -r file; do
     if [[ -e $file ]]; then install -D -m 644 "$file" "$book/src/$file"; fi
   done

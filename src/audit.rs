@@ -14,6 +14,7 @@ use crate::pg::clock::SystemClock;
 use crate::pg::column::{Column, table_name};
 use crate::pg::encoding::legible;
 use crate::pg::report::bad_argument;
+use crate::progress;
 use crate::settings;
 use local::Local;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -23,6 +24,7 @@ use snowflake_ids_core::Clock;
 use snowflake_ids_core::audit::{
     self, AuditError, Finding, Place, Snowflakes, Source, Stored, Subject, Unsorted,
 };
+use snowflake_ids_core::progress::{Command, Phase};
 use std::collections::HashMap;
 use subject::Kind;
 
@@ -47,6 +49,11 @@ pub fn run(column: &Column, kind: &Kind, connections: &[Option<Vec<u8>>], most: 
         let detail = format!("{} are given; {MAX_CONNECTIONS} are the most there may be.", connections.len());
         return Err(Box::new(bad_argument("there are too many connections", detail)));
     }
+    // How many rows there are elsewhere is not known.
+    let rows_here = column.estimated_rows()?.filter(|_| connections.is_empty());
+    let table = column.table().to_u32();
+    let _shown = progress::begin(Command::Audit, table, rows_here);
+    progress::enter(Command::Audit, table, Phase::Reading);
     let mut rows = vec![Rows::Local(Local::open(column))];
     for (number, connection) in (1..).zip(connections) {
         rows.push(Rows::Remote(Box::new(Remote::open(number, connection.as_deref(), column)?)));

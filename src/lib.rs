@@ -9,6 +9,7 @@ mod issuer;
 mod lease;
 mod named;
 mod pg;
+mod progress;
 mod registry;
 mod segment;
 mod sequence;

@@ -21,7 +21,7 @@ pub mod timeout;
 mod visit;
 
 use crate::pg::catalog::{self, Source};
-use crate::pg::clock::SystemClock;
+use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
 use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
@@ -40,6 +40,7 @@ use snowflake_ids_core::request::Answer;
 use snowflake_ids_core::reservation::Row;
 use snowflake_ids_core::segment::{Miss, Taken};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use timeout::Timeout;
 use visit::Visit;
 
@@ -288,6 +289,30 @@ pub fn ask_ahead(slot: &Slot) {
     segments::wake_workers(server::database());
 }
 
+/// A wait, which is counted however it ends: errors and cancels unwind through it.
+struct Wait<'a> {
+    slot: &'static Slot,
+    incarnation: u64,
+    timeout: &'a Timeout,
+    began: Duration,
+}
+
+impl<'a> Wait<'a> {
+    fn begin(slot: &'static Slot, incarnation: u64, timeout: &'a Timeout) -> Self {
+        // Buffers that were never filled, or were taken away, say nothing of its appetite.
+        slot.waits.begin(slot.segment.shelves().current.is_some());
+        Self { slot, incarnation, timeout, began: uptime() }
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if self.slot.segment.incarnation() == self.incarnation {
+            self.slot.waits.end(uptime().saturating_sub(self.began), self.timeout.waited());
+        }
+    }
+}
+
 /// Waits for a refill. None where the tag's place has gone meanwhile, and has to be looked up again.
 #[cold]
 fn wait<T>(
@@ -302,8 +327,7 @@ fn wait<T>(
     if own::is_quiet() {
         return Err(SegmentError::Within(TagText(*tag).shown()));
     }
-    // Buffers that were never filled, or were taken away, say nothing of its appetite.
-    slot.waits.begin(slot.segment.shelves().current.is_some());
+    let _wait = Wait::begin(slot, incarnation, timeout);
     let ask = || ask(slot, creates);
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
@@ -335,9 +359,6 @@ fn wait<T>(
         segments::wake_workers(server::database());
         None
     });
-    if slot.segment.incarnation() == incarnation {
-        slot.waits.end(timeout.waited());
-    }
     let trouble = slot.trouble.get().or_else(segments::trouble);
     let found = found.unwrap_or_else(|| Err(no_refill(tag, timeout, trouble)));
     if let (Err(SegmentError::Unknown { .. }), Some(source)) = (&found, Source::find()) {

@@ -1,9 +1,11 @@
 //! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
-//! and registries, the counters of dense series, the slots of the workers, and what the server did lately.
+//! and registries, the counters of dense series, the slots of the workers, what the server did lately, and how far long calls have
+//! come.
 
 pub mod generator;
 pub mod history;
 pub mod leases;
+pub mod progress;
 pub mod registries;
 pub mod sections;
 pub mod segments;
@@ -14,7 +16,7 @@ pub mod worker_slot;
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 7] = [
+pub static BLOCKS: [&dyn Block; 8] = [
     &generator::SHARED,
     &segments::SEGMENTS,
     &leases::LEASES,
@@ -22,4 +24,5 @@ pub static BLOCKS: [&dyn Block; 7] = [
     &series::COUNTERS,
     &sections::SECTIONS,
     &history::HISTORY,
+    &progress::PROGRESS,
 ];

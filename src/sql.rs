@@ -15,6 +15,8 @@ mod decode;
 mod generate;
 mod generator;
 mod layout;
+mod metrics;
+mod progress;
 mod registry;
 mod segment;
 mod sequence;

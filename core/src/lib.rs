@@ -64,6 +64,8 @@
 //! | [`named`] | what a named generator's row says |
 //! | [`length`] | how long a text may be |
 //! | [`status_page`] | what the server tells of itself, as a page |
+//! | [`counts`] | what is counted of tags, and can be set back while others add to it |
+//! | [`progress`] | how far long calls have come |
 //! | [`error`] | what all errors can say |
 
 #![forbid(unsafe_code)]
@@ -79,6 +81,7 @@ pub mod carry_over;
 pub mod carry_over_file;
 pub mod citus;
 pub mod clock;
+pub mod counts;
 pub mod definition;
 pub mod directory;
 pub mod drift;
@@ -104,6 +107,7 @@ pub mod own;
 pub mod places;
 pub mod position;
 pub mod privilege;
+pub mod progress;
 pub mod refill_worker;
 pub mod registry_client;
 pub mod registry_error;

@@ -1,7 +1,9 @@
 //! The rows of the table of this database.
 
 use crate::pg::column::{Column, Cursor};
+use crate::progress;
 use snowflake_ids_core::audit::Stored;
+use snowflake_ids_core::progress::Command;
 use std::collections::VecDeque;
 
 /// Rows that are not looked at yet.
@@ -25,6 +27,7 @@ impl Local {
             let read = &mut self.read;
             if cursor.read(|id, table| read.push_back(Stored { id, table })) {
                 self.cursor = Some(cursor);
+                progress::add_rows(Command::Audit, read.len());
             } else {
                 cursor.close();
             }

@@ -11,11 +11,13 @@ use crate::pg::libpq::{Connection, options_of, options_of_string, owner_of};
 use crate::pg::report::bad_argument;
 use crate::pg::role;
 use crate::pg::server;
+use crate::progress;
 use crate::settings;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::audit::Stored;
 use snowflake_ids_core::hosts;
+use snowflake_ids_core::progress::Command;
 use snowflake_ids_core::registry_error::{ConnectionError, RegistryError};
 use std::time::Duration;
 
@@ -92,6 +94,7 @@ impl Remote {
             let Some(mut connection) = self.connection.take() else { return Ok(None) };
             let read = connection.integers(FETCH, LONGEST);
             let read = read.map_err(|error| Box::new(cannot_read(self.number, &error)))?;
+            progress::add_rows(Command::Audit, read.len());
             // The last batch closes the connection.
             if !read.is_empty() {
                 self.connection = Some(connection);

@@ -167,6 +167,24 @@ impl Column {
         [utf8(&self.schema_name), utf8(&self.table_name), utf8(&self.name)]
     }
 
+    /// The table.
+    pub fn table(&self) -> pg_sys::Oid {
+        self.table
+    }
+
+    /// How many rows the table and those below it have, as the server last found; None where it never looked.
+    pub fn estimated_rows(&self) -> Checked<Option<u64>> {
+        const SQL: &str = "WITH RECURSIVE below (relation) AS (
+                SELECT $1 UNION
+                SELECT i.inhrelid FROM below AS b JOIN pg_catalog.pg_inherits AS i ON i.inhparent = b.relation
+            )
+            SELECT CASE WHEN pg_catalog.min(c.reltuples) >= 0 THEN pg_catalog.sum(c.reltuples)::pg_catalog.int8 END
+            FROM below AS b JOIN pg_catalog.pg_class AS c ON c.oid = b.relation WHERE c.relkind <> 'p'";
+        let read = || Spi::get_one_with_args::<i64>(SQL, &[self.table.into()]);
+        let found = self.reader.run(read).map_err(|error| Box::new(super::report::spi(&error)))?;
+        Ok(found.and_then(|rows| u64::try_from(rows).ok()))
+    }
+
     /// The expression of its default, all names in it qualified but those of `pg_catalog`. None where it has none, or one
     /// that is longer than `most` bytes.
     pub fn default_expression(&self, most: i32) -> Checked<Option<Vec<u8>>> {

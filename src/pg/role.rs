@@ -19,6 +19,12 @@ pub fn current() -> pg_sys::Oid {
     unsafe { GetUserId() }
 }
 
+/// The role that the session is of, whichever function of another's rights it runs.
+pub fn of_session() -> pg_sys::Oid {
+    // SAFETY: reads a variable of this process.
+    unsafe { pg_sys::GetSessionUserId() }
+}
+
 /// Whether the current role has the privileges of another one. Only within a transaction.
 pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
     has_rights_of(current(), role)

@@ -23,8 +23,8 @@ pub struct Hooks {
     pub subtransaction_committed: fn(Subtransaction, Subtransaction),
 }
 
-/// The number of a subtransaction within its transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The number of a subtransaction within its transaction. One that begins later has a higher number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subtransaction(u32);
 
 impl Subtransaction {

@@ -107,7 +107,7 @@ fn move_in(
     }
     let place = directory.insert(*key).ok_or(PlaceError::Full)?;
     let slot = segments.slots.get(place).ok_or(PlaceError::Full)?;
-    slot.hand_over(segments.new_incarnation());
+    segments.hand_over(slot);
     if claim == Claim::Trial {
         slot.on_trial.store(true, Relaxed);
         segments.on_trial.fetch_add(1, Relaxed);
@@ -204,7 +204,7 @@ pub fn leave(source: Source, tag: &Tag) {
 fn put_floor(segments: &Segments, directory: &mut Directory<'_>, key: &Key, floor: Floor) -> bool {
     let slot = directory.insert(*key).and_then(|place| segments.slots.get(place));
     if let Some(slot) = slot {
-        slot.hand_over(segments.new_incarnation());
+        segments.hand_over(slot);
         slot.floor.raise(floor);
     }
     slot.is_some()
@@ -241,7 +241,7 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, place: usize) {
         directory.remove(place);
         end_trial(segments, slot);
         // A session that waits there finds it gone, and looks again.
-        slot.hand_over(segments.new_incarnation());
+        segments.hand_over(slot);
         slot.answered.broadcast();
     }
 }

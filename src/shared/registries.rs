@@ -216,6 +216,17 @@ pub fn forget(database: u32) {
     }
 }
 
+/// Sets back what was counted of the registries of a database. How they fare now stays.
+pub fn reset_counts(database: u32) {
+    for entry in all() {
+        let key = entry.key.load(Acquire);
+        if key != 0 && database_of(key) == database {
+            entry.calls.store(0, Relaxed);
+            entry.failures.store(0, Relaxed);
+        }
+    }
+}
+
 /// The databases with registries that are noted.
 pub fn databases() -> BTreeSet<u32> {
     let keys = all().iter().map(|entry| entry.key.load(Acquire));

@@ -9,7 +9,8 @@ use crate::settings;
 use crate::shared::slot::{Slot, Trouble};
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
-use snowflake_ids_core::directory::{Directory, Entry, index_len};
+use snowflake_ids_core::counts::{Counts, CountsCell};
+use snowflake_ids_core::directory::{Directory, Entry, Key, index_len};
 use snowflake_ids_core::log_limit::LogLimit;
 use snowflake_ids_core::requested::{self, Requested};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -36,7 +37,9 @@ pub struct Segments {
     /// Broadcast when one of them is not any more.
     pub trial_over: Condition,
     /// Draws the incarnations of slots: no two owners of a slot have the same.
-    pub incarnations: AtomicU64,
+    incarnations: AtomicU64,
+    /// What was counted of tags that have no place any more. Changed with the directory locked for writing.
+    former: CountsCell,
 }
 
 /// The block.
@@ -68,6 +71,28 @@ impl Segments {
     /// A number that was never drawn before, and not 0, which is what an unused slot has.
     pub fn new_incarnation(&self) -> u64 {
         self.incarnations.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Makes a slot another tag's, or free. Only with the directory locked for writing.
+    pub fn hand_over(&self, slot: &Slot) {
+        self.former.add(slot.counts_in_all());
+        slot.hand_over(self.new_incarnation());
+    }
+
+    /// What was counted of all tags since the server's start, and how many have a place.
+    pub fn counts_in_all(&self) -> (Counts, usize) {
+        let directory = self.directory.read();
+        let present = directory.iter().filter_map(|(place, _)| Some(self.slots.get(place)?.counts_in_all()));
+        let counts: Vec<_> = present.chain([self.former.get()]).collect();
+        let in_use = counts.len() - 1;
+        (counts.into_iter().sum(), in_use)
+    }
+
+    /// Sets back what was counted of the tags of a database, or of one of them.
+    pub fn reset_counts(&self, is_meant: impl Fn(&Key) -> bool) {
+        let directory = self.directory.read();
+        let meant = directory.iter().filter(|(_, key)| is_meant(key));
+        meant.filter_map(|(place, _)| self.slots.get(place)).for_each(Slot::reset_counts);
     }
 
     /// The place of one of the slots.
@@ -108,6 +133,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         on_trial: AtomicUsize::new(0),
         trial_over: Condition::default(),
         incarnations: AtomicU64::new(0),
+        former: CountsCell::default(),
     })
 }
 

@@ -12,13 +12,16 @@ pub use shared_text::SharedText;
 pub use supplies::{Supplies, Waits};
 pub use trouble::{Trouble, TroubleCell};
 
+use crate::pg::clock::SystemClock;
 use crate::pg::condition::Condition;
 use idleness::Idleness;
+use snowflake_ids_core::counts::{Counts, CountsCell};
 use snowflake_ids_core::places::Use;
 use snowflake_ids_core::request::{Answer, Request};
 use snowflake_ids_core::segment::{Segment, Shelves};
 use snowflake_ids_core::series::monotonic::Section;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use snowflake_ids_core::{Clock, UnixMicros};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering::Relaxed};
 
 /// Everything about one tag. Takers of ids write to the first line of `segment` and to nothing else.
 #[repr(C)]
@@ -47,6 +50,9 @@ pub struct Slot {
     /// How the tag's numbers are written. Changed with the directory locked for writing.
     pub format: SharedText<8>,
     idleness: Idleness,
+    /// How far counts had come when they were set back last, and when that was.
+    before: CountsCell,
+    reset_at: AtomicI64,
     /// The section of a monotonic series that the tag is for. Opened and given ranges with the directory locked for writing, out of
     /// the buffers; closed where they are emptied.
     pub section: Section,
@@ -68,6 +74,8 @@ impl Slot {
             registry: AtomicU32::new(0),
             format: SharedText::default(),
             idleness: Idleness::default(),
+            before: CountsCell::default(),
+            reset_at: AtomicI64::new(0),
             section: Section::default(),
         }
     }
@@ -88,6 +96,38 @@ impl Slot {
         self.floor.clear();
         self.trouble.clear();
         self.idleness.reset();
+        self.before.set(Counts::default());
+        self.reset_at.store(SystemClock.now().0, Relaxed);
+    }
+
+    /// What was counted since it is this tag's.
+    pub fn counts_in_all(&self) -> Counts {
+        let supplies = &self.supplies;
+        let gone = supplies.lost.load(Relaxed).saturating_add(self.segment.shelves().left());
+        Counts {
+            issued: supplies.published.load(Relaxed).saturating_sub(gone),
+            refills: supplies.refills.load(Relaxed),
+            refill_time: supplies.took.load(Relaxed),
+            waits: self.waits.count.load(Relaxed),
+            wait_time: self.waits.took.load(Relaxed),
+        }
+    }
+
+    /// What was counted since counts were set back.
+    pub fn counts(&self) -> Counts {
+        self.counts_in_all() - self.before.get()
+    }
+
+    /// Since when that is.
+    pub fn counts_since(&self) -> UnixMicros {
+        UnixMicros(self.reset_at.load(Relaxed))
+    }
+
+    /// Sets counts back. Only with the directory locked.
+    pub fn reset_counts(&self) {
+        self.before.set(self.counts_in_all());
+        self.waits.longest.store(0, Relaxed);
+        self.reset_at.store(SystemClock.now().0, Relaxed);
     }
 
     /// Takes away what is in the buffers. What was there is lost, unless the caller puts it back into the row.
@@ -99,11 +139,6 @@ impl Slot {
         self.supplies.lost.fetch_add(left.left(), Relaxed);
         self.supplies.cut_short.store(true, Relaxed);
         left
-    }
-
-    /// The ids that were handed out of its buffers.
-    pub fn issued(&self) -> u64 {
-        self.supplies.issued(self.segment.shelves().left())
     }
 
     /// Whether there never was an id in it.

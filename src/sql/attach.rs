@@ -115,6 +115,7 @@ extension_sql_file!(
         snowflake_ids_internal::sequence_position,
         snowflake_ids_internal::tag_of_default,
         snowflake_ids_internal::is_preloaded,
+        "progress",
         "segments",
         "registries",
         "segment_nextval"
@@ -133,6 +134,6 @@ extension_sql_file!(
 extension_sql_file!(
     "privileges.sql",
     name = "privileges",
-    requires = ["attach_distributed", "citus", "registries", "layout_change"],
+    requires = ["attach_distributed", "citus", "registries", "layout_change", "metrics"],
     finalize
 );

@@ -36,6 +36,11 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.has_series_privilege(text, text),
     snowflake_ids_internal.series_check(text, text, text, bigint, bigint, text, text, text, text, integer, integer, integer),
     snowflake_ids_internal.segment_slots(),
+    snowflake_ids_internal.segment_counts(),
+    snowflake_ids_internal.segment_totals(),
+    snowflake_ids_internal.library_version(),
+    snowflake_ids_internal.layout_seconds_left(text),
+    snowflake_ids_internal.progress_places(),
     snowflake_ids_internal.sequence_nextval(regclass),
     snowflake_ids_internal.sequence_currval(regclass),
     snowflake_ids_internal.sequence_lastval(),
@@ -61,7 +66,7 @@ BEGIN
     RETURN QUERY SELECT o.object, o.privileges
     FROM (VALUES
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
-        ('tags', 'FUNCTION snowflake_ids.segment_create', 'EXECUTE'),
+        ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
             FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
@@ -72,7 +77,7 @@ BEGIN
                 'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
-                'kind_of_default', 'lock_relation', 'lock_table', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
+                'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
                 'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
                 'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
                 'sequence_reach', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',

@@ -314,14 +314,12 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         for (place, slot) in segments.slots.iter().enumerate() {
             // Let go before anything is made of it that could fail.
             let key = segments.directory.read().get(place).copied();
-            let seen = |key: &Key| {
-                if key.database == here { privilege::allows(&key.tag, Action::Look) } else { all }
-            };
+            let seen = |key: &Key| all || key.database == here && privilege::allows(&key.tag, Action::Look);
             let Some(key) = key.filter(seen) else { continue };
             let shelves = slot.segment.shelves();
             let (current, next) = (shelves.current, shelves.next);
             let supplies = &slot.supplies;
-            let count = |cell: &std::sync::atomic::AtomicU64| cell.load(Relaxed).cast_signed();
+            let counts = slot.counts();
             rows.push((
                 pg_sys::Oid::from(key.database),
                 pg_sys::Oid::from(key.source),
@@ -333,11 +331,11 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
                 next.map(|shelf| shelf.range.last()),
                 current.map(used),
                 Some(i64::from(supplies.pace().step)).filter(|step| *step > 0),
-                issued(slot, shelves.left()),
-                count(&supplies.refills),
-                interval(count(&supplies.duration))?,
-                count(&slot.waits.count),
-                interval(count(&slot.waits.longest))?,
+                counts.issued.cast_signed(),
+                counts.refills.cast_signed(),
+                interval(supplies.duration.load(Relaxed))?,
+                counts.waits.cast_signed(),
+                interval(slot.waits.longest.load(Relaxed))?,
                 exhausted_at(slot, shelves.left())?,
                 slot.trouble.get().map(shown),
             ));
@@ -350,22 +348,14 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         (f64::from(shelf.used) / f64::from(shelf.range.count) * 1e3).floor() / 1e3
     }
 
-    fn issued(slot: &Slot, left: u64) -> i64 {
-        slot.supplies.issued(left).cast_signed()
-    }
-
-    fn interval(micros: i64) -> Result<Option<Interval>, ErrorReport> {
-        Some(micros.unsigned_abs())
-            .filter(|micros| *micros > 0)
-            .map(Duration::from_micros)
-            .map(time::interval)
-            .transpose()
+    fn interval(micros: u64) -> Result<Option<Interval>, ErrorReport> {
+        Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
     }
 
     /// When the tag's ids are used up, at the pace since it was first used. Tags that start over have no end.
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
         let dated = slot.segment.shelves().is_dated();
-        let issued = issued(slot, left).unsigned_abs();
+        let issued = slot.counts_in_all().issued;
         let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
         let lasts = slot.supplies.age().and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
         lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
@@ -396,6 +386,7 @@ extension_sql_file!(
         snowflake_ids_internal::random_number,
         snowflake_ids_internal::system_identifier,
         snowflake_ids_internal::segment_slots,
+        snowflake_ids_internal::segment_counts,
         snowflake_ids_internal::timeline,
         "tags",
         "status_view"

@@ -493,20 +493,25 @@ $$;
 
 CREATE VIEW snowflake_ids.segment_status WITH (security_barrier) AS
 WITH slots AS (
-    SELECT d.datname, d.datname = current_database() AS here, slot.*
+    SELECT d.datname, d.datname = current_database() AS here, slot.*, c.refill_seconds, c.wait_seconds, c.remaining_ids, c.stats_reset
     FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
+        LEFT JOIN snowflake_ids_internal.segment_counts() AS c
+            ON c.database = slot.database AND c.source = slot.source AND c.tag = slot.tag
 ), own AS (
     SELECT * FROM slots WHERE here AND source = 'snowflake_ids.segment'::regclass
 )
 SELECT current_database() AS database, coalesce(s.tag::text, slot.tag) AS tag, slot.current_first, slot.current_last,
        slot.current_next, slot.next_first, slot.next_last, slot.used, coalesce(slot.step, s.step) AS step,
        coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
-       coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble
+       coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble,
+       slot.remaining_ids, make_interval(secs => coalesce(slot.refill_seconds, 0)) AS refill_time,
+       make_interval(secs => coalesce(slot.wait_seconds, 0)) AS wait_time, slot.stats_reset
 FROM snowflake_ids.segment AS s FULL JOIN own AS slot ON slot.tag = s.tag
 WHERE snowflake_ids.has_segment_privilege(coalesce(s.tag, slot.tag), 'SELECT')
 UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
-       refills, last_refill, waits, longest_wait, exhausted_at, trouble
+       refills, last_refill, waits, longest_wait, exhausted_at, trouble, remaining_ids, make_interval(secs => refill_seconds),
+       make_interval(secs => wait_seconds), stats_reset
 FROM slots
 WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and what was done with them since the server started';

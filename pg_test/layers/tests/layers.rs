@@ -13,6 +13,7 @@ const LAYERS: [&str; 17] = [
     "pg",
     "settings",
     "shared",
+    "progress",
     "store",
     "lease",
     "issuer",

@@ -18,8 +18,10 @@ pub struct Supplies {
     pub lost: AtomicU64,
     /// How often ids were published.
     pub refills: AtomicU64,
-    /// How long the last refill took, in microseconds.
+    /// How long the last refill took, and all of them, in microseconds.
     pub duration: AtomicU64,
+    /// See above.
+    pub took: AtomicU64,
     /// When the last and the first range were reserved, in microseconds of uptime; 0: never.
     pub reserved_at: AtomicU64,
     /// See above.
@@ -49,6 +51,7 @@ impl Supplies {
         self.published.fetch_add(reserved.supply.range.count.into(), Relaxed);
         self.refills.fetch_add(1, Relaxed);
         self.duration.store(micros(took), Relaxed);
+        self.took.fetch_add(micros(took), Relaxed);
         self.reserved_at.store(now, Relaxed);
         // The first one stays.
         let _ = self.since.compare_exchange(0, now, Relaxed, Relaxed);
@@ -59,11 +62,6 @@ impl Supplies {
         self.depth.store(reserved.pace.depth.into(), Relaxed);
     }
 
-    /// The ids that were handed out, where so many are left in the buffers.
-    pub fn issued(&self, left: u64) -> u64 {
-        let gone = self.lost.load(Relaxed).saturating_add(left);
-        self.published.load(Relaxed).saturating_sub(gone)
-    }
 
     /// The time since the last reservation, None before the first.
     pub fn lasted(&self) -> Option<Duration> {
@@ -82,6 +80,7 @@ impl Supplies {
             &self.lost,
             &self.refills,
             &self.duration,
+            &self.took,
             &self.reserved_at,
             &self.since,
             &self.left,
@@ -99,8 +98,10 @@ impl Supplies {
 pub struct Waits {
     /// How often one waited.
     pub count: AtomicU64,
-    /// The longest time, in microseconds.
+    /// The longest time of a call, and the time of all waits, in microseconds.
     pub longest: AtomicU64,
+    /// See above.
+    pub took: AtomicU64,
     /// When the last one began to, in microseconds of uptime; 0: never.
     last: AtomicU64,
 }
@@ -114,9 +115,10 @@ impl Waits {
         }
     }
 
-    /// Notes how long it took.
-    pub fn end(&self, took: Duration) {
-        self.longest.fetch_max(micros(took), Relaxed);
+    /// Notes how long it took, and how long the call has waited in all.
+    pub fn end(&self, took: Duration, in_all: Duration) {
+        self.took.fetch_add(micros(took), Relaxed);
+        self.longest.fetch_max(micros(in_all), Relaxed);
     }
 
     /// The time since a call last had to wait.
@@ -126,7 +128,7 @@ impl Waits {
 
     /// Everything anew, for another tag.
     pub fn reset(&self) {
-        for cell in [&self.count, &self.longest, &self.last] {
+        for cell in [&self.count, &self.longest, &self.took, &self.last] {
             cell.store(0, Relaxed);
         }
     }

@@ -23,7 +23,9 @@ BEGIN
     -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
     PERFORM snowflake_ids_internal.attach_coordinator(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
     PERFORM snowflake_ids_internal.attach_workers(relation, "column", kind, tag, sequence, generator);
+    PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
@@ -40,6 +42,7 @@ DECLARE
     expression text;
     former text;
 BEGIN
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
     IF kind = 'segment' AND tag IS NULL THEN
@@ -52,8 +55,10 @@ BEGIN
         PERFORM snowflake_ids_internal.check_tag_stays(relation, "column", tag, former);
         propagation := snowflake_ids_internal.propagate('off');
     END IF;
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
+    PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
     ELSIF expression IS DISTINCT FROM former THEN
@@ -74,6 +79,7 @@ BEGIN
     -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
     -- and before any node gives ids of the tag.
     IF kind = 'segment' THEN
+        PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
     END IF;
     IF sequence = 'redirect' THEN
@@ -84,6 +90,7 @@ BEGIN
     IF distributed THEN
         PERFORM snowflake_ids_internal.propagate(propagation);
     END IF;
+    PERFORM snowflake_ids_internal.progress_end('attach');
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.attach_here IS 'attaches a column on this node';
@@ -100,6 +107,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", 'segment');
     expression := snowflake_ids_internal.default_of(relation, "column");
@@ -113,14 +121,17 @@ BEGIN
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind = 'identity');
         propagation := snowflake_ids_internal.propagate('off');
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
         highest := snowflake_ids_internal.highest_own_id(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
     ELSE
+        PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'searching for the highest id');
         highest := snowflake_ids_internal.highest_id(relation, "column");
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
+    PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
     IF kind = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
@@ -136,6 +147,7 @@ BEGIN
         PERFORM snowflake_ids_internal.propagate(propagation);
     END IF;
     PERFORM snowflake_ids_internal.tell_tag_stays(expression);
+    PERFORM snowflake_ids_internal.progress_end('detach');
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS

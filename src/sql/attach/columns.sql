@@ -126,12 +126,19 @@ COMMENT ON FUNCTION snowflake_ids_internal.highest_of_tag IS 'the highest id of 
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
+    members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
+    member regclass;
+    looked_at bigint := 0;
     stored bigint;
     numbered bigint;
     tagged bigint;
 BEGIN
-    SELECT max(snowflake_ids_internal.as_owner(b, format('SELECT max(%I) FROM ONLY %s', attribute, b))) INTO stored
-    FROM snowflake_ids_internal.table_and_below(relation) b;
+    FOREACH member IN ARRAY members LOOP
+        PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
+        stored := greatest(stored,
+            snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
+        looked_at := looked_at + 1;
+    END LOOP;
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged

@@ -53,7 +53,7 @@ fn reading(shared: &Shared, segments: &Segments, now: Duration) -> Reading {
         let waits = slot.waits.count.load(Relaxed);
         // Most places have never been used, and their buffers need no look.
         if refills > 0 {
-            reading.tag_ids = reading.tag_ids.saturating_add(slot.issued());
+            reading.tag_ids = reading.tag_ids.saturating_add(slot.counts_in_all().issued);
         }
         reading.refills = reading.refills.saturating_add(refills);
         reading.waits = reading.waits.saturating_add(waits);

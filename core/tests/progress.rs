@@ -1,0 +1,83 @@
+//! What a process shows of a long call, and what others see of it.
+#![cfg(not(loom))]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::progress::{Call, Command, Phase, Place};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// A call all of whose figures are this one.
+fn call(figure: u32) -> Call {
+    Call {
+        command: Command::Audit,
+        process: figure,
+        database: figure,
+        role: figure,
+        relation: figure,
+        began: UnixMicros(figure.into()),
+        rows: Some(figure.into()),
+    }
+}
+
+#[test]
+fn a_call_is_seen_from_its_beginning_to_its_end() {
+    let place = Place::default();
+    assert_eq!(place.read(), None);
+    place.begin(&Call { rows: None, ..call(7) });
+    let seen = place.read().unwrap();
+    assert_eq!(seen.call, Call { rows: None, ..call(7) });
+    assert_eq!((seen.phase, seen.rows, seen.tables, seen.tables_in_all), (Phase::Beginning, 0, 0, None));
+    place.enter(Phase::Reading);
+    place.add_rows(10);
+    place.add_rows(5);
+    let seen = place.read().unwrap();
+    assert_eq!((seen.phase, seen.rows), (Phase::Reading, 15));
+    place.set_tables(1, 3);
+    let seen = place.read().unwrap();
+    assert_eq!((seen.tables, seen.tables_in_all), (1, Some(3)));
+    place.enter(Phase::Changing);
+    let seen = place.read().unwrap();
+    assert_eq!((seen.rows, seen.tables, seen.tables_in_all), (15, 0, None), "tables are those of a phase");
+    place.end();
+    assert_eq!(place.read(), None);
+    place.begin(&call(8));
+    assert_eq!(place.read().unwrap().rows, 0, "another call begins anew");
+}
+
+#[test]
+fn names_are_told_apart_and_found_again() {
+    for command in Command::ALL {
+        assert_eq!(Command::of_name(command.name()), Some(command));
+    }
+    for phase in Phase::ALL {
+        assert_eq!(Phase::of_name(phase.name()), Some(phase));
+    }
+    assert_eq!((Command::of_name("vacuum"), Phase::of_name("")), (None, None));
+}
+
+#[test]
+fn readers_never_see_one_call_with_figures_of_another() {
+    const CALLS: u32 = if cfg!(miri) { 100 } else { 100_000 };
+    let (place, over) = (Place::default(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if let Some(seen) = place.read() {
+                        assert_eq!(seen.call, call(seen.call.process));
+                        assert!(seen.rows <= 1);
+                    }
+                }
+            });
+        }
+        for figure in 1..=CALLS {
+            place.begin(&call(figure));
+            place.add_rows(1);
+            if figure % 2 == 0 {
+                place.end();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}

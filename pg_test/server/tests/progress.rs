@@ -1,0 +1,207 @@
+//! What others see of a long call while it is held up, and that it is seen no more when it has ended, however that is.
+
+use anyhow::{Context, Result, ensure};
+use postgres::error::SqlState;
+use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::{Server, sql, wait};
+use std::thread::{self, JoinHandle};
+
+/// So many rows an audit reads at a time.
+const BATCH: i64 = 10_000;
+
+/// A server with a table of ids that is read from a view, which stops after two batches and a half for as long as the session holds a
+/// lock; and that session.
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(&format!(
+        "create extension postgres_fdw;
+         create server here foreign data wrapper postgres_fdw
+             options (host '{}', port '{}', dbname 'postgres', fetch_size '1000', options '-c enable_sort=off -c enable_seqscan=off');
+         create user mapping for postgres server here options (user 'postgres');
+         create table slow_rows (id bigint primary key);
+         insert into slow_rows select generate_series(1, {all});
+         create view slow as select id from slow_rows where id <> {stop} or pg_advisory_xact_lock_shared(1) is not null;
+         create foreign table held (id bigint) server here options (table_name 'slow');
+         create table orders (id bigserial primary key);
+         create table parted (id bigint not null) partition by range (id);
+         create table parted_1 partition of parted for values from (0) to (10);
+         create table parted_2 partition of parted for values from (10) to (20);
+         create role clerk login; create role reader login in role pg_read_all_stats",
+        server.socket_folder().display(),
+        server.port(),
+        all = 3 * BATCH,
+        stop = 2 * BATCH + BATCH / 2,
+    ))?;
+    client.batch_execute("select pg_advisory_lock(1)")?;
+    Ok((server, client))
+}
+
+const AUDIT: &str = "select count(*) from snowflake_ids.audit('held', 'id', max_findings => 1)";
+
+/// A statement in a session of its own, its process, and what comes of it.
+fn begin(server: &Server, statement: &str) -> Result<(i32, JoinHandle<Result<(), postgres::Error>>)> {
+    let mut client = server.connect("postgres")?;
+    // Rows come one after the other, and not when all are sorted.
+    client.batch_execute("set enable_sort = off")?;
+    let pid = sql::one(&mut client, "select pg_backend_pid()")?;
+    let statement = statement.to_owned();
+    Ok((pid, thread::spawn(move || client.batch_execute(&statement))))
+}
+
+fn seen(client: &mut Client, pid: i32, what: &str) -> Result<bool> {
+    sql::one(
+        client,
+        &format!("select exists (select from snowflake_ids.progress where pid = {pid} and {what})"),
+    )
+}
+
+fn wait_for(client: &mut Client, pid: i32, what: &str) -> Result<()> {
+    wait::until_true(what, || seen(client, pid, what))
+}
+
+fn ensure_gone(client: &mut Client) -> Result<()> {
+    let calls: i64 = sql::one(client, "select count(*) from snowflake_ids.progress")?;
+    ensure!(calls == 0, "{calls} calls are still shown");
+    Ok(())
+}
+
+fn code(ended: JoinHandle<Result<(), postgres::Error>>) -> Result<SqlState> {
+    let error = ended.join().ok().context("the session panicked")?.err().context("no error")?;
+    Ok(error.code().cloned().unwrap_or(SqlState::ADMIN_SHUTDOWN))
+}
+
+/// An audit is at the row where it is held up.
+const HELD: &str =
+    "command = 'audit' and phase = 'reading ids' and relid = 'held'::regclass and datname = 'postgres'
+    and rows_done = 20000 and tables_total is null and started_at <= clock_timestamp()";
+
+#[test]
+fn an_audit_is_seen_until_its_end() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute("update pg_class set reltuples = 30000 where relname = 'held'")?;
+    let (pid, audit) = begin(&server, AUDIT)?;
+    wait_for(&mut client, pid, &format!("{HELD} and rows_total = 30000"))?;
+    client.batch_execute("select pg_advisory_unlock(1)")?;
+    audit.join().ok().context("the session panicked")??;
+    ensure_gone(&mut client)
+}
+
+#[test]
+fn an_audit_is_seen_no_more_after_a_cancel_or_an_error() -> Result<()> {
+    let (server, mut client) = server()?;
+    let (pid, audit) = begin(&server, AUDIT)?;
+    wait_for(&mut client, pid, HELD)?;
+    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    assert_eq!(code(audit)?, SqlState::QUERY_CANCELED);
+    ensure_gone(&mut client)?;
+
+    // Within a block that catches it, and a transaction that goes on.
+    let caught = format!(
+        "do $$ begin perform * from ({AUDIT}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
+    );
+    client.batch_execute("select pg_advisory_lock(2)")?;
+    let (pid, audit) = begin(&server, &caught)?;
+    wait_for(&mut client, pid, HELD)?;
+    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
+    ensure!(!audit.is_finished(), "its transaction goes on");
+    client.batch_execute("select pg_advisory_unlock(2)")?;
+    audit.join().ok().context("the session panicked")??;
+
+    // The table that is read fails.
+    let failing = begin(&server, &format!("set statement_timeout = 0; {AUDIT}"))?;
+    wait_for(&mut client, failing.0, HELD)?;
+    client.batch_execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'postgres_fdw'",
+    )?;
+    let error = code(failing.1)?;
+    ensure!(error != SqlState::QUERY_CANCELED, "{error:?}");
+    ensure_gone(&mut client)
+}
+
+#[test]
+fn an_audit_is_seen_no_more_when_its_process_has_ended() -> Result<()> {
+    let (server, mut client) = server()?;
+    let (pid, audit) = begin(&server, AUDIT)?;
+    wait_for(&mut client, pid, HELD)?;
+    client.batch_execute(&format!("select pg_terminate_backend({pid})"))?;
+    assert_eq!(code(audit)?, SqlState::ADMIN_SHUTDOWN);
+    wait::until_true("the audit to be seen no more", || Ok(!seen(&mut client, pid, "true")?))
+}
+
+#[test]
+fn attach_is_seen_while_it_waits_and_no_more_after_an_error() -> Result<()> {
+    let (server, mut client) = server()?;
+    let waiting = "command = 'attach' and phase = 'waiting for the table' and relid = 'orders'::regclass and rows_done = 0";
+    let attach = "select snowflake_ids.attach('orders', 'id')";
+    let mut holder = server.connect("postgres")?;
+
+    holder.batch_execute("begin; lock table orders in access share mode")?;
+    let (pid, attaching) = begin(&server, attach)?;
+    wait_for(&mut client, pid, waiting)?;
+    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    assert_eq!(code(attaching)?, SqlState::QUERY_CANCELED);
+    ensure_gone(&mut client)?;
+
+    // In a subtransaction whose transaction goes on.
+    client.batch_execute("select pg_advisory_lock(2)")?;
+    let caught = format!(
+        "do $$ begin perform * from ({attach}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
+    );
+    let (pid, attaching) = begin(&server, &caught)?;
+    wait_for(&mut client, pid, waiting)?;
+    client.batch_execute(&format!("select pg_cancel_backend({pid})"))?;
+    wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
+    ensure!(!attaching.is_finished(), "its transaction goes on");
+    client.batch_execute("select pg_advisory_unlock(2)")?;
+    attaching.join().ok().context("the session panicked")??;
+
+    // Once it has ended, its transaction may go on.
+    holder.batch_execute("commit")?;
+    holder.batch_execute(&format!("begin; {attach}"))?;
+    ensure_gone(&mut client)?;
+    holder.batch_execute("rollback; begin")?;
+    holder.batch_execute(&format!("{attach}; select snowflake_ids.detach('orders', 'id')"))?;
+    ensure_gone(&mut client)?;
+    Ok(holder.batch_execute("commit")?)
+}
+
+#[test]
+fn attach_tells_how_many_partitions_it_has_searched() -> Result<()> {
+    let (server, mut client) = server()?;
+    // The last of three tables is read elsewhere, where it is held up.
+    client.batch_execute(
+        "create foreign table parted_3 partition of parted for values from (20) to (1000000)
+             server here options (table_name 'slow')",
+    )?;
+    let (pid, attaching) = begin(&server, "select snowflake_ids.attach('parted', 'id', 'segment', 'p')")?;
+    wait_for(
+        &mut client,
+        pid,
+        "command = 'attach' and phase = 'searching for the highest id' and relid = 'parted'::regclass
+             and tables_done = 3 and tables_total = 4",
+    )?;
+    client.batch_execute("select pg_advisory_unlock(1)")?;
+    attaching.join().ok().context("the session panicked")??;
+    ensure_gone(&mut client)
+}
+
+#[test]
+fn of_a_call_of_another_role_it_is_told_only_that_there_is_one() -> Result<()> {
+    let (server, mut client) = server()?;
+    let (pid, audit) = begin(&server, AUDIT)?;
+    wait_for(&mut client, pid, HELD)?;
+    let as_role = |role: &str| -> Result<Client> {
+        let mut config = server.config("postgres");
+        Ok(config.user(role).connect(NoTls)?)
+    };
+    let hidden =
+        "relid is null and command is null and phase is null and rows_done is null and rows_total is null
+        and tables_done is null and tables_total is null and started_at is null and datname = 'postgres'";
+    ensure!(seen(&mut as_role("clerk")?, pid, hidden)?, "what another role does is shown");
+    ensure!(seen(&mut as_role("reader")?, pid, HELD)?, "a member of pg_read_all_stats sees nothing");
+    client.batch_execute("select pg_advisory_unlock(1)")?;
+    audit.join().ok().context("the session panicked")??;
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! What this process shows of a long call.
+//!
+//! It shows it no more when the call ends, however that is: by its result; by an error or a cancel, which rolls back the transaction
+//! or the subtransaction that the call began in; with the process, which rolls its transaction back first.
+
+use crate::pg::clock::SystemClock;
+use crate::pg::process::PerProcess;
+use crate::pg::transaction::{self, Hooks, Subtransaction};
+use crate::pg::{role, server};
+use crate::shared::progress::own_place;
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::progress::{Call, Command, Phase};
+use std::cell::Cell;
+use std::sync::Once;
+
+/// What is shown, and the subtransaction in which it began.
+static SHOWN: PerProcess<Cell<Option<(Command, Subtransaction)>>> = PerProcess::new(Cell::new(None));
+
+static HOOKS: Hooks = Hooks {
+    watched: Once::new(),
+    before_commit: || (),
+    before_prepare: || (),
+    committed: clear,
+    ended: clear,
+    subtransaction_aborted: |aborted| {
+        if SHOWN.get().is_some_and(|(_, began)| began >= aborted) {
+            clear();
+        }
+    },
+    subtransaction_committed: |_, _| (),
+};
+
+/// A call that is shown as long as this lives.
+pub struct Shown(bool);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if self.0 {
+            clear();
+        }
+    }
+}
+
+/// Shows a call on a table that is thought to have so many rows, unless it is made within another one.
+pub fn begin(command: Command, relation: u32, rows: Option<u64>) -> Shown {
+    let Some(place) = own_place().filter(|_| SHOWN.get().is_none()) else { return Shown(false) };
+    transaction::watch(&HOOKS);
+    SHOWN.set(Some((command, Subtransaction::current())));
+    place.begin(&Call {
+        command,
+        process: std::process::id(),
+        database: server::database(),
+        role: role::of_session().to_u32(),
+        relation,
+        began: SystemClock.now(),
+        rows,
+    });
+    Shown(true)
+}
+
+/// The call goes on to another phase; it is shown from now on where it was not.
+pub fn enter(command: Command, relation: u32, phase: Phase) {
+    std::mem::forget(begin(command, relation, None));
+    if let Some(place) = own_place().filter(|_| is_shown(command)) {
+        place.enter(phase);
+    }
+}
+
+/// So many more rows were read.
+pub fn add_rows(command: Command, rows: usize) {
+    if let Some(place) = own_place().filter(|_| is_shown(command)) {
+        place.add_rows(rows as u64);
+    }
+}
+
+/// So many of the tables are done with, of those that the call looks at one after the other. An audit does not.
+pub fn set_tables(done: u64, all: u64) {
+    let goes_by_tables = SHOWN.get().is_some_and(|(shown, _)| shown != Command::Audit);
+    if let Some(place) = own_place().filter(|_| goes_by_tables) {
+        place.set_tables(done, all);
+    }
+}
+
+/// The call has ended.
+pub fn end(command: Command) {
+    if is_shown(command) {
+        clear();
+    }
+}
+
+fn is_shown(command: Command) -> bool {
+    SHOWN.get().is_some_and(|(shown, _)| shown == command)
+}
+
+fn clear() {
+    if SHOWN.take().is_some()
+        && let Some(place) = own_place()
+    {
+        place.end();
+    }
+}

@@ -1,0 +1,22 @@
+//! What each process shows of a long call, in shared memory.
+
+use crate::pg::server;
+use crate::pg::shmem::{Rest, Shmem};
+use snowflake_ids_core::progress::Place;
+
+/// The block: a place for each process that runs SQL.
+pub static PROGRESS: Shmem<&[Place]> = Shmem::new(
+    c"snowflake_ids progress",
+    || Rest::for_array::<Place>(server::max_processes()),
+    |rest| Some(rest.array(server::max_processes(), Place::default)),
+);
+
+/// The places of all processes; none where the library was not preloaded.
+pub fn places() -> &'static [Place] {
+    PROGRESS.get().copied().unwrap_or_default()
+}
+
+/// That of this process.
+pub fn own_place() -> Option<&'static Place> {
+    places().get(server::process_number())
+}

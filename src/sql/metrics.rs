@@ -1,0 +1,174 @@
+//! What exporters of metrics read, and setting counts back.
+
+use pgrx::prelude::*;
+
+/// The schema of administration.
+#[pg_schema]
+mod snowflake_ids {
+    use crate::pg::report::report;
+    use crate::pg::server;
+    use crate::pg::tag::{self, TagArg};
+    use crate::segment::error::SegmentError;
+    use crate::shared::registries;
+    use crate::shared::segments::segments;
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::error::NotReadyError;
+
+    /// Sets back what was counted of a tag of this database; without one, of all of them, and of the registries that it uses.
+    #[pg_extern(sql = "
+CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_ids.stats_reset IS
+    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
+")]
+    fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+        let tag = tag.map(|tag| tag::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;
+        let segments =
+            segments().ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids.stats_reset")))?;
+        let here = server::database();
+        segments.reset_counts(|key| key.database == here && tag.is_none_or(|tag| key.tag == tag));
+        if tag.is_none() {
+            registries::reset_counts(here);
+        }
+        Ok(())
+    }
+}
+
+/// The schema of what the functions for administrators are made of.
+#[pg_schema]
+mod snowflake_ids_internal {
+    use crate::pg::clock::SystemClock;
+    use crate::pg::report::report;
+    use crate::pg::server;
+    use crate::pg::tag::TagText;
+    use crate::pg::text::Text;
+    use crate::pg::time;
+    use crate::segment::privilege;
+    use crate::shared::segments::{Segments, segments};
+    use pgrx::pg_sys::panic::ErrorReport;
+    use pgrx::prelude::*;
+    use snowflake_ids_core::clock::micros;
+    use snowflake_ids_core::directory::Key;
+    use snowflake_ids_core::error::NotReadyError;
+    use snowflake_ids_core::privilege::Action;
+    use snowflake_ids_core::{Clock, Layout};
+    use std::sync::atomic::Ordering::Relaxed;
+
+    fn ready(function: &'static str) -> Result<&'static Segments, ErrorReport> {
+        segments().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "a count of microseconds, for people")]
+    fn seconds(micros: u64) -> f64 {
+        micros as f64 / 1e6
+    }
+
+    /// What is counted of each tag in use, and how many ids it has left, beside what `segment_slots` tells.
+    #[pg_extern(volatile, parallel_safe)]
+    fn segment_counts() -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(database, pg_sys::Oid),
+                name!(source, pg_sys::Oid),
+                name!(tag, TagText),
+                name!(refill_seconds, f64),
+                name!(wait_seconds, f64),
+                name!(buffered_ids, i64),
+                name!(buffer_ids, i64),
+                name!(remaining_ids, Option<i64>),
+                name!(stats_reset, TimestampWithTimeZone),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let segments = ready("snowflake_ids_internal.segment_counts")?;
+        let (here, all) = (server::database(), server::may_see_all_activity());
+        let mut rows = Vec::new();
+        for (place, slot) in segments.slots.iter().enumerate() {
+            let key = segments.directory.read().get(place).copied();
+            let seen = |key: &Key| all || key.database == here && privilege::allows(&key.tag, Action::Look);
+            let Some(key) = key.filter(seen) else { continue };
+            let (counts, shelves) = (slot.counts(), slot.segment.shelves());
+            let size: u64 =
+                [shelves.current, shelves.next].into_iter().flatten().map(|s| u64::from(s.range.count)).sum();
+            let left = shelves.left();
+            // Before the first refill nothing is known of the row, and a dated tag begins anew.
+            let is_known = slot.supplies.refills.load(Relaxed) > 0 && !shelves.is_dated();
+            let ahead = slot.supplies.left.load(Relaxed).saturating_add(left);
+            rows.push((
+                pg_sys::Oid::from(key.database),
+                pg_sys::Oid::from(key.source),
+                TagText(key.tag).legible(),
+                seconds(counts.refill_time),
+                seconds(counts.wait_time),
+                left.cast_signed(),
+                size.cast_signed(),
+                is_known.then(|| i64::try_from(ahead).unwrap_or(i64::MAX)),
+                time::to_sql(slot.counts_since())?,
+            ));
+        }
+        Ok(TableIterator::new(rows))
+    }
+
+    /// What was counted of all tags of this server since it started, also of those that have lost their place since then.
+    #[pg_extern(volatile, parallel_safe)]
+    fn segment_totals() -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(ids_issued, i64),
+                name!(refills, i64),
+                name!(refill_seconds, f64),
+                name!(waits, i64),
+                name!(wait_seconds, f64),
+                name!(places, i64),
+                name!(places_in_use, i64),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let segments = ready("snowflake_ids_internal.segment_totals")?;
+        let (counts, in_use) = segments.counts_in_all();
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        Ok(TableIterator::once((
+            counts.issued.cast_signed(),
+            counts.refills.cast_signed(),
+            seconds(counts.refill_time),
+            counts.waits.cast_signed(),
+            seconds(counts.wait_time),
+            number(segments.slots.len()),
+            number(in_use),
+        )))
+    }
+
+    /// Which release the library is of. That of the extension's SQL objects may be an earlier one.
+    #[pg_extern(stable, parallel_safe)]
+    fn library_version() -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    /// The seconds until the last tick of a layout; 0 when it is over, null for a text that is no layout.
+    #[pg_extern(volatile, parallel_safe, strict)]
+    fn layout_seconds_left(layout: Text<'_>) -> Result<Option<f64>, ErrorReport> {
+        let layout = layout.read("layout")?.parse::<Layout>().ok();
+        Ok(layout.map(|layout| seconds(micros(layout.last_instant().since(SystemClock.now())))))
+    }
+}
+
+extension_sql_file!(
+    "metrics.sql",
+    name = "metrics",
+    requires = [
+        snowflake_ids::stats_reset,
+        snowflake_ids_internal::segment_totals,
+        snowflake_ids_internal::layout_seconds_left,
+        snowflake_ids_internal::library_version,
+        "status_view",
+        "segments",
+        "series",
+        "generators",
+        "registries"
+    ]
+);

@@ -1,0 +1,112 @@
+//! The view `snowflake_ids.progress`, and what `attach` and `detach`, which are written in SQL, tell of themselves.
+
+use crate::pg::report::bad_argument;
+use crate::pg::text::Text;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::progress::{Command, Phase, Place};
+
+fn command_of(name: &Text<'_>) -> Result<Command, ErrorReport> {
+    let name = name.read("command")?;
+    let names = Command::ALL.map(Command::name).join(", ");
+    Command::of_name(&name)
+        .ok_or_else(|| bad_argument("unrecognized command", format!("The commands are {names}.")))
+}
+
+fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
+    let name = name.read("phase")?;
+    let names = Phase::ALL.map(Phase::name).join(", ");
+    Phase::of_name(&name)
+        .ok_or_else(|| bad_argument("unrecognized phase", format!("The phases are {names}.")))
+}
+
+/// The schema of what the functions for administrators are made of.
+#[pgrx::pg_schema]
+mod snowflake_ids_internal {
+    use super::{ErrorReport, Place, Text, command_of, phase_of};
+    use crate::pg::{role, server, time};
+    use crate::progress;
+    use crate::shared::progress::places;
+    use pgrx::prelude::*;
+
+    /// A call of this session goes on to another phase, for others to see.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn progress_enter(command: Text<'_>, relation: pg_sys::Oid, phase: Text<'_>) -> Result<(), ErrorReport> {
+        progress::enter(command_of(&command)?, relation.to_u32(), phase_of(&phase)?);
+        Ok(())
+    }
+
+    /// So many tables of all are done with in this phase.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn progress_tables(done: i64, total: i64) {
+        let count = |count: i64| u64::try_from(count).unwrap_or(0);
+        progress::set_tables(count(done), count(total));
+    }
+
+    /// The call has ended.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn progress_end(command: Text<'_>) -> Result<(), ErrorReport> {
+        progress::end(command_of(&command)?);
+        Ok(())
+    }
+
+    /// What all processes show. Of another role's call it is told that there is one, unless the caller may see what others do.
+    #[pg_extern(volatile, parallel_safe)]
+    fn progress_places() -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(pid, i32),
+                name!(datid, pg_sys::Oid),
+                name!(relid, Option<pg_sys::Oid>),
+                name!(command, Option<&'static str>),
+                name!(phase, Option<&'static str>),
+                name!(rows_done, Option<i64>),
+                name!(rows_total, Option<i64>),
+                name!(tables_done, Option<i64>),
+                name!(tables_total, Option<i64>),
+                name!(started_at, Option<TimestampWithTimeZone>),
+            ),
+        >,
+        ErrorReport,
+    > {
+        let all = server::may_see_all_activity();
+        let mut rows = Vec::new();
+        for seen in places().iter().filter_map(Place::read) {
+            let call = seen.call;
+            let shown = all || role::has_privileges_of(call.role.into());
+            let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+            let tables = seen.tables_in_all.filter(|_| shown);
+            rows.push((
+                call.process.cast_signed(),
+                pg_sys::Oid::from(call.database),
+                shown.then(|| call.relation.into()),
+                shown.then(|| call.command.name()),
+                shown.then(|| seen.phase.name()),
+                shown.then(|| count(seen.rows)),
+                call.rows.filter(|_| shown).map(count),
+                tables.map(|_| count(seen.tables)),
+                tables.map(count),
+                if shown { Some(time::to_sql(call.began)?) } else { None },
+            ));
+        }
+        Ok(TableIterator::new(rows))
+    }
+}
+
+pgrx::extension_sql!(
+    "
+CREATE VIEW snowflake_ids.progress AS
+SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
+FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
+COMMENT ON VIEW snowflake_ids.progress IS 'how far calls of audit, attach and detach have come';
+GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
+",
+    name = "progress",
+    requires = [
+        snowflake_ids_internal::progress_enter,
+        snowflake_ids_internal::progress_tables,
+        snowflake_ids_internal::progress_end,
+        snowflake_ids_internal::progress_places,
+        "status_view"
+    ]
+);

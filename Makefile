@@ -36,7 +36,7 @@ SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowf
 PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall installcheck isolationcheck install-script install-script-check \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
+  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz sqlsmith chaos test-backend test-server test-versions test-versions-smoke test-orm test-patroni test-citus restores bench demo demo-stop demo-cluster demo-cluster-stop \
   package-deb package-rpm test-packages docker-check reproducible docs release clean help
 
 ## Build
@@ -82,7 +82,7 @@ demo-cluster-stop: ## stop these servers and remove them
 
 ## Test
 
-TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server
+TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server test-versions-smoke
 
 test: ## all tests
 	@devtools/test.sh $(TESTS)
@@ -160,6 +160,14 @@ isolationcheck: ## interleavings of sessions, against the installed extension in
 test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='binary(clock)' runs a part
 	@echo '== with servers'
 	@devtools/test-server.sh $(if $(FILTER),-E '$(FILTER)')
+
+test-versions: setup ## the suites on each major version, on servers that it builds; VERSIONS='13 18' runs some, PG_CONFIGS='/path/to/pg_config' names servers of yours; not part of `make test`
+	@echo '== versions'
+	@devtools/test-versions.sh $(VERSIONS)
+
+test-versions-smoke: ## what the newest version is most likely to break, on a server that it builds (VERSIONS=18); skipped where its sources cannot be had
+	@echo '== versions: smoke'
+	@devtools/test-versions.sh --smoke $(or $(VERSIONS),18)
 
 test-orm: setup ## ORMs against the installed extension; installs them first. ORM='django sqlx' runs some; not part of `make test`
 	@$(MAKE) --no-print-directory install

@@ -109,9 +109,10 @@ if [[ ! -e $prefix/complete ]]; then
   command -v apt-get >/dev/null || skip "there is no apt-get to get its sources with; name a server of your own in PG_CONFIGS"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  say "building PostgreSQL $major (once; two to six minutes)"
   get_source
-  need_packages build-essential bison flex perl libicu-dev libkrb5-dev libreadline-dev libssl-dev zlib1g-dev
+  (need_packages build-essential bison flex perl libicu-dev libkrb5-dev libreadline-dev libssl-dev zlib1g-dev) ||
+    skip "what building it takes is missing; above is what"
+  say "building PostgreSQL $major (once; two to six minutes)"
   rm -rf "$prefix"
   (cd "$work/source" && configure_and_make) >"$work/make.log" 2>&1 || {
     tail -n 20 "$work/make.log"

@@ -38,8 +38,8 @@ PACKAGES := $(TARGET)/packages
 .PHONY: all setup setup-check install uninstall clean help \
   demo demo-stop demo-cluster demo-cluster-stop status status-server monitoring \
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz \
-  installcheck isolationcheck install-script install-script-check reference test-backend test-server restores \
-  sqlsmith chaos test-orm test-patroni test-citus test-page test-monitoring test-upgrade test-pg-upgrade \
+  installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
+  sqlsmith chaos test-versions test-orm test-patroni test-citus test-page test-monitoring test-upgrade test-pg-upgrade \
   package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release \
   bench
 
@@ -95,7 +95,7 @@ status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=876
 
 ## Test
 
-TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server
+TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server test-versions-smoke
 
 test: ## all tests
 	@devtools/test.sh $(TESTS)
@@ -173,6 +173,14 @@ isolationcheck: ## interleavings of sessions, against the installed extension in
 test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='binary(clock)' runs a part
 	@echo '== with servers'
 	@devtools/test-server.sh $(if $(FILTER),-E '$(FILTER)')
+
+test-versions: setup ## the suites on each major version, on servers that it builds; VERSIONS='13 18' runs some, PG_CONFIGS='/path/to/pg_config' names servers of yours; not part of `make test`
+	@echo '== versions'
+	@devtools/test-versions.sh $(VERSIONS)
+
+test-versions-smoke: ## what the newest version is most likely to break, on a server that it builds (VERSIONS=18); skipped where its sources cannot be had
+	@echo '== versions: smoke'
+	@devtools/test-versions.sh --smoke $(or $(VERSIONS),18)
 
 test-orm: setup ## ORMs against the installed extension; installs them first. ORM='django sqlx' runs some; not part of `make test`
 	@$(MAKE) --no-print-directory install

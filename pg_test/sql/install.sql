@@ -39,7 +39,10 @@ DROP EXTENSION snowflake_ids;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_ids';
 -- No user can lay a schema of that name under it beforehand.
 CREATE SCHEMA snowflake_ids;
+-- From 18 on it names the line of the script.
+\set SHOW_CONTEXT never
 CREATE EXTENSION snowflake_ids;
+\set SHOW_CONTEXT errors
 \echo :LAST_ERROR_SQLSTATE
 DROP SCHEMA snowflake_ids;
 -- Its functions are found whatever the search_path is, and no schema that a user owns holds them.

@@ -23,25 +23,13 @@ ALTER SYSTEM SET snowflake_ids.worker_id = '';
 \echo :LAST_ERROR_SQLSTATE
 ALTER SYSTEM SET snowflake_ids.worker_id_policy = 'lottery';
 \echo :LAST_ERROR_SQLSTATE
-ALTER SYSTEM SET snowflake_ids.reserve = '99ms';
-\echo :LAST_ERROR_SQLSTATE
-ALTER SYSTEM SET snowflake_ids.lease_duration = '59s';
-\echo :LAST_ERROR_SQLSTATE
-ALTER SYSTEM SET snowflake_ids.max_clock_jump = '999ms';
-\echo :LAST_ERROR_SQLSTATE
-ALTER SYSTEM SET snowflake_ids.max_clock_skew = '-1s';
-\echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.reserve = '1s';
 \echo :LAST_ERROR_SQLSTATE
 ALTER SYSTEM SET snowflake_ids.datacenter_id = -1;
 \echo :LAST_ERROR_SQLSTATE
-SET snowflake_ids.max_drift = -1;
-\echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.max_drift = '1 year';
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.clock_rollback = 'panic';
-\echo :LAST_ERROR_SQLSTATE
-SET snowflake_ids.clock_wait_timeout = '-1s';
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.sequence_start = 'one';
 \echo :LAST_ERROR_SQLSTATE
@@ -51,6 +39,18 @@ SET snowflake_ids.cache = 1000001;
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.wroker_id = 1;
 \echo :LAST_ERROR_SQLSTATE
+
+-- The server refuses what is out of range, in words that differ from version to version.
+\set VERBOSITY sqlstate
+ALTER SYSTEM SET snowflake_ids.reserve = '99ms';
+ALTER SYSTEM SET snowflake_ids.lease_duration = '59s';
+ALTER SYSTEM SET snowflake_ids.max_clock_jump = '999ms';
+ALTER SYSTEM SET snowflake_ids.max_clock_skew = '-1s';
+SET snowflake_ids.max_drift = -1;
+SET snowflake_ids.clock_wait_timeout = '-1s';
+\set VERBOSITY default
+SELECT name, unit, min_val, max_val FROM pg_settings
+WHERE name LIKE 'snowflake\_ids.%' AND vartype = 'integer' ORDER BY name COLLATE "C";
 
 -- What they may be.
 SET snowflake_ids.max_drift = '2min';

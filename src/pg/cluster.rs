@@ -1,5 +1,6 @@
 //! What the cluster is: its identity, its timeline, how far it has replayed.
 
+use super::server::in_recovery;
 use pgrx::pg_sys;
 use snowflake_ids_core::UnixMicros;
 use std::path::Path;
@@ -10,17 +11,20 @@ pub fn system_identifier() -> u64 {
     unsafe { pg_sys::GetSystemIdentifier() }
 }
 
-/// The timeline that this server writes. Only out of recovery.
+/// The timeline that this server writes; that it replays while it is in recovery.
 pub fn timeline() -> u32 {
+    if in_recovery() {
+        let mut timeline = 0;
+        // SAFETY: reads shared memory under its own lock, and writes to a variable of ours.
+        unsafe { pg_sys::GetXLogReplayRecPtr(&raw mut timeline) };
+        return timeline;
+    }
     #[cfg(not(any(feature = "pg13", feature = "pg14")))]
-    // SAFETY: fixed from the end of recovery on.
+    // SAFETY: fixed from the end of recovery on, which was asked.
     let timeline = unsafe { pg_sys::GetWALInsertionTimeLine() };
     #[cfg(any(feature = "pg13", feature = "pg14"))]
     // SAFETY: a plain variable of this process, set when it learns that recovery is over.
-    let timeline = unsafe {
-        pg_sys::RecoveryInProgress();
-        pg_sys::ThisTimeLineID
-    };
+    let timeline = unsafe { pg_sys::ThisTimeLineID };
     timeline
 }
 

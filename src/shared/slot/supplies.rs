@@ -62,7 +62,6 @@ impl Supplies {
         self.depth.store(reserved.pace.depth.into(), Relaxed);
     }
 
-
     /// The time since the last reservation, None before the first.
     pub fn lasted(&self) -> Option<Duration> {
         since(&self.reserved_at)

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# test-versions.sh [--smoke] [MAJOR...]: the suites on each major version of PostgreSQL, all six where none is named. A server is
+# built for each (build-server.sh), or named in PG_CONFIGS='/path/to/bin/pg_config ...'. What came of it goes into the table of
+# docs/versions.md. With --smoke: SQL, sessions and some of the server tests only, with a build that is quick to make, and no table.
+set -euo pipefail
+# shellcheck source=devtools/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+logs=$TARGET/versions/logs
+table=docs/versions.md
+
+# What a version is most likely to change: recovery, promotion, COPY, nextval as it is parsed and planned, settings, workers.
+smoke='binary(crash) | binary(promotion) | binary(bound_sequence) | binary(preload) | binary(segment_crash) | binary(worker_crash) | binary(parallel) | binary(segment_standby)'
+
+# The pg_config of a major version: one of PG_CONFIGS, or that of a server built here.
+pg_config_of() {
+  local pg_config
+  for pg_config in ${PG_CONFIGS-}; do
+    if [[ $("$pg_config" --version) =~ ^PostgreSQL\ $1[^0-9] ]]; then
+      echo "$pg_config"
+      return
+    fi
+  done
+  "$here/build-server.sh" "$1"
+}
+
+# step TARGET: with what it prints in a file as well.
+step() {
+  say "$version: $1"
+  "${MAKE:-make}" --no-print-directory PG_CONFIG="$pg_config" "$@" 2>&1 | tee "$logs/$major-$1.log"
+}
+
+# The closing lines of pg_regress, nextest and cargo test, in all their versions, as "24 passed" or "23 passed, 1 failed".
+outcome() {
+  awk -v suite="$1" '
+    match($0, /All [0-9]+ tests passed/) { passed = $(NF - 2) + 0; ran = 1 }
+    match($0, /[0-9]+ of [0-9]+ tests failed/) {
+      split(substr($0, RSTART), words, " "); failed = words[1]; passed = words[3] - words[1]; ran = 1
+    }
+    /^test result: / { passed += $4; failed += $6; ran = 1 }
+    /^ *Summary \[/ {
+      passed = failed = 0; ran = 1
+      for (i = 2; i <= NF; i++) { if ($i ~ /^passed/) passed = $(i - 1); if ($i ~ /^failed/) failed = $(i - 1) }
+    }
+    END { print !ran ? "did not run" : failed ? passed " passed, " failed " failed" : passed " passed" }
+  ' "$logs/$major-$1.log"
+}
+
+# The suites that go into the table, in the order of its columns. The one that runs inside a server leaves a build with tests in it.
+suites=(installcheck isolationcheck test-backend test-server)
+
+test_all() {
+  local suite row="| $version |"
+  step test-backend || failed+=("$version test-backend")
+  step install || { failed+=("$version install"); return; }
+  for suite in installcheck isolationcheck test-server; do
+    step "$suite" || failed+=("$version $suite")
+  done
+  for suite in "${suites[@]}"; do row+=" $(outcome "$suite") |"; done
+  rows[major]=$row
+}
+
+test_smoke() {
+  local suite
+  # LTO takes most of the time that a build for users takes.
+  export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+  step install || { failed+=("$version install"); return; }
+  for suite in installcheck isolationcheck; do step "$suite" || failed+=("$version $suite"); done
+  step test-server FILTER="$smoke" || failed+=("$version test-server")
+}
+
+# The rows of versions that did not run stay as they are.
+write_table() {
+  local line others
+  others=$(sed -n '/<!-- results -->/,/<!-- end -->/p' "$table" | grep -E '^\| [0-9]+' || true)
+  while IFS= read -r line; do
+    [[ $line =~ ^\|\ ([0-9]+) && -z ${rows[BASH_REMATCH[1]]-} ]] || continue
+    rows[BASH_REMATCH[1]]=$line
+  done <<<"$others"
+  {
+    sed '/<!-- results -->/q' "$table"
+    printf '\n| PostgreSQL | installcheck | isolationcheck | test-backend | test-server |\n| --- | --- | --- | --- | --- |\n'
+    # An array with numbers as keys is in their order.
+    printf '%s\n' "${rows[@]}"
+    echo
+    sed -n '/<!-- end -->/,$p' "$table"
+  } >"$TARGET/versions/table.md"
+  cp "$TARGET/versions/table.md" "$table"
+}
+
+run=test_all
+if [[ ${1-} == --smoke ]]; then
+  run=test_smoke
+  shift
+fi
+[[ $# -gt 0 ]] || set -- 13 14 15 16 17 18
+
+mkdir -p "$logs"
+rows=() failed=() skipped=()
+for major in "$@"; do
+  status=0
+  pg_config=$(pg_config_of "$major") || status=$?
+  if [[ $status -eq 3 ]]; then
+    skipped+=("$major")
+    continue
+  fi
+  [[ $status -eq 0 ]] || exit "$status"
+  version=$("$pg_config" --version)
+  version=${version#PostgreSQL }
+  version=${version%% *}
+  "$run"
+done
+if [[ $run == test_all && ${#rows[@]} -gt 0 ]]; then write_table; fi
+
+say 'versions'
+[[ ${#rows[@]} -eq 0 ]] || printf '%s\n' "${rows[@]}"
+[[ ${#skipped[@]} -eq 0 ]] || echo "Skipped: ${skipped[*]}; above is why."
+[[ ${#failed[@]} -eq 0 ]] || fail "These failed:" "${failed[@]}" "What they printed is in $logs."

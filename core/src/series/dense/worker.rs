@@ -3,6 +3,7 @@
 mod collect;
 mod commit;
 mod group;
+mod outcome;
 mod publish;
 mod remote;
 

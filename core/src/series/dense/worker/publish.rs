@@ -1,7 +1,7 @@
 //! What is done when the transaction of a round is durable, or has failed.
 
-use super::commit::{Done, Fate, Outcome, Terms};
 use super::group::{Group, Place, with_partition_of};
+use super::outcome::{Done, Fate, Outcome, Terms};
 use crate::refill_worker::slot::Trouble;
 use crate::series::dense::counter::Left;
 use crate::series::dense::host::{Host, Reserved};

@@ -1,8 +1,8 @@
 //! A round in a database that draws from a registry on another server: what its keys want is asked there, in a transaction for each
 //! series; what was received is noted here before it is handed out.
 
-use super::commit::{Done, Fate, LOCKED, Outcome, Terms};
 use super::group::Group;
+use super::outcome::{Done, Fate, LOCKED, Outcome, Terms};
 use super::publish::{RETRY, RETRY_AFTER_FAILURE};
 use crate::failover::{self, BACKOFF};
 use crate::guard::{Guard, holds};

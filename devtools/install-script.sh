@@ -25,7 +25,7 @@ check_upgrades() {
   local upgrade first
   for upgrade in sql/snowflake_ids--*--*.sql; do
     [[ -e $upgrade ]] || continue
-    first=$(sed -E '/^[[:space:]]*(--.*|\/\*.*\*\/)?$/d' "$upgrade" | head -n 1)
+    first=$(sed -nE '/^[[:space:]]*(--.*|\/\*.*\*\/)?$/!{p;q}' "$upgrade")
     [[ $first == "$pinned" ]] || fail "$upgrade must begin with: $pinned"
   done
 }

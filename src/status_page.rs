@@ -1,4 +1,5 @@
 //! The page about this server: what its reader may see in the views, and what is known here, for the core to render.
+#![allow(clippy::result_large_err, reason = "what pgrx takes")]
 
 use crate::pg::clock::SystemClock;
 use crate::pg::report::{report, spi};

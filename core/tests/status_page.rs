@@ -356,7 +356,7 @@ fn curves_break_where_nothing_is_known() {
     let line = page.split("class=\"line\" d=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     assert_eq!(line, "M0 76h0L180 53M540 8h0L720 30");
     assert!(page.contains("Snowflake ids a second: now 3.0, at most 4.0"), "{page}");
-    let paused = Sample { elapsed: Duration::from_secs(300), ..sample(20, Some(2.0)) };
+    let paused = Sample { elapsed: Duration::from_mins(5), ..sample(20, Some(2.0)) };
     let page = render(&changed(|running| {
         running.history = vec![sample(0, Some(1.0)), sample(10, Some(2.0)), paused];
     }));
@@ -387,8 +387,11 @@ fn the_policy_allows_the_two_blocks_of_the_page_and_nothing_else() {
 #[test]
 fn headings_are_in_order() {
     let page = render(&named("x"));
-    let levels: Vec<u8> =
-        page.split("<h").skip(1).filter_map(|rest| rest.bytes().next()).filter(u8::is_ascii_digit).collect();
-    assert_eq!(levels.iter().filter(|level| **level == b'1').count(), 1);
+    let levels: Vec<u32> = page
+        .split("<h")
+        .skip(1)
+        .filter_map(|rest| rest.chars().next().and_then(|level| level.to_digit(10)))
+        .collect();
+    assert_eq!(levels.iter().filter(|level| **level == 1).count(), 1);
     assert!(levels.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{levels:?}");
 }

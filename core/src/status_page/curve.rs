@@ -54,7 +54,9 @@ pub fn curves(page: &mut Html, running: &Running) {
             moment(page, last.at);
             page.raw(", as the view <code>status_history</code> has it.</p><div class=\"curves\">");
             let span = Span::of(samples, running.limits.sample_interval);
-            CURVES.iter().for_each(|curve| draw(page, curve, samples, &span));
+            for curve in &CURVES {
+                draw(page, curve, samples, &span);
+            }
             page.raw("</div>");
         }
         _ if running.limits.sample_interval.is_zero() => {

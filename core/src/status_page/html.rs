@@ -41,7 +41,7 @@ impl Html {
     }
 
     /// How many bytes it has.
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.0.len()
     }
 

@@ -57,7 +57,7 @@ struct View {
     caption: &'static str,
     columns: &'static [Column],
     /// Where all rows are.
-    view: &'static str,
+    rows_in: &'static str,
 }
 
 fn listing<T>(page: &mut Html, view: &View, listing: &Listing<T>, row: fn(&mut Html, &T)) {
@@ -73,7 +73,7 @@ fn listing<T>(page: &mut Html, view: &View, listing: &Listing<T>, row: fn(&mut H
     let rest = listing.total.saturating_sub(listing.rows.len() as u64);
     if rest > 0 {
         page.raw("<p class=\"quiet\">").text(count(rest)).raw(" more are left out: see <code>");
-        page.raw(view.view).raw("</code>.</p>");
+        page.raw(view.rows_in).raw("</code>.</p>");
     }
     page.raw("</section>");
 }
@@ -117,7 +117,9 @@ fn tags(page: &mut Html, tags: &Tags, now: UnixMicros) {
     census(page, tags);
     let (full, rest) = rows.split_at(rows.len().min(FULL));
     begin(page, "Tags, those that need attention first", &TAGS);
-    full.iter().for_each(|(standing, tag)| row(page, *standing, tag, now));
+    for (standing, tag) in full {
+        row(page, *standing, tag, now);
+    }
     end(page);
     if !rest.is_empty() {
         compact(page, rest, tags.total() - full.len() as u64);
@@ -220,10 +222,10 @@ fn range(buffer: Buffer) -> String {
 /// The names of those that are not shown in full, each with what is left of its current buffer.
 fn compact(page: &mut Html, tags: &[(Standing, &Tag)], total: u64) {
     page.raw("<details><summary>").text(count(total)).raw(" more, by name</summary><ul class=\"names\">");
-    let end = page.len() + COMPACT_BYTES;
+    let end = page.bytes() + COMPACT_BYTES;
     let mut shown = 0_u64;
     for (standing, tag) in tags {
-        if page.len() >= end {
+        if page.bytes() >= end {
             break;
         }
         page.raw("<li>");
@@ -258,7 +260,7 @@ const GENERATORS: View = View {
         number("Drift"),
         number("Years left"),
     ],
-    view: "generator_status",
+    rows_in: "generator_status",
 };
 
 fn generator(page: &mut Html, generator: &Generator) {
@@ -285,7 +287,7 @@ const SERIES: View = View {
         words("Begins anew"),
         words("Open to"),
     ],
-    view: "series_status",
+    rows_in: "series_status",
 };
 
 fn series(page: &mut Html, series: &Series) {
@@ -317,7 +319,7 @@ const REGISTRIES: View = View {
         number("Took"),
         words("Why it fails"),
     ],
-    view: "registry_status",
+    rows_in: "registry_status",
 };
 
 fn registry(page: &mut Html, registry: &Registry) {
@@ -355,7 +357,7 @@ const SEQUENCES: View = View {
         words("Owned by"),
         words("Bound"),
     ],
-    view: "sequence_status",
+    rows_in: "sequence_status",
 };
 
 fn sequence(page: &mut Html, sequence: &Sequence) {

@@ -76,7 +76,7 @@ pub fn troubles(report: &Report) -> Vec<Trouble> {
     found.extend(state(report, &running.status));
     found.extend(clock(running));
     found.extend(lease(report.at, running));
-    found.extend(running.registries.rows.iter().filter_map(|registry| answer(registry)));
+    found.extend(running.registries.rows.iter().filter_map(answer));
     found.extend(tags(report.at, &running.tags));
     found.extend(workers(report, running));
     found.extend(end("this server's ids", running.status.years_left));

@@ -100,6 +100,9 @@ configure_and_make() {
   for module in contrib/{dblink,postgres_fdw,pg_stat_statements,amcheck,test_decoding} src/test/isolation; do
     make -s -j "$(nproc)" -C "$module" install
   done
+  # Before 14 nothing installs these.
+  install -D --target-directory "$(dirname "$("$prefix/bin/pg_config" --pgxs)")/../test/isolation" \
+    src/test/isolation/{pg_isolation_regress,isolationtester}
 }
 
 major=$1

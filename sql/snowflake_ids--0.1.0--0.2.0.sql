@@ -714,3 +714,36 @@ BEGIN
     END LOOP;
 END
 $$;
+
+/* Comments on them. */
+COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
+COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
+COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
+COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
+COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
+COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
+COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
+COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
+COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
+COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
+COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
+COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
+COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
+COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
+COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
+COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
+COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
+COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';

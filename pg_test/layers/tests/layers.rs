@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 17] = [
+const LAYERS: [&str; 18] = [
     "pg",
     "settings",
     "shared",

@@ -34,8 +34,8 @@ fn ask(returns: Vec<NumbersReturn>, wants: Vec<NumbersWant>) -> NumbersRequest {
     NumbersRequest { series: "d".into(), terms: terms(), returns, wants }
 }
 
-fn received(last: i64) -> Option<KeyReached> {
-    Some(KeyReached { last, day: 0 })
+fn received(last: i64) -> KeyReached {
+    KeyReached { last, day: 0 }
 }
 
 /// A registry's rows, some of which are locked by others, and how rows were waited for.
@@ -110,21 +110,24 @@ fn numbers_ahead_are_for_who_had_the_last_ones() {
     let mut table = Table::default();
     // A new key has as many as wait.
     assert_eq!(range(table.reserve(want(7))), (1, 1));
-    assert_eq!(range(table.reserve(NumbersWant { received: received(1), ..want(7) })), (2, 6));
+    assert_eq!(range(table.reserve(NumbersWant { received: Some(received(1)), ..want(7) })), (2, 6));
     // Another node, and then this one after it.
     assert_eq!(range(table.reserve(want(7))), (7, 7));
-    assert_eq!(range(table.reserve(NumbersWant { received: received(6), ..want(7) })), (8, 8));
-    let idle = NumbersWant { waiting: 0, received: received(6), ..want(7) };
+    assert_eq!(range(table.reserve(NumbersWant { received: Some(received(6)), ..want(7) })), (8, 8));
+    let idle = NumbersWant { waiting: 0, received: Some(received(6)), ..want(7) };
     assert_eq!(table.reserve(idle), NumbersOutcome::Nothing);
-    let many = NumbersWant { ahead: MAX_STEP, received: received(8), ..want(7) };
+    let many = NumbersWant { ahead: MAX_STEP, received: Some(received(8)), ..want(7) };
     assert_eq!(range(table.reserve(many)), (9, 8 + LARGEST), "more than the registry's own max_step");
 }
 
 #[test]
 fn a_row_that_is_behind_is_raised_and_not_by_any_number() {
     let mut table = Table::default();
-    assert_eq!(range(table.reserve(NumbersWant { received: received(2 * LARGEST), ..want(7) })), (21, 21));
-    let far = |last| NumbersWant { received: received(last), ..want(7) };
+    assert_eq!(
+        range(table.reserve(NumbersWant { received: Some(received(2 * LARGEST)), ..want(7) })),
+        (21, 21)
+    );
+    let far = |last| NumbersWant { received: Some(received(last)), ..want(7) };
     assert_eq!(table.reserve(far(21 + 2 * LARGEST + 1)), NumbersOutcome::Behind);
     assert_eq!(table.reserve(far(i64::MAX)), NumbersOutcome::Behind);
     assert_eq!(table.last(7), Some(21));
@@ -136,7 +139,7 @@ fn only_the_last_reservation_is_returned_and_once() {
     let mut table = Table::default();
     table.reserve(want(7));
     let NumbersOutcome::Given { last, version, .. } =
-        table.reserve(NumbersWant { received: received(1), ..want(7) })
+        table.reserve(NumbersWant { received: Some(received(1)), ..want(7) })
     else {
         panic!("nothing is given")
     };
@@ -145,7 +148,7 @@ fn only_the_last_reservation_is_returned_and_once() {
         assert_eq!(table.last(7), Some(last));
     }
     // What is wanted of the key goes on there.
-    let again = NumbersWant { received: received(3), ..want(7) };
+    let again = NumbersWant { received: Some(received(3)), ..want(7) };
     let (returned, outcomes) = table.serve(&ask(vec![back(7, last, version, 3)], vec![again]));
     assert_eq!((returned, range(outcomes[0])), (vec![true], (4, 8)));
     table.serve(&ask(vec![back(7, last, version, 3)], vec![]));
@@ -191,7 +194,7 @@ fn what_differs_is_refused() {
 
 #[test]
 fn a_node_believes_what_can_be() {
-    let want = NumbersWant { waiting: 2, ahead: 5, max_value: 100, received: received(10), ..want(7) };
+    let want = NumbersWant { waiting: 2, ahead: 5, max_value: 100, received: Some(received(10)), ..want(7) };
     let given = |first, last, day| NumbersOutcome::Given { first, last, day, version: 1 };
     for sound in [given(11, 15, 0), given(50, 50, 0), NumbersOutcome::Locked, NumbersOutcome::Behind] {
         assert_eq!(sound.check(&want, 1, TODAY), Ok(()));
@@ -229,7 +232,7 @@ fn requests_have_bounds() {
     assert!(accepted(of(NumbersWant {
         waiting: MAX_STEP,
         ahead: MAX_STEP,
-        received: received(i64::MAX),
+        received: Some(received(i64::MAX)),
         ..want(7)
     })));
     for (what, asked) in [
@@ -242,7 +245,7 @@ fn requests_have_bounds() {
         ("numbers ahead", of(NumbersWant { ahead: MAX_STEP + 1, ..want(7) })),
         ("a day", of(NumbersWant { day: -1, ..want(7) })),
         ("a late day", of(NumbersWant { day: i32::MAX, ..want(7) })),
-        ("received", of(NumbersWant { received: received(-2), ..want(7) })),
+        ("received", of(NumbersWant { received: Some(received(-2)), ..want(7) })),
         ("nothing to return", ask(vec![back(7, 5, 1, 5)], vec![])),
         ("less than nothing", ask(vec![back(7, 5, 1, -2)], vec![])),
     ] {

@@ -16,6 +16,7 @@ pub const SOURCE: u32 = 7;
 pub const SERIES: [i64; 2] = [2, 3];
 const KEYS: i64 = 3;
 
+#[allow(clippy::struct_excessive_bools, reason = "each is of something else")]
 pub struct World {
     pub chance: Chance,
     /// Whether nothing is lost.
@@ -153,9 +154,9 @@ pub fn act(world: &RefCell<World>) {
         0..70 => {
             let session = at.chance.below(at.nodes[node].calls.len());
             if at.nodes[node].calls[session].is_some() {
-                at.wait(node, session)
+                at.wait(node, session);
             } else {
-                at.call(node, session)
+                at.call(node, session);
             }
         }
         70..74 => at.today += i32::from(at.chance.once_in(3)),

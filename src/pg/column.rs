@@ -180,7 +180,10 @@ impl Column {
             )
             SELECT CASE WHEN pg_catalog.min(c.reltuples) >= 0 THEN pg_catalog.sum(c.reltuples)::pg_catalog.int8 END
             FROM below AS b JOIN pg_catalog.pg_class AS c ON c.oid = b.relation WHERE c.relkind <> 'p'";
-        let read = || Spi::get_one_with_args::<i64>(SQL, &[self.table.into()]);
+        // Without a transaction id, which a standby gives none of.
+        let read = || {
+            Spi::connect(|client| client.select(SQL, Some(1), &[self.table.into()])?.first().get_one::<i64>())
+        };
         let found = self.reader.run(read).map_err(|error| Box::new(super::report::spi(&error)))?;
         Ok(found.and_then(|rows| u64::try_from(rows).ok()))
     }

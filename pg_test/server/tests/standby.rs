@@ -34,9 +34,9 @@ fn a_standby_generates_from_its_promotion_on_and_decodes_always() -> Result<()> 
 fn a_standby_tells_the_timeline_that_it_follows() -> Result<()> {
     const TIMELINE: &str = "select snowflake_ids_internal.registry_timeline()";
     let primary = Server::builder().small().start()?;
+    assert_eq!(sql::one::<i64>(&mut primary.session()?, TIMELINE)?, 1);
     let standby = primary.standby()?;
     let mut client = standby.connect("postgres")?;
-    assert_eq!(sql::one::<i64>(&mut primary.session()?, TIMELINE)?, 1);
     assert_eq!(sql::one::<i64>(&mut client, TIMELINE)?, 1);
     assert!(sql::one::<bool>(&mut client, "select pg_promote()")?);
     assert_eq!(sql::one::<i64>(&mut client, TIMELINE)?, 2);

@@ -95,7 +95,7 @@ status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=876
 
 ## Test
 
-TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server test-versions-smoke
+TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server
 
 test: ## all tests
 	@devtools/test.sh $(TESTS)
@@ -178,7 +178,7 @@ test-versions: setup ## the suites on each major version, on servers that it bui
 	@echo '== versions'
 	@devtools/test-versions.sh $(VERSIONS)
 
-test-versions-smoke: ## what the newest version is most likely to break, on a server that it builds (VERSIONS=18); skipped where its sources cannot be had
+test-versions-smoke: ## what the newest version is most likely to break, on a server that it builds (VERSIONS=18); not part of `make test`
 	@echo '== versions: smoke'
 	@devtools/test-versions.sh --smoke $(or $(VERSIONS),18)
 

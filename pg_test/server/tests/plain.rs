@@ -224,10 +224,10 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
     let (mut owner, mut client) = (session(&server, "one")?, server.connect("one")?);
     owner.batch_execute(
         "create function note() returns boolean language plpgsql as $$
-         begin perform setval('ran', 1); raise notice 'ran as %', current_user; return true; end $$;
+         begin perform setval('public.ran', 1); raise notice 'ran as %', current_user; return true; end $$;
          create function quiet(number integer) returns integer language plpgsql immutable as $$
-         begin perform note(); return number; end $$;
-         create function noted() returns trigger language plpgsql as $$ begin perform note(); return new; end $$;
+         begin perform public.note(); return number; end $$;
+         create function noted() returns trigger language plpgsql as $$ begin perform public.note(); return new; end $$;
          create sequence ran start 5; create view v as select 1::bigint as last_value, note() as is_called",
     )?;
     let segment = "drop table snowflake_ids.plain_segment; create";

@@ -518,12 +518,12 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-    ELSIF expression IS DISTINCT FROM former THEN
+    ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
-            CASE WHEN expression IS DISTINCT FROM former THEN highest END, expression, false);
+            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
         PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
         highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
@@ -626,7 +626,7 @@ BEGIN
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
+    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
         FROM snowflake_ids_internal.table_and_below(relation) b) tags
     WHERE t IS NOT NULL;
     RETURN greatest(stored, numbered, tagged, 0);
@@ -747,3 +747,1210 @@ COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fe
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
+
+/* Names are compared by their bytes, whatever the collation of what a caller gives. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    known snowflake_ids.segment;
+BEGIN
+    -- Asked twice: they may be given up until it is seen to that they stay.
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        IF snowflake_ids_internal.registry_seed(tag, highest) THEN
+            PERFORM snowflake_ids_internal.tell_other_servers(tag, highest);
+            RETURN;
+        END IF;
+    END IF;
+    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
+    IF NOT FOUND THEN
+        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        PERFORM snowflake_ids.segment_create(tag, max_value => most);
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+    ELSIF known.reset IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
+            DETAIL = 'A column''s ids would come again.',
+            HINT = 'Attach with a tag that has no reset, or none: it is created.';
+    ELSIF known.max_value <= highest THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('segment tag "%s" ends before the column''s ids', tag),
+            DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
+            HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
+    ELSIF known.max_value > most THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('segment tag "%s" has ids that the column cannot hold', tag),
+            DETAIL = format('Its max_value is %s; the highest that the column can hold is %s.', known.max_value, most),
+            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or attach with another tag.',
+                tag, most);
+    ELSE
+        PERFORM snowflake_ids.segment_raise(tag, highest);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other record;
+BEGIN
+    FOR other IN
+        WITH RECURSIVE used AS (
+            SELECT f.adrelid::regclass AS relation, a.attname AS attribute, a.atttypid AS type
+            FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+                JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence
+                AND (f.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(check_others_of_sequence.relation))
+                    OR a.attname <> check_others_of_sequence.attribute COLLATE "C")
+            UNION
+            SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
+        )
+        SELECT u.relation, u.attribute, u.type::regtype AS type,
+            CASE u.type WHEN 'smallint'::regtype THEN 32767 WHEN 'integer'::regtype THEN 2147483647 END AS most
+        FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype <> 'd'
+        ORDER BY most NULLS LAST, u.relation::text, u.attribute
+    LOOP
+        IF other.most < snowflake_ids_internal.column_maximum(relation, attribute) THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('column "%s" of relation "%s" takes ids of sequence "%s", too, and cannot hold them',
+                    other.attribute, other.relation, sequence),
+                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                HINT = 'Attach with sequence => ''keep'', which leaves the sequence its own numbers, or widen that column first.';
+        END IF;
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.attribute, other.relation),
+            DETAIL = format('Its default takes them from sequence "%s".', sequence),
+            HINT = 'To leave it as it is, attach with sequence => ''keep''.';
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept regclass := snowflake_ids_internal.kept_sequence(relation, attribute);
+    sequence regclass;
+    course record;
+BEGIN
+    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
+                attribute, relation),
+            HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
+    END IF;
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    IF kept IS NULL THEN
+        SELECT NULL AS options INTO course;
+    ELSE
+        SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY %s', relation, attribute,
+        '(' || course.options || ')');
+    sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
+    IF sequence IS NULL THEN
+        RAISE object_in_use USING
+            MESSAGE = format('the schema of relation "%s" was renamed meanwhile', relation),
+            HINT = 'Try again.';
+    ELSIF kept IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+    PERFORM snowflake_ids_internal.tell_tables_without_identity(relation, attribute);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept regclass := (SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner = relation ORDER BY s.sequence LIMIT 1);
+BEGIN
+    IF kept IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
+        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C";
+    END IF;
+    RETURN kept;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_column pg_attribute;
+BEGIN
+    SELECT * INTO found_column FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+    ELSIF found_column.atttypid <> 'bigint'::regtype
+        AND NOT (kind = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
+            DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
+            HINT = CASE WHEN found_column.atttypid IN ('integer'::regtype, 'smallint'::regtype) THEN
+                format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
+                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
+                || CASE found_column.atttypid WHEN 'integer'::regtype
+                    THEN ' Or attach it with kind => ''segment''.' ELSE '' END
+                ELSE 'Attach a column of type bigint.' END;
+    ELSIF found_column.attgenerated <> '' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
+            DETAIL = 'Its values are computed.',
+            HINT = 'Attach a column that can be written to.';
+    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
+        -- Since Postgres 17 a partition has part in its parent's identity.
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
+                attribute, relation),
+            DETAIL = 'It cannot be dropped from one partition alone.',
+            HINT = 'Attach the partitioned table.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_room_above(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest is %s, the end of %s.', highest,
+                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
+            HINT = 'Give the rows at the end of the range other ids first.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
+RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    following bigint;
+BEGIN
+    EXECUTE format('SELECT %s', expression) INTO following;
+    IF following <= highest THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
+            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+            HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
+                'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
+                ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE a.atttypid WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
+RETURNS TABLE (sequence regclass, owner regclass)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH columns AS (
+        SELECT a.attrelid, a.attnum
+        FROM snowflake_ids_internal.table_and_below(relation) t
+            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute COLLATE "C"
+    ), linked AS (
+        SELECT d.objid AS relid, c.attrelid AS owner
+        FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+        UNION ALL
+        SELECT d.refobjid, NULL
+        FROM columns c JOIN pg_attrdef f ON f.adrelid = c.attrelid AND f.adnum = c.attnum
+            JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+        WHERE d.refclassid = 'pg_class'::regclass
+    )
+    SELECT s.oid::regclass, max(l.owner)::regclass
+    FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
+    GROUP BY s.oid
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attribute name) RETURNS regclass
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.objid::regclass
+    FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND d.deptype = 'i'
+        AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag COLLATE "C");
+    END IF;
+    RETURN snowflake_ids.segment_raise(tag, 0);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+        ELSE (SELECT kind
+            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
+                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
+            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
+                -- One literal: quotes within it are doubled.
+                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
+            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
+        WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
+            THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
+        ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
+    generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation regclass := relation_name;
+    here text;
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
+    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation);
+    END IF;
+    IF kind IS NULL THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
+    PERFORM snowflake_ids_internal.check_registered();
+    here := snowflake_ids_internal.registries_in_use();
+    IF here <> registries THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
+    ELSIF kind = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
+                current_setting('snowflake_ids.layout'), layout);
+    ELSIF generator IS NOT NULL THEN
+        SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
+        IF here IS DISTINCT FROM generator_layout THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
+                    generator_layout);
+        END IF;
+    END IF;
+    IF kind = 'snowflake' AND highest IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.detach_worker(relation_name text, attribute name, kind text, sequence_name text,
+    reached jsonb, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    relation regclass := relation_name;
+    node_group int := snowflake_ids_internal.node_group();
+    numbers record := snowflake_ids_internal.numbers_of_group(node_group);
+    highest bigint := (reached ->> node_group::text)::bigint;
+    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C");
+    options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
+        ELSE '' END;
+    sequence regclass;
+    course record;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
+    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
+    IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
+        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
+        highest := least(highest + (1::bigint << 36), numbers.last);
+    END IF;
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
+    -- Where it was detached before, and the coordinator was not.
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
+    IF kind = 'none' THEN
+        RETURN;
+    END IF;
+    sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
+    -- Of the name that it has on the coordinator, but the column's no more.
+    IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
+        sequence := sequence_name::regclass;
+        PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
+            snowflake_ids_internal.qualified_name(relation), attribute));
+    END IF;
+    -- One that was of a narrower type would count where other nodes count.
+    IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+        sequence := NULL;
+    END IF;
+    IF kind = 'sequence' THEN
+        IF sequence IS NULL THEN
+            sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
+        END IF;
+        -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+        PERFORM snowflake_ids_internal.set_default(relation, attribute,
+            format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
+    ELSE
+        SELECT options AS options, NULL::bigint AS last_value, NULL::boolean AS is_called INTO course;
+        IF sequence IS NOT NULL THEN
+            SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
+            PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+        END IF;
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED BY DEFAULT AS IDENTITY (%s)', relation, attribute,
+            course.options);
+        sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
+        IF course.last_value IS NOT NULL THEN
+            PERFORM snowflake_ids_internal.set_sequence(sequence, course.last_value, course.is_called);
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
+    PERFORM snowflake_ids.segment_discard(tag);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    member regclass;
+    old text;
+BEGIN
+    FOR member, old IN SELECT b, snowflake_ids_internal.default_of(b, attribute)
+        FROM snowflake_ids_internal.table_and_below(relation) b
+    LOOP
+        IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
+            IF old <> expression COLLATE "C" THEN
+                PERFORM snowflake_ids_internal.tell_tag_stays(old);
+            END IF;
+        ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            WHERE s.owner IS NOT NULL AND old = format('nextval(%L::regclass)', s.sequence)) THEN
+            RAISE NOTICE 'default % of column "%" of relation "%" is replaced', old, attribute, member;
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.tell_tables_without_identity(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
+        FROM snowflake_ids_internal.table_and_below(relation) b
+            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
+        WHERE a.attidentity = '');
+BEGIN
+    IF without IS NOT NULL THEN
+        RAISE NOTICE USING
+            MESSAGE = format('tables below "%s" have no default for column "%s"', relation, attribute),
+            DETAIL = format('Rows inserted into them directly need one: %s.', without),
+            HINT = 'A sequence serves them too: detach with kind => ''sequence''.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, expression text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other regclass;
+    other_attribute name;
+BEGIN
+    SELECT d.adrelid, a.attname INTO other, other_attribute
+    FROM pg_depend p JOIN pg_attrdef d ON p.classid = 'pg_attrdef'::regclass AND d.oid = p.objid
+        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
+            ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
+        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
+    ORDER BY d.adrelid, d.adnum LIMIT 1;
+    IF FOUND THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" shares its segment tag with column "%s" of relation "%s"',
+                attribute, relation, other_attribute, other),
+            HINT = 'For ids of its own, attach it with a tag of another name.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    owner name;
+BEGIN
+    PERFORM set_config('pg_stat_statements.track_utility', 'off', true);
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
+    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server COLLATE "C" AND m.usename = owner COLLATE "C"
+        AND coalesce(m.umoptions, '{}') = options COLLATE "C") THEN
+        EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
+        EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
+            (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
+             FROM pg_options_to_table(options) AS o));
+    END IF;
+    RETURN '';
+EXCEPTION WHEN OTHERS OR query_canceled THEN
+    RETURN format('its user mapping was not made: %s', SQLERRM);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    used    record;
+    found   json;
+    message text;
+    detail  text;
+    hint    text;
+BEGIN
+    SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
+    IF used.identity <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
+    IF found ->> 'identity' <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF (found ->> 'timeline')::bigint < timeline THEN
+        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF used.server IS NOT NULL THEN
+        UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
+        WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
+        RETURN NULL;
+    END IF;
+    -- Another session may be at it.
+    PERFORM set_config('lock_timeout', '20s', true);
+    PERFORM snowflake_ids.use_registry(server);
+    RETURN server;
+EXCEPTION WHEN OTHERS THEN
+    -- Citus passes nothing on but the message.
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
+END
+$$;
+
+CREATE OR REPLACE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    /* For how long worker ids are waited for. */
+    deadline timestamptz := clock_timestamp() + interval '30 s';
+    outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
+    used     text;
+    identity text;
+    options  text[];
+    timeline bigint;
+    there    json;
+    version  text;
+    place    text;
+    old      text;
+    told     jsonb;
+    idle     jsonb;
+    mapped   jsonb;
+    failed   text[];
+    passes   boolean;
+    nodes    bigint;
+    workers  text;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
+    END IF;
+    PERFORM snowflake_ids_internal.citus_check();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+    END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
+        RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
+        RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'pg_dist_node has no row of group 0.',
+            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+    ELSIF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            HINT = 'Commit first.';
+    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
+        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'The other nodes do not see it yet.',
+            HINT = 'Commit first.';
+    END IF;
+    SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
+    IF outside THEN
+        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        SELECT coalesce(m.umoptions, '{}') INTO options
+        FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
+        WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
+                ERRCODE = 'undefined_object',
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+        END IF;
+    ELSIF used IS NOT NULL THEN
+        RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'A database that has its ids from elsewhere is no registry.',
+            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+    END IF;
+    FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
+        WHERE NOT n.is_active
+    LOOP
+        RAISE NOTICE 'node % is not active, and left out', place USING
+            HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
+    END LOOP;
+
+    IF outside THEN
+        there := snowflake_ids_internal.registry_look(server);
+        identity := there ->> 'identity';
+        timeline := (there ->> 'timeline')::bigint;
+    ELSE
+        identity := snowflake_ids_internal.registry_identity();
+        timeline := snowflake_ids_internal.registry_timeline();
+    END IF;
+    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
+
+    -- An extension that was created here before Citus is not on the workers.
+    SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
+    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
+            PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
+            CREATE EXTENSION snowflake_ids VERSION %L;
+        END IF;
+    END$do$ $command$, version), true);
+
+    IF outside THEN
+        -- A worker that does not know the function would log the statement, with the password.
+        SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
+        FROM pg_catalog.run_command_on_workers(
+                $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success AND w.result <> 'f';
+        IF old IS NOT NULL THEN
+            RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = old,
+                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
+        FROM pg_catalog.run_command_on_workers(format(
+                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE OR w.result <> '';
+        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        told := told || snowflake_ids_internal.citus_tell(
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
+    END IF;
+    -- While the coordinator gives ids of its own, none goes to the registry.
+    IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
+            coalesce(server, 'citus_coordinator'), identity, timeline), true);
+    END IF;
+    told := told || coalesce(mapped, '{}');
+
+    -- Worker ids come within a second or so.
+    LOOP
+        -- Before they are looked at: a server takes a worker id for its first one.
+        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
+        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
+        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
+                   FILTER (WHERE p.problem IS NOT NULL),
+               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
+               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
+        INTO nodes, failed, passes, workers
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
+                     (l.problem IS NULL OR l.may_pass) AND told ->> l.node_id::text IS NULL AS may_pass,
+                     CASE WHEN told ->> l.node_id::text IS NOT NULL THEN told ->> l.node_id::text WHEN l.problem IS NULL OR l.may_pass THEN
+                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
+                          ELSE l.problem END AS problem
+              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
+              WHERE n.is_active) AS p;
+        EXIT WHEN failed IS NULL;
+        IF NOT passes OR clock_timestamp() > deadline THEN
+            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = array_to_string(failed, E'\n'),
+                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+        END IF;
+        PERFORM pg_sleep(0.5);
+    END LOOP;
+    RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
+        DETAIL = format('Worker ids: %s.', workers);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
+    users text;
+BEGIN
+    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
+    FROM (
+        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
+                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_proc'::regclass
+                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
+        UNION ALL
+        SELECT format('sequence %s is bound to it', b.sequence)
+        FROM snowflake_ids.sequence_binding AS b
+        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    ) AS u (text);
+    RETURN users;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_alter(
+    name           text,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL,
+    new_name       text    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    former snowflake_ids.generator;
+BEGIN
+    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
+        PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
+    ELSIF new_name IS NOT NULL AND new_name <> name COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
+    END IF;
+    UPDATE snowflake_ids.generator AS g
+    SET name = coalesce(new_name, g.name),
+        modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
+        remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start, 'default') END,
+        cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
+    WHERE g.name = name COLLATE "C";
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.generator_taken(new_name);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.administration_change(statement text, part text, role name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    object_name text;
+    object_privileges text;
+BEGIN
+    IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
+        RAISE EXCEPTION 'cannot grant administration to public' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is for roles that are trusted with it.',
+            HINT = 'Name a role.';
+    END IF;
+    FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
+        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        ORDER BY o.object LIKE 'SCHEMA %'
+    LOOP
+        CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
+            SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
+            FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
+                'snowflake_ids.state_reset']::regproc[]) AS f);
+        EXECUTE format(statement, object_privileges, object_name, role);
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
+        RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a foreign server.',
+            HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
+    ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
+        RAISE EXCEPTION 'registries must be different ones' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
+    END IF;
+    PERFORM snowflake_ids_internal.registry_join(to_json(servers)::text);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.registry_place(server name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    place text;
+BEGIN
+    IF server COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n
+            WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1' INTO place;
+    ELSE
+        SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
+        FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
+        WHERE s.srvname = server COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+    END IF;
+    RETURN left(place, 1000);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_alter(
+    tag         text,
+    step        bigint,
+    max_step    bigint,
+    increment   bigint,
+    remainder   bigint,
+    description text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    owner       name
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    UPDATE snowflake_ids.segment AS s
+    SET step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step),
+        increment = coalesce(increment, s.increment),
+        remainder = coalesce(remainder, s.remainder),
+        description = coalesce(description, s.description),
+        max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        version = snowflake_ids_internal.random_number(),
+        update_time = clock_timestamp()
+    WHERE s.tag = segment_alter.tag COLLATE "C";
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_drop(tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag COLLATE "C";
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reserved bigint;
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
+    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
+    END IF;
+    RETURN reserved;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_move(
+    tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
+) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_ids.segment AS s
+    SET max_id = segment_move.max_id, period = greatest(s.period, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
+        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
+        life = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.life END,
+        timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END,
+        system_identifier = CASE WHEN exact THEN snowflake_ids_internal.system_identifier() ELSE s.system_identifier END
+    WHERE s.tag = segment_move.tag COLLATE "C"
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role COLLATE "C");
+BEGIN
+    IF role IS NULL THEN
+        RAISE EXCEPTION 'role must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It is the name of a role, or public.';
+    ELSIF found_role IS NULL AND lower(role COLLATE "C") <> 'public' THEN
+        RAISE EXCEPTION 'role "%" does not exist', role USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'Privileges are granted to roles of this server, or to public.',
+            HINT = 'Create it with CREATE ROLE, or correct its name.';
+    END IF;
+    RETURN coalesce(found_role, 0);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        PERFORM snowflake_ids_internal.segment_unknown(tag);
+    END IF;
+    -- What is left of roles that were dropped.
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
+    RETURN FOUND;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_remove_privileges(tag text, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_ids.segment_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', $3)
+    WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2;
+    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2 AND p.privileges = ''
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_set_owner(tag text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner is a role.',
+            HINT = format('To have every role use it: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_restrict(tag);
+    PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
+    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag COLLATE "C";
+    PERFORM snowflake_ids_internal.segment_add_privileges(tag, new_owner, 'OWNER');
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_revoke(tag text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+BEGIN
+    IF grantee = 0 THEN
+        PERFORM snowflake_ids_internal.segment_restrict(tag);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
+        RAISE NOTICE 'segment tag "%" is open to every role', tag USING
+            DETAIL = 'Nothing was revoked.',
+            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reached bigint;
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
+        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
+            RETURN reached;
+        END IF;
+        RETURN value;
+    END IF;
+    RETURN snowflake_ids_internal.segment_raise(tag, value);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
+        OR EXISTS (
+            SELECT FROM pg_attrdef AS f
+            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
+                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+                AND f.adrelid NOT IN (
+                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')));
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+    expression text;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+                sequence);
+    END IF;
+    IF kind = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
+    ELSE
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
+        EXECUTE format('SELECT %s', expression) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_forget_dropped();
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
+    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest, generator);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_alter(
+    name        text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    description text,
+    owner       name,
+    new_name    text,
+    step        integer,
+    max_step    integer
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF new_name <> name COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
+    END IF;
+    UPDATE snowflake_ids.series AS s
+    SET max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        description = coalesce(description, s.description),
+        step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step)
+    WHERE s.name = name COLLATE "C";
+    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    IF new_name <> name COLLATE "C" THEN
+        UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.series_taken(new_name);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    -- Of a long name, what tells it from others is at its end.
+    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
+BEGIN
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        trigger_name, relation, column_name, series, column_name, key_column);
+    -- Names may change hands.
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+    column_name  name := "column";
+    table_name   text := relation::text;
+    of_table     pg_class;
+    of_column    pg_attribute;
+    of_key       pg_attribute;
+    terms        record;
+    column_type  oid;
+    key_name     text;
+    is_counted   boolean;
+    member       record;
+BEGIN
+    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE feature_not_supported USING
+            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
+            DETAIL = 'In an older snapshot the newest rows may be missing.';
+    END IF;
+    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF of_table.relkind NOT IN ('r', 'p') THEN
+        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
+            DETAIL = 'A trigger fills the column before a row is stored.';
+    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+    -- No rows come meanwhile, and the table keeps its name.
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
+    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
+
+    SELECT * INTO of_column FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
+    END IF;
+    SELECT * INTO of_key FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
+    END IF;
+    column_type := of_column.atttypid;
+    -- Of a domain, what it is over.
+    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
+        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
+    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
+                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
+            DETAIL = 'The server fills it by itself.',
+            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
+                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+    ELSIF of_key.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
+            DETAIL = 'The server computes it after the trigger.',
+            HINT = 'Choose a plain column.';
+    ELSIF of_column.atthasdef THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
+            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
+            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+    ELSIF of_column.attnum = of_key.attnum THEN
+        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
+            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
+            DETAIL = format('Its max_value is %s.', terms.max_value),
+            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
+            HINT = 'Choose another column, or a series whose keys are of this type.';
+    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
+            DETAIL = 'The trigger would move rows to another partition.';
+    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
+            HINT = 'Detach it first: snowflake_ids.series_detach.';
+    END IF;
+
+    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
+    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
+    FOR member IN
+        WITH RECURSIVE below (oid) AS (
+            SELECT relation::oid
+            UNION
+            SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid)
+        SELECT c.oid::regclass AS name, c.relowner FROM below AS b JOIN pg_class AS c ON c.oid = b.oid WHERE c.relkind <> 'p' ORDER BY c.oid
+    LOOP
+        IF is_counted AND member.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+            EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
+                (SELECT %I::%s%s AS key, max(%I)::bigint AS highest FROM ONLY %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
+                key_column, terms.key_type, CASE terms.key_type WHEN 'text' THEN ' COLLATE "C"' ELSE '' END, column_name, member.name,
+                key_column, column_name)
+            USING series;
+        ELSIF snowflake_ids_internal.as_owner(member.name,
+                format('SELECT 1::bigint FROM ONLY %s WHERE %I IS NOT NULL LIMIT 1', member.name, column_name)) IS NULL THEN
+            CONTINUE;
+        ELSIF is_counted THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('table %s has rows with numbers', member.name),
+                DETAIL = 'The series goes on above them, and its owner has to read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                              quote_ident(pg_get_userbyid(member.relowner)));
+        ELSE
+            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
+                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
+                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
+            EXIT;
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
+END
+$$;

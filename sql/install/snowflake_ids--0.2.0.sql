@@ -1806,7 +1806,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_s
 SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    argument text := format('(''%s''::text)', replace(name, '''', ''''''));
+    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
     users text;
 BEGIN
     SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
@@ -1814,7 +1814,7 @@ BEGIN
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
         WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
-            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), called || argument) > 0
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
                 AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
                     AND d.refclassid = 'pg_proc'::regclass
                     AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
@@ -1858,7 +1858,7 @@ BEGIN
         PERFORM snowflake_ids_internal.generator_unknown(name);
     ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
         PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
-    ELSIF new_name IS NOT NULL AND new_name <> name THEN
+    ELSIF new_name IS NOT NULL AND new_name <> name COLLATE "C" THEN
         PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
     END IF;
     UPDATE snowflake_ids.generator AS g
@@ -2242,13 +2242,13 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     place text;
 BEGIN
-    IF server = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+    IF server COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
         EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n
             WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1' INTO place;
     ELSE
         SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
         FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
-        WHERE s.srvname = server AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+        WHERE s.srvname = server COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
     END IF;
     RETURN left(place, 1000);
 END
@@ -2363,7 +2363,7 @@ BEGIN
         format = coalesce(format, s.format),
         version = snowflake_ids_internal.random_number(),
         update_time = clock_timestamp()
-    WHERE s.tag = segment_alter.tag;
+    WHERE s.tag = segment_alter.tag COLLATE "C";
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
@@ -2378,7 +2378,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
-    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag COLLATE "C";
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
@@ -2400,7 +2400,7 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
-    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
+    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
@@ -2420,7 +2420,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         life = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.life END,
         timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END,
         system_identifier = CASE WHEN exact THEN snowflake_ids_internal.system_identifier() ELSE s.system_identifier END
-    WHERE s.tag = segment_move.tag
+    WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
 /* An error for a value below ids that may be in use. */
@@ -2474,13 +2474,13 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role);
+    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role COLLATE "C");
 BEGIN
     IF role IS NULL THEN
         RAISE EXCEPTION 'role must not be null' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a role, or public.';
-    ELSIF found_role IS NULL AND lower(role) <> 'public' THEN
+    ELSIF found_role IS NULL AND lower(role COLLATE "C") <> 'public' THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING
             ERRCODE = 'undefined_object',
             DETAIL = 'Privileges are granted to roles of this server, or to public.',
@@ -2494,13 +2494,13 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag FOR KEY SHARE;
+    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
     -- What is left of roles that were dropped.
     DELETE FROM snowflake_ids.segment_privilege AS p
-    WHERE p.tag = segment_restrict.tag AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END
@@ -2517,8 +2517,8 @@ CREATE FUNCTION snowflake_ids_internal.segment_remove_privileges(tag text, grant
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment_privilege AS p
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', $3)
-    WHERE p.tag = $1 AND p.grantee = $2;
-    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 AND p.grantee = $2 AND p.privileges = ''
+    WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2;
+    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2 AND p.privileges = ''
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.segment_set_owner(tag text, owner name) RETURNS void
@@ -2534,7 +2534,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);
     PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
-    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag;
+    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag COLLATE "C";
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, new_owner, 'OWNER');
 END
 $$;
@@ -2560,7 +2560,7 @@ DECLARE
 BEGIN
     IF grantee = 0 THEN
         PERFORM snowflake_ids_internal.segment_restrict(tag);
-    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag) THEN
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
         RAISE NOTICE 'segment tag "%" is open to every role', tag USING
             DETAIL = 'Nothing was revoked.',
             HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
@@ -2900,7 +2900,7 @@ CREATE FUNCTION snowflake_ids_internal.series_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    IF new_name <> name THEN
+    IF new_name <> name COLLATE "C" THEN
         PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
     END IF;
     UPDATE snowflake_ids.series AS s
@@ -2912,7 +2912,7 @@ BEGIN
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
     -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
-    IF new_name <> name THEN
+    IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
     IF owner IS NOT NULL THEN
@@ -3060,7 +3060,7 @@ BEGIN
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
     -- Names may change hands.
-    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name) THEN
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
 END
@@ -3106,12 +3106,12 @@ BEGIN
     SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
 
     SELECT * INTO of_column FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+    WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
     IF NOT FOUND THEN
         RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
     END IF;
     SELECT * INTO of_key FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
+    WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
     IF NOT FOUND THEN
         RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
     END IF;
@@ -3409,7 +3409,7 @@ DECLARE
     reached bigint;
 BEGIN
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag;
+        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
         IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
             RETURN reached;
         END IF;
@@ -3424,11 +3424,11 @@ CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag 
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag AND b.sequence <> sequence)
+    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
             SELECT FROM pg_attrdef AS f
             WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
-                    = snowflake_ids_internal.id_default('segment', tag)
+                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
                 AND f.adrelid NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
@@ -3578,7 +3578,7 @@ BEGIN
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
-                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression, '::text', ''), following),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
     END IF;
@@ -3834,12 +3834,12 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a foreign server.',
             HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
-    ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers) AS s) THEN
+    ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
         RAISE EXCEPTION 'registries must be different ones' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
@@ -4397,7 +4397,8 @@ DECLARE
 BEGIN
     PERFORM set_config('pg_stat_statements.track_utility', 'off', true);
     SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
-    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server AND m.usename = owner AND coalesce(m.umoptions, '{}') = options) THEN
+    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server COLLATE "C" AND m.usename = owner COLLATE "C"
+        AND coalesce(m.umoptions, '{}') = options COLLATE "C") THEN
         EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
         EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
             (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
@@ -4422,19 +4423,19 @@ DECLARE
     hint    text;
 BEGIN
     SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
-    IF used.identity <> identity THEN
+    IF used.identity <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
-    IF found ->> 'identity' <> identity THEN
+    IF found ->> 'identity' <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF (found ->> 'timeline')::bigint < timeline THEN
         RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF used.server IS NOT NULL THEN
         UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
-        WHERE r.identity = identity AND r.timeline < (found ->> 'timeline')::integer;
+        WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
         RETURN NULL;
     END IF;
     -- Another session may be at it.
@@ -4498,7 +4499,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     /* For how long worker ids are waited for. */
     deadline timestamptz := clock_timestamp() + interval '30 s';
-    outside  boolean := coalesce(server, 'citus_coordinator') <> 'citus_coordinator';
+    outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
     used     text;
     identity text;
     options  text[];
@@ -4555,7 +4556,7 @@ BEGIN
         -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
         SELECT coalesce(m.umoptions, '{}') INTO options
         FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
-        WHERE m.srvname = server AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
                 ERRCODE = 'undefined_object',
@@ -4758,12 +4759,12 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-    ELSIF expression IS DISTINCT FROM former THEN
+    ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
-            CASE WHEN expression IS DISTINCT FROM former THEN highest END, expression, false);
+            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
         PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
         highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);
@@ -5011,7 +5012,7 @@ DECLARE
     found_column pg_attribute;
 BEGIN
     SELECT * INTO found_column FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute AND a.attnum > 0;
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
     IF NOT FOUND THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
@@ -5050,7 +5051,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
             DETAIL = format('The highest is %s, the end of %s.', highest,
-                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute)),
+                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
             HINT = 'Give the rows at the end of the range other ids first.';
     END IF;
 END
@@ -5067,7 +5068,7 @@ BEGIN
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
-            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression, '::text', ''), following),
+            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
                 'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
                 ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
@@ -5099,7 +5100,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its part
 CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE a.atttypid WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
 
@@ -5110,7 +5111,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH columns AS (
         SELECT a.attrelid, a.attnum
         FROM snowflake_ids_internal.table_and_below(relation) t
-            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute
+            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute COLLATE "C"
     ), linked AS (
         SELECT d.objid AS relid, c.attrelid AS owner
         FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
@@ -5140,7 +5141,7 @@ CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attr
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid::regclass
     FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-    WHERE a.attrelid = relation AND a.attname = attribute AND d.deptype = 'i'
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND d.deptype = 'i'
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.identity_sequence IS 'the sequence of an identity column';
@@ -5199,7 +5200,7 @@ CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag);
+        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag COLLATE "C");
     END IF;
     RETURN snowflake_ids.segment_raise(tag, 0);
 END
@@ -5226,7 +5227,7 @@ BEGIN
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
+    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
         FROM snowflake_ids_internal.table_and_below(relation) b) tags
     WHERE t IS NOT NULL;
     RETURN greatest(stored, numbered, tagged, 0);
@@ -5254,7 +5255,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.function_of IS
 -- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s(''%s''::text)', function, replace(argument, '''', ''''''))
+    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function with a tag, or with a generator''s name';
 
@@ -5282,13 +5283,13 @@ COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an atta
 -- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
         ELSE (SELECT kind
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
-            WHERE starts_with(expression, before) AND right(expression, length(behind)) = behind
+            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
                 -- One literal: quotes within it are doubled.
-                AND strpos(replace(substr(expression, length(before) + 1,
+                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
@@ -5301,7 +5302,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute) AS w) AS r
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
     'a column''s default, all names in it qualified, ours without synonyms';
@@ -5325,7 +5326,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
+    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
     IF NOT FOUND THEN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
@@ -5457,7 +5458,7 @@ BEGIN
                 JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
             WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence
                 AND (f.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(check_others_of_sequence.relation))
-                    OR a.attname <> check_others_of_sequence.attribute)
+                    OR a.attname <> check_others_of_sequence.attribute COLLATE "C")
             UNION
             SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
         )
@@ -5587,7 +5588,7 @@ DECLARE
     sequence regclass;
     course record;
 BEGIN
-    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute) THEN
+    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
                 attribute, relation),
@@ -5626,7 +5627,7 @@ DECLARE
 BEGIN
     IF kept IS NOT NULL THEN
         PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
-        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
+        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C";
     END IF;
     RETURN kept;
 END
@@ -5694,7 +5695,7 @@ BEGIN
         FROM snowflake_ids_internal.table_and_below(relation) b
     LOOP
         IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
-            IF old <> expression THEN
+            IF old <> expression COLLATE "C" THEN
                 PERFORM snowflake_ids_internal.tell_tag_stays(old);
             END IF;
         ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
@@ -5740,7 +5741,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
         FROM snowflake_ids_internal.table_and_below(relation) b
-            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute
+            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
         WHERE a.attidentity = '');
 BEGIN
     IF without IS NOT NULL THEN
@@ -5781,8 +5782,8 @@ BEGIN
         JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
             ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
-        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression
-        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute)
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
+        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
     ORDER BY d.adrelid, d.adnum LIMIT 1;
     IF FOUND THEN
         RAISE NOTICE USING
@@ -5886,7 +5887,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.registries_in_use IS 'which registrie
 CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
-        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression THEN highest
+        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
         WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
             THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
         ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
@@ -6083,7 +6084,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
     PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
-    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute) THEN
+    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation);
     END IF;
@@ -6149,7 +6150,7 @@ DECLARE
     node_group int := snowflake_ids_internal.node_group();
     numbers record := snowflake_ids_internal.numbers_of_group(node_group);
     highest bigint := (reached ->> node_group::text)::bigint;
-    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute);
+    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C");
     options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
         ELSE '' END;
     sequence regclass;
@@ -6212,7 +6213,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column o
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag;
+    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END
 $$;
@@ -6435,7 +6436,7 @@ BEGIN
         -- The schemas are for each of the parts: they are revoked last, with the last of them.
         ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
-        CONTINUE WHEN object_name LIKE 'SCHEMA %' AND starts_with(statement, 'REVOKE') AND (
+        CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
             SELECT bool_or(has_function_privilege(role, f, 'EXECUTE'))
             FROM unnest(ARRAY['snowflake_ids.segment_create', 'snowflake_ids.generator_create', 'snowflake_ids.series_create', 'snowflake_ids.use_registry',
                 'snowflake_ids.state_reset']::regproc[]) AS f);

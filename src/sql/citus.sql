@@ -104,7 +104,8 @@ DECLARE
 BEGIN
     PERFORM set_config('pg_stat_statements.track_utility', 'off', true);
     SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
-    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server AND m.usename = owner AND coalesce(m.umoptions, '{}') = options) THEN
+    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server COLLATE "C" AND m.usename = owner COLLATE "C"
+        AND coalesce(m.umoptions, '{}') = options COLLATE "C") THEN
         EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
         EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
             (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
@@ -129,19 +130,19 @@ DECLARE
     hint    text;
 BEGIN
     SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
-    IF used.identity <> identity THEN
+    IF used.identity <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
-    IF found ->> 'identity' <> identity THEN
+    IF found ->> 'identity' <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF (found ->> 'timeline')::bigint < timeline THEN
         RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF used.server IS NOT NULL THEN
         UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
-        WHERE r.identity = identity AND r.timeline < (found ->> 'timeline')::integer;
+        WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
         RETURN NULL;
     END IF;
     -- Another session may be at it.
@@ -205,7 +206,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     /* For how long worker ids are waited for. */
     deadline timestamptz := clock_timestamp() + interval '30 s';
-    outside  boolean := coalesce(server, 'citus_coordinator') <> 'citus_coordinator';
+    outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
     used     text;
     identity text;
     options  text[];
@@ -262,7 +263,7 @@ BEGIN
         -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
         SELECT coalesce(m.umoptions, '{}') INTO options
         FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
-        WHERE m.srvname = server AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
                 ERRCODE = 'undefined_object',

@@ -92,7 +92,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_s
 SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    argument text := format('(''%s''::text)', replace(name, '''', ''''''));
+    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
     users text;
 BEGIN
     SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
@@ -100,7 +100,7 @@ BEGIN
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
         WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
-            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), called || argument) > 0
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
                 AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
                     AND d.refclassid = 'pg_proc'::regclass
                     AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
@@ -144,7 +144,7 @@ BEGIN
         PERFORM snowflake_ids_internal.generator_unknown(name);
     ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
         PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
-    ELSIF new_name IS NOT NULL AND new_name <> name THEN
+    ELSIF new_name IS NOT NULL AND new_name <> name COLLATE "C" THEN
         PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
     END IF;
     UPDATE snowflake_ids.generator AS g

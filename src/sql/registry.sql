@@ -126,12 +126,12 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers) AS s WHERE coalesce(s, '') = '') THEN
+    IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a foreign server.',
             HINT = 'To do without: SELECT snowflake_ids.use_local_registry().';
-    ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers) AS s) THEN
+    ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
         RAISE EXCEPTION 'registries must be different ones' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Given are: %s.', array_to_string(servers, ', '));

@@ -164,13 +164,13 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     place text;
 BEGIN
-    IF server = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+    IF server COLLATE "C" = 'citus_coordinator' AND to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
         EXECUTE 'SELECT format($f$host %s, port %s$f$, n.nodename, n.nodeport) FROM pg_catalog.pg_dist_node AS n
             WHERE n.groupid = 0 ORDER BY n.nodeid LIMIT 1' INTO place;
     ELSE
         SELECT string_agg(format('%s %s', o.option_name, o.option_value), ', ' ORDER BY o.option_name = 'port', o.option_name) INTO place
         FROM pg_foreign_server AS s, pg_options_to_table(s.srvoptions) AS o
-        WHERE s.srvname = server AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
+        WHERE s.srvname = server COLLATE "C" AND o.option_name IN ('host', 'hostaddr', 'port') AND o.option_value <> '';
     END IF;
     RETURN left(place, 1000);
 END
@@ -285,7 +285,7 @@ BEGIN
         format = coalesce(format, s.format),
         version = snowflake_ids_internal.random_number(),
         update_time = clock_timestamp()
-    WHERE s.tag = segment_alter.tag;
+    WHERE s.tag = segment_alter.tag COLLATE "C";
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
@@ -300,7 +300,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
-    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag;
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag COLLATE "C";
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
@@ -322,7 +322,7 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
-    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag FOR NO KEY UPDATE;
+    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
@@ -342,7 +342,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         life = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.life END,
         timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END,
         system_identifier = CASE WHEN exact THEN snowflake_ids_internal.system_identifier() ELSE s.system_identifier END
-    WHERE s.tag = segment_move.tag
+    WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
 /* An error for a value below ids that may be in use. */
@@ -396,13 +396,13 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role);
+    found_role oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = role COLLATE "C");
 BEGIN
     IF role IS NULL THEN
         RAISE EXCEPTION 'role must not be null' USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It is the name of a role, or public.';
-    ELSIF found_role IS NULL AND lower(role) <> 'public' THEN
+    ELSIF found_role IS NULL AND lower(role COLLATE "C") <> 'public' THEN
         RAISE EXCEPTION 'role "%" does not exist', role USING
             ERRCODE = 'undefined_object',
             DETAIL = 'Privileges are granted to roles of this server, or to public.',
@@ -416,13 +416,13 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag FOR KEY SHARE;
+    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
     -- What is left of roles that were dropped.
     DELETE FROM snowflake_ids.segment_privilege AS p
-    WHERE p.tag = segment_restrict.tag AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
     RETURN FOUND;
 END
@@ -439,8 +439,8 @@ CREATE FUNCTION snowflake_ids_internal.segment_remove_privileges(tag text, grant
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment_privilege AS p
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', $3)
-    WHERE p.tag = $1 AND p.grantee = $2;
-    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 AND p.grantee = $2 AND p.privileges = ''
+    WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2;
+    DELETE FROM snowflake_ids.segment_privilege AS p WHERE p.tag = $1 COLLATE "C" AND p.grantee = $2 AND p.privileges = ''
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.segment_set_owner(tag text, owner name) RETURNS void
@@ -456,7 +456,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);
     PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
-    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag;
+    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag COLLATE "C";
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, new_owner, 'OWNER');
 END
 $$;
@@ -482,7 +482,7 @@ DECLARE
 BEGIN
     IF grantee = 0 THEN
         PERFORM snowflake_ids_internal.segment_restrict(tag);
-    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag) THEN
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
         RAISE NOTICE 'segment tag "%" is open to every role', tag USING
             DETAIL = 'Nothing was revoked.',
             HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);

@@ -278,7 +278,7 @@ CREATE FUNCTION snowflake_ids_internal.series_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    IF new_name <> name THEN
+    IF new_name <> name COLLATE "C" THEN
         PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
     END IF;
     UPDATE snowflake_ids.series AS s
@@ -290,7 +290,7 @@ BEGIN
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
     -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
-    IF new_name <> name THEN
+    IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
     IF owner IS NOT NULL THEN
@@ -438,7 +438,7 @@ BEGIN
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
     -- Names may change hands.
-    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name) THEN
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
 END
@@ -484,12 +484,12 @@ BEGIN
     SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
 
     SELECT * INTO of_column FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+    WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
     IF NOT FOUND THEN
         RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
     END IF;
     SELECT * INTO of_key FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = key_column AND a.attnum > 0 AND NOT a.attisdropped;
+    WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
     IF NOT FOUND THEN
         RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
     END IF;

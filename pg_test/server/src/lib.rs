@@ -6,6 +6,7 @@
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
 //! | [`installation`] | a Postgres of a test's own, with other versions of the extension |
 //! | [`wait`], [`random`], [`sql`], [`ids`] | waiting with an end; numbers from a seed; short forms for queries and for the errors they should give; what every list of ids must be |
+//! | [`functions`] | the functions of the extension that take a text, as the catalog has them |
 //! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | what a server is started with |
@@ -31,6 +32,7 @@ pub mod cluster;
 mod copies;
 mod crash;
 mod folder;
+pub mod functions;
 pub mod ids;
 mod initdb;
 pub mod installation;

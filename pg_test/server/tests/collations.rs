@@ -1,8 +1,10 @@
-//! Names and text keys are told apart by their bytes: neither a database's collation nor a column's makes two of them one.
+//! Names and text keys are told apart by their bytes: neither a database's collation nor a column's makes two of them one, and a
+//! caller's collation gets in no function's way.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::{Server, sql};
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::{Server, functions, sql};
 
 /// All the same to somebody who looks at letters only.
 const ALIKE: [&str; 4] = ["app", "APP", "a\u{301}pp", "\u{e1}pp"];
@@ -79,6 +81,45 @@ fn a_column_that_takes_texts_for_one_has_a_key_for_each() -> Result<()> {
         assert_eq!(sql::column::<i64>(&mut client, &next)?, [4, 6, 1], "{kind}");
     }
     Ok(())
+}
+
+/// Each function that takes a text or a name, with what is there and what is not.
+#[test]
+fn a_callers_collation_is_in_no_functions_way() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let Some(mut client) = loose(&server)? else { return Ok(()) };
+    client.batch_execute(
+        "set statement_timeout = '5s'; set snowflake_ids.segment_wait_timeout = '100ms';
+         select snowflake_ids.segment_create('app');
+         select snowflake_ids.series_create('app', 'gapless', 'text');
+         select snowflake_ids.generator_create('app', 'twitter');
+         create temp table victim (id bigint, app text)",
+    )?;
+    let functions = functions::with_texts(&mut client)?;
+    ensure!(functions.len() > 30, "the catalog has only {} functions with texts", functions.len());
+    let mut complaints = Vec::new();
+    for function in &functions {
+        for text in ["app", "APP", "id", "day", "USAGE", "41/5/5/12 unit=10ms epoch=2020-01-01"] {
+            let call = function.call(&format!("('{text}' collate loose)"));
+            complaints.extend(complaint(&mut client, &call)?);
+        }
+    }
+    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+    Ok(())
+}
+
+/// The error of a call, where it is about its collation.
+fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
+    let no_bytes: &[u8] = b"";
+    let arguments: &[&(dyn postgres::types::ToSql + Sync)] =
+        if call.contains("$1") { &[&no_bytes] } else { &[] };
+    // What cannot run within a block says so, and all else is taken back.
+    let Err(error) = client.transaction()?.query(call, arguments) else { return Ok(None) };
+    let db = error.as_db_error().with_context(|| format!("{call}: {error:?}"))?;
+    let about_collation = [SqlState::INDETERMINATE_COLLATION, SqlState::COLLATION_MISMATCH]
+        .contains(db.code())
+        || db.message().contains("collation");
+    Ok(about_collation.then(|| format!("{call}: {db:?}")))
 }
 
 /// A database all of whose texts are compared by ICU.

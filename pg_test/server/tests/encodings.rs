@@ -5,6 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
+use snowflake_ids_server_tests::functions::{self, Function};
 use snowflake_ids_server_tests::{Server, full, sql};
 
 /// A database's encoding, and bytes that are letters in it.
@@ -29,64 +30,15 @@ const SEEDS: [&str; 10] = [
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":"Introduce"}"#,
 ];
 
+/// A text that comes as bytes, `$1`, so that a driver has no say in it.
+const GIVEN: &str = "convert_from($1::bytea, getdatabaseencoding())";
+
 /// What an error may say at most, in bytes: it quotes a few pieces of texts.
 const MOST_SAID: usize = 4_000;
 
 /// How often each function is called with garbled texts in each database.
 fn rounds() -> usize {
     if full() { 500 } else { 5 }
-}
-
-/// A function and the types of its arguments.
-struct Function {
-    name: String,
-    types: Vec<String>,
-    is_variadic: bool,
-}
-
-/// Those that have an argument of a type that a text is made into. Triggers have none.
-fn functions(client: &mut Client) -> Result<Vec<Function>> {
-    let rows = client.query(
-        "select p.oid::regproc::text, p.provariadic <> 0,
-                array(select format_type(t, null) from unnest(p.proargtypes) with ordinality as a(t, n) order by n)
-         from pg_proc p join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
-              join pg_extension e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
-         where e.extname = 'snowflake_ids'
-               and p.proargtypes::oid[] && array['text', 'name', 'name[]', 'text[]', 'varchar', 'jsonb', 'json',
-                                                 'bytea', 'cstring']::regtype[]::oid[]
-         order by p.oid",
-        &[],
-    )?;
-    rows.iter()
-        .map(|row| {
-            Ok(Function { name: row.try_get(0)?, is_variadic: row.try_get(1)?, types: row.try_get(2)? })
-        })
-        .collect()
-}
-
-/// An argument: `$1` where there is a text, else something plain.
-fn argument(of: &str) -> String {
-    let text = "convert_from($1::bytea, getdatabaseencoding())";
-    match of {
-        "text" | "name" | "character varying" => format!("{text}::{of}"),
-        "name[]" | "text[]" => format!("array[{text}]::{of}"),
-        "bytea" => "$1::bytea".into(),
-        "bigint" | "integer" | "smallint" | "numeric" | "double precision" => format!("1::{of}"),
-        "boolean" => "false".into(),
-        "regclass" => "'pg_temp.victim'::regclass".into(),
-        "timestamp with time zone" | "date" => format!("'2026-11-20'::{of}"),
-        _ => format!("null::{of}"),
-    }
-}
-
-impl Function {
-    fn call(&self) -> String {
-        let mut arguments: Vec<_> = self.types.iter().map(|of| argument(of)).collect();
-        if let Some(last) = arguments.last_mut().filter(|_| self.is_variadic) {
-            last.insert_str(0, "variadic ");
-        }
-        format!("select {}({})::text is null", self.name, arguments.join(", "))
-    }
 }
 
 /// Always the same numbers, so that a failure comes again.
@@ -117,7 +69,7 @@ fn garbled(chance: &mut Chance, letters: &[u8]) -> Vec<u8> {
 
 /// Calls a function, and takes back whatever it did. Gives what is wrong with its error.
 fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Option<String>> {
-    let call = function.call();
+    let call = function.call(GIVEN);
     // What cannot run within a block says so.
     let answer = client.transaction()?.query(&call, &[&text]);
     let Err(error) = answer else { return Ok(None) };
@@ -151,7 +103,7 @@ fn any_text_is_an_error_or_an_answer() -> Result<()> {
     let mut complaints = Vec::new();
     for (encoding, letters) in ENCODINGS {
         let mut client = database(&server, encoding)?;
-        let functions = functions(&mut client)?;
+        let functions = functions::with_texts(&mut client)?;
         ensure!(functions.len() > 30, "the catalog has only {} functions with texts", functions.len());
         let long: Vec<u8> =
             letters.iter().copied().cycle().take(letters.len() * (LONG / letters.len())).collect();

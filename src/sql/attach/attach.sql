@@ -61,12 +61,12 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
     IF kind = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
-    ELSIF expression IS DISTINCT FROM former THEN
+    ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
     END IF;
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", kind, generator,
-            CASE WHEN expression IS DISTINCT FROM former THEN highest END, expression, false);
+            CASE WHEN expression IS DISTINCT FROM former COLLATE "C" THEN highest END, expression, false);
         PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
         highest := snowflake_ids_internal.above_other_nodes(highest, former, expression);

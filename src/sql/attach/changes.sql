@@ -12,7 +12,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag;
+    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
     IF NOT FOUND THEN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
@@ -144,7 +144,7 @@ BEGIN
                 JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
             WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = sequence
                 AND (f.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(check_others_of_sequence.relation))
-                    OR a.attname <> check_others_of_sequence.attribute)
+                    OR a.attname <> check_others_of_sequence.attribute COLLATE "C")
             UNION
             SELECT u.relation, u.attribute, t.typbasetype FROM used u JOIN pg_type t ON t.oid = u.type WHERE t.typtype = 'd'
         )
@@ -274,7 +274,7 @@ DECLARE
     sequence regclass;
     course record;
 BEGIN
-    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute) THEN
+    IF NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity',
                 attribute, relation),
@@ -313,7 +313,7 @@ DECLARE
 BEGIN
     IF kept IS NOT NULL THEN
         PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
-        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute;
+        FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C";
     END IF;
     RETURN kept;
 END

@@ -154,7 +154,7 @@ DECLARE
     found_column pg_attribute;
 BEGIN
     SELECT * INTO found_column FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attname = attribute AND a.attnum > 0;
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
     IF NOT FOUND THEN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
@@ -193,7 +193,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
             DETAIL = format('The highest is %s, the end of %s.', highest,
-                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute)),
+                (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
             HINT = 'Give the rows at the end of the range other ids first.';
     END IF;
 END
@@ -210,7 +210,7 @@ BEGIN
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above those to come', attribute, relation),
-            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression, '::text', ''), following),
+            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
                 'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
                 ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;

@@ -15,7 +15,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.table_and_below IS 'a table, its part
 CREATE FUNCTION snowflake_ids_internal.column_maximum(relation regclass, attribute name) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE a.atttypid WHEN 'integer'::regtype THEN 2147483647 ELSE 9223372036854775807 END
-    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute
+    FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C"
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.column_maximum IS 'the highest id that a column can hold';
 
@@ -26,7 +26,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH columns AS (
         SELECT a.attrelid, a.attnum
         FROM snowflake_ids_internal.table_and_below(relation) t
-            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute
+            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute COLLATE "C"
     ), linked AS (
         SELECT d.objid AS relid, c.attrelid AS owner
         FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
@@ -56,7 +56,7 @@ CREATE FUNCTION snowflake_ids_internal.identity_sequence(relation regclass, attr
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.objid::regclass
     FROM pg_attribute a JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-    WHERE a.attrelid = relation AND a.attname = attribute AND d.deptype = 'i'
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND d.deptype = 'i'
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.identity_sequence IS 'the sequence of an identity column';
@@ -115,7 +115,7 @@ CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag);
+        RETURN (SELECT max(r.max_id) FROM snowflake_ids.received r WHERE r.tag = highest_of_tag.tag COLLATE "C");
     END IF;
     RETURN snowflake_ids.segment_raise(tag, 0);
 END
@@ -142,7 +142,7 @@ BEGIN
     SELECT max(snowflake_ids_internal.highest_number(s.sequence)) INTO numbered
     FROM snowflake_ids_internal.sequences_of(relation, attribute) s;
     SELECT max(snowflake_ids_internal.highest_of_tag(t)) INTO tagged
-    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute)) AS t
+    FROM (SELECT DISTINCT snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C")) AS t
         FROM snowflake_ids_internal.table_and_below(relation) b) tags
     WHERE t IS NOT NULL;
     RETURN greatest(stored, numbered, tagged, 0);

@@ -12,7 +12,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.function_of IS
 -- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s(''%s''::text)', function, replace(argument, '''', ''''''))
+    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function with a tag, or with a generator''s name';
 
@@ -40,13 +40,13 @@ COMMENT ON FUNCTION snowflake_ids_internal.id_default IS 'the default of an atta
 -- Functions of these names in other schemas, or with other arguments, are not ours; nor is what is made of our ids.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
         ELSE (SELECT kind
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
-            WHERE starts_with(expression, before) AND right(expression, length(behind)) = behind
+            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
                 -- One literal: quotes within it are doubled.
-                AND strpos(replace(substr(expression, length(before) + 1,
+                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
@@ -59,7 +59,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute) AS w) AS r
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
 $$;
 COMMENT ON FUNCTION snowflake_ids_internal.default_of IS
     'a column''s default, all names in it qualified, ours without synonyms';

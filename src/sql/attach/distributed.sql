@@ -83,7 +83,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.registries_in_use IS 'which registrie
 CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former text, expression text) RETURNS bigint
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
-        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression THEN highest
+        WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
         WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
             THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
         ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
@@ -280,7 +280,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
     PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
-    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute) THEN
+    IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" must be NOT NULL to be an identity', attribute, relation);
     END IF;
@@ -346,7 +346,7 @@ DECLARE
     node_group int := snowflake_ids_internal.node_group();
     numbers record := snowflake_ids_internal.numbers_of_group(node_group);
     highest bigint := (reached ->> node_group::text)::bigint;
-    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute);
+    is_wide boolean := (SELECT a.atttypid = 'bigint'::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C");
     options text := CASE WHEN is_wide THEN format('MINVALUE %1$s MAXVALUE %2$s START WITH %1$s', numbers.first + 1, numbers.last + 1)
         ELSE '' END;
     sequence regclass;
@@ -409,7 +409,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column o
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag;
+    UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END
 $$;

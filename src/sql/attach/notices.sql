@@ -10,7 +10,7 @@ BEGIN
         FROM snowflake_ids_internal.table_and_below(relation) b
     LOOP
         IF snowflake_ids_internal.kind_of_default(old) IS NOT NULL THEN
-            IF old <> expression THEN
+            IF old <> expression COLLATE "C" THEN
                 PERFORM snowflake_ids_internal.tell_tag_stays(old);
             END IF;
         ELSIF old IS NOT NULL AND NOT EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, attribute) s
@@ -56,7 +56,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     without text := (SELECT string_agg(b::text, ', ' ORDER BY b::text)
         FROM snowflake_ids_internal.table_and_below(relation) b
-            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute
+            JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
         WHERE a.attidentity = '');
 BEGIN
     IF without IS NOT NULL THEN
@@ -97,8 +97,8 @@ BEGIN
         JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.refclassid = 'pg_proc'::regclass AND p.refobjid IN
             ('pg_catalog.segment_nextval(text)'::regprocedure, 'pg_catalog.segment_id(text)'::regprocedure)
-        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression
-        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute)
+        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = expression COLLATE "C"
+        AND (d.adrelid NOT IN (SELECT snowflake_ids_internal.table_and_below(relation)) OR a.attname <> attribute COLLATE "C")
     ORDER BY d.adrelid, d.adnum LIMIT 1;
     IF FOUND THEN
         RAISE NOTICE USING

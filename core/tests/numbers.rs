@@ -251,6 +251,29 @@ fn requests_have_bounds() {
 }
 
 #[test]
+fn a_key_starts_over_when_a_period_begins_and_on_no_other_day() {
+    // The first days of 2024, and the first of February.
+    const YEAR: i32 = 19_723;
+    const MONTH: i32 = YEAR + 31;
+    let accepted = |reset: Option<&str>, day| {
+        let terms = SharedTerms { reset: reset.map(Into::into), time_zone: "UTC".into(), ..terms() };
+        let asked = NumbersRequest { terms, ..ask(vec![], vec![NumbersWant { day, ..want(7) }]) };
+        let ask = RequestBody::ReserveNumbers(Box::new(asked));
+        let request = Request { version: wire::VERSION, registry: None, timeout: Duration::ZERO, ask };
+        Request::accept(&request.to_text().unwrap()).is_ok()
+    };
+    let days = [0, 1, YEAR, YEAR + 1, MONTH, MONTH + 1];
+    for (reset, begins) in [
+        (None, [true, false, false, false, false, false]),
+        (Some("day"), [true; 6]),
+        (Some("month"), [true, false, true, false, true, false]),
+        (Some("year"), [true, false, true, false, false, false]),
+    ] {
+        assert_eq!(days.map(|day| accepted(reset, day)), begins, "{reset:?}");
+    }
+}
+
+#[test]
 fn keys_are_the_same_in_every_encoding() {
     let uuid = Key::Uuid(0x0123_4567_89ab_cdef_fedc_ba98_7654_3210);
     for key in [Key::Bigint(i64::MIN), uuid, Key::Text(b"\xe9t\xe9".as_slice().into())] {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const TODAY: i32 = 20_000;
-const MAX_VALUE: i64 = 1_000;
+const MAX_VALUE: i64 = 100_000;
 const LARGEST: i64 = 10;
 
 fn terms() -> SharedTerms {
@@ -23,7 +23,7 @@ fn terms() -> SharedTerms {
 
 fn want(key: i64) -> NumbersWant {
     let key = SharedKey::Bigint(key);
-    NumbersWant { key, day: 0, waiting: 1, ahead: 5, max_value: i64::MAX, received: None }
+    NumbersWant { key, day: 0, waiting: 1, ahead: 5, max_value: i64::MAX, received: None, version: None }
 }
 
 fn back(key: i64, last: i64, version: i64, given: i64) -> NumbersReturn {
@@ -77,8 +77,8 @@ impl NumberRegistry for Table {
         Ok(vec![true; rows.len()])
     }
 
-    fn new_version(&mut self) -> i64 {
-        self.version += 1;
+    fn random(&mut self) -> i64 {
+        self.version += 1 << 32;
         self.version
     }
 }
@@ -156,6 +156,43 @@ fn only_the_last_reservation_is_returned_and_once() {
 }
 
 #[test]
+fn no_more_comes_back_than_was_reserved() {
+    for (count, before) in [(1, 20), (5, 20), (65_535, 20), (70_000, 20 + 70_000 - 65_535)] {
+        let mut table = Table::default();
+        table.reserve(NumbersWant { waiting: 20, ..want(7) });
+        let NumbersOutcome::Given { last, version, .. } =
+            table.reserve(NumbersWant { waiting: count, ..want(7) })
+        else {
+            panic!("nothing is given")
+        };
+        // Those below are others', whatever a node says.
+        table.serve(&ask(vec![back(7, last, version, -1)], vec![]));
+        assert_eq!(table.last(7), Some(before), "{count}");
+    }
+}
+
+#[test]
+fn what_a_node_had_right_before_comes_back_too() {
+    for (off, back_to) in [(Some(0), 1), (Some(1 << 16), 2), (None, 2)] {
+        let mut table = Table::default();
+        table.reserve(want(7));
+        let NumbersOutcome::Given { version: held, last, .. } =
+            table.reserve(NumbersWant { waiting: 1, ahead: 0, ..want(7) })
+        else {
+            panic!("nothing is given")
+        };
+        assert_eq!(last, 2);
+        let version = off.map(|off| held + off);
+        let more = NumbersWant { received: received(2), version, ..want(7) };
+        let NumbersOutcome::Given { version, last, .. } = table.reserve(more) else {
+            panic!("nothing is given")
+        };
+        table.serve(&ask(vec![back(7, last, version, -1)], vec![]));
+        assert_eq!(table.last(7), Some(back_to), "{version}");
+    }
+}
+
+#[test]
 fn a_key_that_is_alone_is_waited_for() {
     let mut table = Table::default();
     table.serve(&ask(vec![], vec![want(9), want(7)]));
@@ -185,7 +222,7 @@ fn what_differs_is_refused() {
     // No more than either has.
     assert_eq!(range(table.reserve(NumbersWant { max_value: 5, waiting: 9, ..want(8) })), (1, 5));
     assert_eq!(table.reserve(NumbersWant { max_value: 5, ..want(8) }), NumbersOutcome::Exhausted);
-    assert_eq!(range(table.reserve(NumbersWant { waiting: 5_000, ..want(9) })), (1, MAX_VALUE));
+    assert_eq!(range(table.reserve(NumbersWant { waiting: 500_000, ..want(9) })), (1, MAX_VALUE));
     assert_eq!(table.reserve(want(9)), NumbersOutcome::Exhausted);
 }
 

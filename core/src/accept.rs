@@ -7,12 +7,15 @@ use crate::error::{Explain, Kind, excerpt};
 use crate::layout::{Field, Layout};
 use crate::lease::{Holder, capacity};
 use crate::reservation::{Share, Wish};
+use crate::serial::Reset;
 use crate::series::{MAX_KEY_BYTES, MAX_NAME_CHARS, MAX_STEP, MAX_TIME_ZONE_BYTES};
 use crate::wire::{
     Entry, KeyReached, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS,
     MAX_TEXT_CHARS, MAX_TIMEOUT, MAX_WANTS, NumbersOutcome, NumbersRequest, NumbersReturn, NumbersWant,
     Registry, Request, RequestBody, ReserveRequest, Response, ResponseBody, SharedKey, cut, said,
 };
+use jiff::Span;
+use jiff::civil::Date;
 use std::time::Duration;
 
 /// The longest time that a setting takes.
@@ -156,7 +159,7 @@ impl NumbersRequest {
         terms.reset.as_deref().map_or(Ok(()), |reset| short(reset, "reset"))?;
         bound(returns.len().max(wants.len()) <= MAX_WANTS, "number of keys", "1024 or less")?;
         returns.iter().try_for_each(NumbersReturn::check)?;
-        wants.iter().try_for_each(NumbersWant::check)
+        wants.iter().try_for_each(|want| want.check(terms.reset.as_deref()))
     }
 }
 
@@ -173,9 +176,10 @@ impl NumbersReturn {
 }
 
 impl NumbersWant {
-    fn check(&self) -> Result<(), RequestError> {
+    fn check(&self, reset: Option<&str>) -> Result<(), RequestError> {
         is_key(&self.key)?;
         is_day(self.day)?;
+        bound(begins_period(self.day, reset), "day", "one that a period of the series begins on")?;
         let many = "1000000000 numbers or less";
         bound(self.waiting <= MAX_STEP && self.ahead <= MAX_STEP, "number of numbers", many)?;
         bound(self.max_value >= 0, "highest number", "0 or more")?;
@@ -192,6 +196,17 @@ fn is_key(key: &SharedKey) -> Result<(), RequestError> {
 /// Days of the years 1970 to 9998.
 fn is_day(day: i32) -> Result<(), RequestError> {
     bound((0..2_932_896).contains(&day), "day", "between the years 1970 and 9998")
+}
+
+/// Whether a period begins on a day. On any other one a key would start over, and give numbers again that it has given.
+fn begins_period(day: i32, reset: Option<&str>) -> bool {
+    let Some(reset) = reset.and_then(|reset| reset.parse::<Reset>().ok()) else { return day == 0 };
+    let date = Date::constant(1970, 1, 1).checked_add(Span::new().days(day));
+    date.is_ok_and(|date| match reset {
+        Reset::Day => true,
+        Reset::Month => date.day() == 1,
+        Reset::Year => date.day_of_year() == 1,
+    })
 }
 
 fn is_reached(reached: KeyReached) -> Result<(), RequestError> {

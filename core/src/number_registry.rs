@@ -16,6 +16,20 @@ const DAYS_AHEAD: i32 = 1;
 /// How many of the largest reservations a row may be behind what a node received: what a failover may lose.
 const LARGEST_BEHIND: i64 = 2;
 
+/// The bits of a version that say how many numbers were reserved, with those that the node had right before them; the others are random.
+const COUNT_BITS: u32 = 16;
+const MOST_COUNTED: i64 = (1 << COUNT_BITS) - 1;
+
+/// The version of a reservation of so many numbers, made of a random number.
+fn version_of(random: i64, count: i64) -> i64 {
+    random & !MOST_COUNTED | count.clamp(0, MOST_COUNTED)
+}
+
+/// How many numbers of a reservation can come back: those below are others'.
+const fn returnable(version: i64) -> i64 {
+    version & MOST_COUNTED
+}
+
 /// A series as the registry's database has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SharedSeries {
@@ -61,8 +75,8 @@ pub trait NumberRegistry {
     /// Writes rows that are locked, and makes those that are new; for each whether that is done: not where another transaction has made
     /// it meanwhile.
     fn write(&mut self, rows: &[(RowKey, KeyRow, bool)]) -> Result<Vec<bool>, Self::Error>;
-    /// A random number that no row ever had.
-    fn new_version(&mut self) -> i64;
+    /// A random number: none that a row had before.
+    fn random(&mut self) -> i64;
 }
 
 /// Takes back what a node returns of keys, and reserves numbers of others. `today`: by the registry's clock, in days since 1970-01-01.
@@ -93,7 +107,7 @@ pub fn reserve_numbers<R: NumberRegistry>(
     let mut outcomes = Vec::with_capacity(wants.len());
     for (row, want) in &wants {
         outcomes.push(match row {
-            Some(row) => book.reserve(row, want, &terms, rows.new_version()),
+            Some(row) => book.reserve(row, want, &terms, rows.random()),
             None => NumbersOutcome::NoKey,
         });
     }
@@ -143,7 +157,8 @@ impl Book {
             FoundRow::There(found) => {
                 let is_last = found.version == Some(back.version) || !holds(Guard::NumbersVersion);
                 if found.reached == back.reserved && is_last {
-                    let reached = KeyReached { last: back.given, ..found.reached };
+                    let before = found.reached.last.saturating_sub(returnable(back.version));
+                    let reached = KeyReached { last: back.given.max(before), ..found.reached };
                     *now = FoundRow::There(KeyRow { reached, version: None });
                 }
                 true
@@ -153,14 +168,14 @@ impl Book {
         }
     }
 
-    fn reserve(&mut self, row: &RowKey, want: &NumbersWant, terms: &Terms, version: i64) -> NumbersOutcome {
+    fn reserve(&mut self, row: &RowKey, want: &NumbersWant, terms: &Terms, random: i64) -> NumbersOutcome {
         let Some((_, now)) = self.0.get_mut(row) else { return NumbersOutcome::NoKey };
         let found = match now {
             FoundRow::Locked => return NumbersOutcome::Locked,
-            FoundRow::There(row) => Some(row.reached),
+            FoundRow::There(row) => Some(*row),
             FoundRow::None => None,
         };
-        let outcome = grant(found, want, terms, version);
+        let outcome = grant(found, want, terms, random);
         if let NumbersOutcome::Given { last, day, version, .. } = outcome {
             *now = FoundRow::There(KeyRow { reached: KeyReached { last, day }, version: Some(version) });
         }
@@ -183,11 +198,11 @@ impl Book {
 }
 
 /// What a key gets whose row says this.
-fn grant(found: Option<KeyReached>, want: &NumbersWant, terms: &Terms, version: i64) -> NumbersOutcome {
+fn grant(row: Option<KeyRow>, want: &NumbersWant, terms: &Terms, random: i64) -> NumbersOutcome {
     if want.day > terms.latest {
         return NumbersOutcome::Ahead;
     }
-    let before = terms.start - 1;
+    let (before, found) = (terms.start - 1, row.map(|row| row.reached));
     let day = found.map_or(want.day, |row| row.day.max(want.day));
     let last = found.filter(|row| row.day == day).map_or(before, |row| row.last);
     let received =
@@ -208,6 +223,9 @@ fn grant(found: Option<KeyReached>, want: &NumbersWant, terms: &Terms, version: 
         NumbersOutcome::Exhausted
     } else {
         let last = base.saturating_add(count).min(most);
-        NumbersOutcome::Given { first: base + 1, last, day, version }
+        // What the node had before, and can prove, comes back with it.
+        let own = row.filter(|row| is_alone && row.version == want.version);
+        let had = own.and_then(|row| row.version).map_or(0, returnable);
+        NumbersOutcome::Given { first: base + 1, last, day, version: version_of(random, had + last - base) }
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const TODAY: i32 = 20_000;
-const MAX_VALUE: i64 = 1_000;
+const MAX_VALUE: i64 = 100_000;
 const LARGEST: i64 = 10;
 
 fn terms() -> SharedTerms {
@@ -23,7 +23,7 @@ fn terms() -> SharedTerms {
 
 fn want(key: i64) -> NumbersWant {
     let key = SharedKey::Bigint(key);
-    NumbersWant { key, day: 0, waiting: 1, ahead: 5, max_value: i64::MAX, received: None }
+    NumbersWant { key, day: 0, waiting: 1, ahead: 5, max_value: i64::MAX, received: None, version: None }
 }
 
 fn back(key: i64, last: i64, version: i64, given: i64) -> NumbersReturn {
@@ -77,8 +77,8 @@ impl NumberRegistry for Table {
         Ok(vec![true; rows.len()])
     }
 
-    fn new_version(&mut self) -> i64 {
-        self.version += 1;
+    fn random(&mut self) -> i64 {
+        self.version += 1 << 32;
         self.version
     }
 }
@@ -159,6 +159,43 @@ fn only_the_last_reservation_is_returned_and_once() {
 }
 
 #[test]
+fn no_more_comes_back_than_was_reserved() {
+    for (count, before) in [(1, 20), (5, 20), (65_535, 20), (70_000, 20 + 70_000 - 65_535)] {
+        let mut table = Table::default();
+        table.reserve(NumbersWant { waiting: 20, ..want(7) });
+        let NumbersOutcome::Given { last, version, .. } =
+            table.reserve(NumbersWant { waiting: count, ..want(7) })
+        else {
+            panic!("nothing is given")
+        };
+        // Those below are others', whatever a node says.
+        table.serve(&ask(vec![back(7, last, version, -1)], vec![]));
+        assert_eq!(table.last(7), Some(before), "{count}");
+    }
+}
+
+#[test]
+fn what_a_node_had_right_before_comes_back_too() {
+    for (off, back_to) in [(Some(0), 1), (Some(1 << 16), 2), (None, 2)] {
+        let mut table = Table::default();
+        table.reserve(want(7));
+        let NumbersOutcome::Given { version: held, last, .. } =
+            table.reserve(NumbersWant { waiting: 1, ahead: 0, ..want(7) })
+        else {
+            panic!("nothing is given")
+        };
+        assert_eq!(last, 2);
+        let version = off.map(|off| held + off);
+        let more = NumbersWant { received: received(2), version, ..want(7) };
+        let NumbersOutcome::Given { version, last, .. } = table.reserve(more) else {
+            panic!("nothing is given")
+        };
+        table.serve(&ask(vec![back(7, last, version, -1)], vec![]));
+        assert_eq!(table.last(7), Some(back_to), "{version}");
+    }
+}
+
+#[test]
 fn a_key_that_is_alone_is_waited_for() {
     let mut table = Table::default();
     table.serve(&ask(vec![], vec![want(9), want(7)]));
@@ -188,7 +225,7 @@ fn what_differs_is_refused() {
     // No more than either has.
     assert_eq!(range(table.reserve(NumbersWant { max_value: 5, waiting: 9, ..want(8) })), (1, 5));
     assert_eq!(table.reserve(NumbersWant { max_value: 5, ..want(8) }), NumbersOutcome::Exhausted);
-    assert_eq!(range(table.reserve(NumbersWant { waiting: 5_000, ..want(9) })), (1, MAX_VALUE));
+    assert_eq!(range(table.reserve(NumbersWant { waiting: 500_000, ..want(9) })), (1, MAX_VALUE));
     assert_eq!(table.reserve(want(9)), NumbersOutcome::Exhausted);
 }
 
@@ -250,6 +287,29 @@ fn requests_have_bounds() {
         ("less than nothing", ask(vec![back(7, 5, 1, -2)], vec![])),
     ] {
         assert!(!accepted(asked), "{what}");
+    }
+}
+
+#[test]
+fn a_key_starts_over_when_a_period_begins_and_on_no_other_day() {
+    // The first days of 2024, and the first of February.
+    const YEAR: i32 = 19_723;
+    const MONTH: i32 = YEAR + 31;
+    let accepted = |reset: Option<&str>, day| {
+        let terms = SharedTerms { reset: reset.map(Into::into), time_zone: "UTC".into(), ..terms() };
+        let asked = NumbersRequest { terms, ..ask(vec![], vec![NumbersWant { day, ..want(7) }]) };
+        let ask = RequestBody::ReserveNumbers(Box::new(asked));
+        let request = Request { version: wire::VERSION, registry: None, timeout: Duration::ZERO, ask };
+        Request::accept(&request.to_text().unwrap()).is_ok()
+    };
+    let days = [0, 1, YEAR, YEAR + 1, MONTH, MONTH + 1];
+    for (reset, begins) in [
+        (None, [true, false, false, false, false, false]),
+        (Some("day"), [true; 6]),
+        (Some("month"), [true, false, true, false, true, false]),
+        (Some("year"), [true, false, true, false, false, false]),
+    ] {
+        assert_eq!(days.map(|day| accepted(reset, day)), begins, "{reset:?}");
     }
 }
 

@@ -349,6 +349,16 @@ fn the_page_ends_however_much_there_is() {
 }
 
 #[test]
+fn what_was_sampled_before_it_was_turned_off_is_not_told_as_of_now() {
+    let page = render(&changed(|running| {
+        running.history = vec![sample(0, Some(1.0)), sample(10, Some(2.0))];
+        running.limits.sample_interval = Duration::ZERO;
+    }));
+    assert!(page.contains("Snowflake ids a second: at last 2.0, at most 2.0"), "{page}");
+    assert!(page.contains("Snowflake ids a second</span> <span class=\"value\">not sampled<"), "{page}");
+}
+
+#[test]
 fn curves_break_where_nothing_is_known() {
     let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(3.0)];
     let history = (0..).step_by(10).zip(values).map(|(second, ids)| sample(second, ids)).collect();

@@ -103,7 +103,7 @@ impl NumberRegistry for Tables {
         Ok(rows.iter().map(|(row, _, new)| !new || made.contains(&(row.series, row.key.clone()))).collect())
     }
 
-    fn new_version(&mut self) -> i64 {
+    fn random(&mut self) -> i64 {
         random::token()
     }
 }

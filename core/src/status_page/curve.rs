@@ -76,7 +76,7 @@ pub fn curves(page: &mut Html, running: &Running) {
 struct Span {
     /// The instant of each, in microseconds since the one before the first.
     at: Vec<u64>,
-    /// After such a pause a curve begins anew.
+    /// After such a pause a curve begins anew; 0 where nothing is sampled any more.
     gap: u64,
     begins: String,
     ends: String,
@@ -108,12 +108,13 @@ impl Span {
 fn draw(page: &mut Html, curve: &Curve, samples: &[Sample], span: &Span) {
     let values: Vec<_> = samples.iter().map(curve.value).collect();
     let highest = values.iter().flatten().fold(0.0_f64, |highest, value| highest.max(*value));
-    let now = values.last().copied().flatten().map_or("not known".into(), curve.say);
+    let last = values.last().copied().flatten().map_or("not known".into(), curve.say);
+    let now = format!("{} {last}", if span.gap > 0 { "now" } else { "at last" });
     let (line, area) = paths(&values, samples, span, highest);
-    page.raw("<figure><figcaption><strong>").raw(curve.title).raw("</strong> <span>now ").text(&now);
+    page.raw("<figure><figcaption><strong>").raw(curve.title).raw("</strong> <span>").text(&now);
     page.raw(", at most ").text((curve.say)(highest)).raw("</span></figcaption>");
     page.raw("<svg viewBox=\"0 0 720 100\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");
-    page.raw(curve.title).raw(": now ").text(&now).raw(", at most ").text((curve.say)(highest)).raw("\">");
+    page.raw(curve.title).raw(": ").text(&now).raw(", at most ").text((curve.say)(highest)).raw("\">");
     page.raw("<path class=\"grid\" d=\"M0 98H720M0 50H720M0 8H720\"/><path class=\"area\" d=\"").shape(&area);
     page.raw("\"/><path class=\"line\" d=\"").shape(&line).raw("\"/></svg>");
     page.raw("<p class=\"axis\" aria-hidden=\"true\"><span>").text(&span.begins).raw("</span><span>");

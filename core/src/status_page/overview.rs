@@ -96,7 +96,8 @@ pub fn server(page: &mut Html, report: &Report) {
 
 fn tiles(page: &mut Html, now: UnixMicros, running: &Running) {
     let status = &running.status;
-    let last = running.history.last();
+    // What was sampled before sampling was turned off says nothing of now.
+    let last = running.history.last().filter(|_| !running.limits.sample_interval.is_zero());
     page.raw("<ul class=\"tiles\">");
     tile(page, "State", if status.is_well() { &status.state } else { "no ids" });
     tile(page, "Snowflake ids a second", &last.and_then(|last| last.ids).map_or("not sampled".into(), rate));

@@ -113,6 +113,8 @@ pub struct NumbersWant {
     pub max_value: i64,
     /// How far the key was received by this node.
     pub received: Option<KeyReached>,
+    /// By what that reservation is known, where it is as it was received.
+    pub version: Option<i64>,
 }
 
 /// What a registry says of one series.

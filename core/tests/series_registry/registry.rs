@@ -91,7 +91,7 @@ impl NumberRegistry for Tables<'_> {
         Ok(done)
     }
 
-    fn new_version(&mut self) -> i64 {
+    fn random(&mut self) -> i64 {
         // Those of a table that was set back are none of the ones before.
         self.world.table.versions = self.world.chance.next().cast_signed();
         self.world.table.versions

@@ -125,6 +125,7 @@ impl Plan {
             let of_row = |one: &&Return| one.row == row;
             let returned = of_series.get(&row.series).and_then(|(returns, _)| returns.iter().find(of_row));
             let in_use = |one: &Return| KeyReached { last: one.ask.given, ..one.ask.reserved };
+            let version = received.and_then(|row| row.version).filter(|_| returned.is_none());
             let received = returned.map(in_use).or_else(|| received.map(|row| row.reached));
             let ask = NumbersWant {
                 key,
@@ -134,6 +135,7 @@ impl Plan {
                 ahead: if definition.max_step > 1 { reserve.extra } else { 0 },
                 max_value: reserve.max_value,
                 received: received.filter(|_| holds(Guard::NumbersReceived)),
+                version,
             };
             let terms = Terms { extra: reserve.extra, start: reserve.start };
             of_series.entry(row.series).or_default().1.push(Want { place, row, ask, terms });

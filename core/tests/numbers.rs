@@ -186,7 +186,7 @@ fn what_a_node_had_right_before_comes_back_too() {
         };
         assert_eq!(last, 2);
         let version = off.map(|off| held + off);
-        let more = NumbersWant { received: received(2), version, ..want(7) };
+        let more = NumbersWant { received: Some(received(2)), version, ..want(7) };
         let NumbersOutcome::Given { version, last, .. } = table.reserve(more) else {
             panic!("nothing is given")
         };

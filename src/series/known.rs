@@ -135,10 +135,7 @@ impl Known {
         if let Some(registry) = self.registries.first() {
             return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
         }
-        // A cluster says to nobody that this is one of its workers now.
-        if citus::is_there() && citus::is_worker()? {
-            return Err(SeriesError::CitusWorker { kind }.into());
-        }
+        self.refuse_worker()?;
         self.at_home.set(Some(transaction::number()));
         Ok(())
     }
@@ -154,11 +151,16 @@ impl Known {
                 Err(SeriesError::AtRegistry { series: self.shown(), what, registry: site.server, hint }
                     .into())
             }
-            None if citus::is_there() && citus::is_worker()? => {
-                Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into())
-            }
-            None => Ok(()),
+            None => self.refuse_worker(),
         }
+    }
+
+    /// Fails on a worker of a Citus cluster that draws from no registry. The cluster tells no session that this became one.
+    fn refuse_worker(&self) -> Result<(), NoNumberError> {
+        if citus::is_there() && citus::is_worker()? {
+            return Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into());
+        }
+        Ok(())
     }
 
     /// A key has no numbers left.

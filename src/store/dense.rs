@@ -52,6 +52,20 @@ macro_rules! period {
     };
 }
 
+/// The rows that are to be written, as [`said`] gives them.
+macro_rules! said {
+    () => {
+        concat!(
+            " AS k (series, key, last_value, period, version)
+             SELECT w.series, w.key, w.last_value, ",
+            period!(),
+            ", w.version
+             FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+                 pg_catalog.unnest($4), pg_catalog.unnest($5)) AS w (series, key, day, last_value, version)"
+        )
+    };
+}
+
 macro_rules! counters {
     ($name:ident, $table:literal, $one:ident, $many:ident) => {
         static $name: Counters = Counters {
@@ -194,13 +208,8 @@ macro_rules! counters {
                 concat!(
                     "INSERT INTO snowflake_ids.",
                     $table,
-                    " AS k (series, key, last_value, period, version)
-                     SELECT w.series, w.key, w.last_value, ",
-                    period!(),
-                    ", w.version
-                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
-                         pg_catalog.unnest($4), pg_catalog.unnest($5)) AS w (series, key, day, last_value, version)
-                     ON CONFLICT (series, key) DO NOTHING
+                    said!(),
+                    " ON CONFLICT (series, key) DO NOTHING
                      RETURNING k.series, k.key"
                 ),
                 &[INT8ARRAYOID, $many, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID],
@@ -209,13 +218,8 @@ macro_rules! counters {
                 concat!(
                     "INSERT INTO snowflake_ids.",
                     $table,
-                    " AS k (series, key, last_value, period, version)
-                     SELECT w.series, w.key, w.last_value, ",
-                    period!(),
-                    ", w.version
-                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
-                         pg_catalog.unnest($4), pg_catalog.unnest($5)) AS w (series, key, day, last_value, version)
-                     ON CONFLICT (series, key) DO UPDATE
+                    said!(),
+                    " ON CONFLICT (series, key) DO UPDATE
                      SET last_value = EXCLUDED.last_value, period = EXCLUDED.period, version = EXCLUDED.version"
                 ),
                 &[INT8ARRAYOID, $many, INT4ARRAYOID, INT8ARRAYOID, INT8ARRAYOID],

@@ -212,7 +212,7 @@ fn grant(row: Option<KeyRow>, want: &NumbersWant, terms: &Terms, random: i64) ->
     }
     // It was set back: what the node has received is in use.
     let base = if holds(Guard::NumbersRaised) { last.max(received) } else { last };
-    // Nobody else has had any since: what is reserved ahead follows on what the node had before.
+    // No other node has reserved any since: what is reserved ahead follows on what this one had.
     let is_alone =
         found.is_some() && want.received.is_some_and(|received| received.day == day) && received == last;
     let ahead = if is_alone || !holds(Guard::NumbersAlone) { want.ahead.min(terms.max_step) } else { 0 };

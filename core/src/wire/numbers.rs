@@ -85,7 +85,7 @@ pub struct NumbersRequest {
     pub wants: Vec<NumbersWant>,
 }
 
-/// Numbers of a key that nobody has got, back from the node that they were reserved for.
+/// Numbers of a key that no session was given, returned by the node that they were reserved for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumbersReturn {
     /// The key.
@@ -128,7 +128,7 @@ pub enum Numbers {
     Differs,
     /// What came of what.
     Done {
-        /// Of each return, whether its row was locked by nobody else: else it is as it was.
+        /// For each return, whether its row was free to change. One that another transaction has locked stays as it was.
         #[serde(deserialize_with = "bounded::wants")]
         returned: Vec<bool>,
         /// Of each want.

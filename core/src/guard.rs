@@ -173,6 +173,10 @@ pub enum Guard {
     SeriesProven,
     /// A number goes to the call that asked for it.
     SeriesTicket,
+    /// Who holds a partition's lock waits for those who entered by its gate,
+    GateEmpty,
+    /// and who leaves by the gate leaves what was done there to whoever comes next.
+    GateRelease,
 
     // Dense series that draw from a registry.
     /// A registry is told how far a key was received from it,

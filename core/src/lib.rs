@@ -89,6 +89,7 @@ pub mod encode;
 pub mod error;
 pub mod failover;
 pub mod form;
+pub mod gate;
 pub mod guard;
 pub mod handover;
 pub mod history;

@@ -54,14 +54,15 @@ fn number(Taken { number, day, ahead }: Taken) -> Number {
 /// Takes a number from memory; None: keys like this are never there.
 #[inline]
 fn take(counters: &Counters, known: &Known, key: &Key, day: i32) -> Option<Result<Taken, Miss>> {
-    let key = counter_key(counters, known, key)?;
+    let key = counter_key(known, key)?;
     let partition = counters.partition(&key)?;
-    Some(partition.write().take(&key, day, known.series.max_value))
+    let mut partition = partition.try_lock().unwrap_or_else(|| partition.lock());
+    Some(partition.take(&key, day, known.series.max_value))
 }
 
 #[inline]
-fn counter_key(counters: &Counters, known: &Known, key: &Key) -> Option<CounterKey> {
-    Some(counters.key(known.table.number(), known.series.id, ShortKey::of(key)?))
+fn counter_key(known: &Known, key: &Key) -> Option<CounterKey> {
+    Some(known.counter_keys?.key(ShortKey::of(key)?))
 }
 
 /// Where keys are set whose numbers come from a registry.
@@ -193,10 +194,10 @@ fn void_unless_above(
     most: Option<i64>,
 ) -> Result<i64, i64> {
     let Some(counters) = counters() else { return Ok(last) };
-    let Some(key) = counter_key(counters, known, key) else { return Ok(last) };
+    let Some(key) = counter_key(known, key) else { return Ok(last) };
     let Some(partition) = counters.partition(&key) else { return Ok(last) };
     // In one step: meanwhile others may take numbers.
-    let mut partition = partition.write();
+    let mut partition = partition.lock();
     if let Some(most) = most
         && let Some(given) = partition.look(&key)
     {
@@ -211,10 +212,10 @@ fn void_unless_above(
 /// Takes what memory has of a key away.
 fn void(known: &Known, key: &Key) {
     if let Some(counters) = counters()
-        && let Some(key) = counter_key(counters, known, key)
+        && let Some(key) = counter_key(known, key)
         && let Some(partition) = counters.partition(&key)
     {
-        partition.write().void(&key);
+        partition.lock().void(&key);
     }
 }
 

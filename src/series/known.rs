@@ -8,6 +8,7 @@ use crate::pg::process::PerProcess;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{encoding, role, server, transaction};
+use crate::shared::series as memory;
 use crate::store::series::{self as store, Number};
 use crate::store::{citus, registry};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -16,6 +17,7 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::privilege::{Action, Privileges};
+use snowflake_ids_core::series::dense::CounterKeys;
 use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Series, SeriesError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -27,6 +29,8 @@ pub struct Known {
     pub series: Series,
     /// The table that has its counters.
     pub(super) counters: Source,
+    /// What its keys have in common in memory; None where there is no memory for them.
+    pub(super) counter_keys: Option<CounterKeys>,
     /// Which roles may do what; None where every role may take numbers.
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
@@ -246,6 +250,7 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     let row = store::read(table, name).ok_or_else(|| unknown(name))?;
     let (series, is_restricted) = row?;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
+    let counter_keys = memory::counters().map(|counters| counters.keys(table.number(), series.id));
     let registries = table.as_owner(registry::sites)?.into_iter().map(|site| site.server).collect();
     let grants = is_restricted.then(|| store::privileges(series.id));
     let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
@@ -254,6 +259,7 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
         name: *name,
         series,
         counters,
+        counter_keys,
         grants,
         table,
         registries,

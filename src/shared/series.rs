@@ -1,14 +1,14 @@
 //! The counters of dense series that are in memory, and what sessions ask of their workers, in shared memory.
 
 use crate::pg::condition::Condition;
-use crate::pg::lock::{For, LwLock, MOST_PARTITIONS};
+use crate::pg::lock::{For, GatedLock, LwLock, MOST_PARTITIONS};
 use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::{random, server};
 use crate::settings;
-use parking_lot::lock_api::RwLock;
+use parking_lot::lock_api::{Mutex, RwLock};
 use snowflake_ids_core::series::dense::left_over::LeftOver;
 use snowflake_ids_core::series::dense::{
-    Counter, CounterKey, Left, Partition, Request, Requests, ShortKey, index_len,
+    Counter, CounterKey, CounterKeys, Left, Partition, Request, Requests, index_len,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// All of it.
 pub struct Counters {
     /// The counters, each in the partition that its key's hash says.
-    pub partitions: &'static [RwLock<LwLock, Partition<'static>>],
+    pub partitions: &'static [Mutex<GatedLock, Partition<'static>>],
     /// What each process asks. Whoever locks this and a partition locks the partition first.
     pub requests: RwLock<LwLock, Requests<'static>>,
     /// For each process: broadcast when what it asked was answered.
@@ -35,10 +35,9 @@ pub fn counters() -> Option<&'static Counters> {
 }
 
 impl Counters {
-    /// What a key of a series is known by.
-    #[inline]
-    pub fn key(&self, source: u32, series: i64, key: ShortKey) -> CounterKey {
-        CounterKey::new(self.secret(), server::database(), source, series, key)
+    /// What the keys of a series are known by.
+    pub fn keys(&self, source: u32, series: i64) -> CounterKeys {
+        CounterKeys::new(self.secret(), server::database(), source, series)
     }
 
     /// The databases with calls that wait.
@@ -50,18 +49,17 @@ impl Counters {
     pub fn databases_ahead(&self) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         for partition in self.partitions {
-            found.extend(partition.read().databases());
+            found.extend(partition.lock().databases());
         }
         found
     }
 
     /// Forgets the counters of a database that is gone.
     pub fn forget(&self, database: u32) {
-        self.partitions.iter().for_each(|partition| partition.write().forget(database));
+        self.partitions.iter().for_each(|partition| partition.lock().forget(database));
     }
 
     /// What keys are hashed with.
-    #[inline]
     pub fn secret(&self) -> u64 {
         self.secret.load(Relaxed)
     }
@@ -71,13 +69,13 @@ impl Counters {
     pub fn restore(&self, all: &LeftOver) -> usize {
         self.secret.store(all.secret, Relaxed);
         let restore =
-            |left: &&Left| self.partition(&left.key).is_some_and(|partition| partition.write().restore(left));
+            |left: &&Left| self.partition(&left.key).is_some_and(|partition| partition.lock().restore(left));
         all.counters.iter().filter(restore).count()
     }
 
     /// The partition of a key.
     #[inline]
-    pub fn partition(&self, key: &CounterKey) -> Option<&RwLock<LwLock, Partition<'static>>> {
+    pub fn partition(&self, key: &CounterKey) -> Option<&Mutex<GatedLock, Partition<'static>>> {
         self.partitions.get(key.partition(self.partitions.len()))
     }
 }
@@ -92,7 +90,7 @@ pub fn forget(database: u32) {
 /// Has the counters of a database stay in memory that were to be written back: no worker can.
 pub fn stay(database: u32) {
     if let Some(counters) = counters() {
-        counters.partitions.iter().for_each(|partition| partition.write().stay(database));
+        counters.partitions.iter().for_each(|partition| partition.lock().stay(database));
     }
 }
 
@@ -113,7 +111,7 @@ fn rest() -> usize {
     let one = Rest::for_array::<Counter>(counters) + Rest::for_array::<u32>(index_len(counters));
     let processes = server::max_processes();
     partitions * one
-        + Rest::for_array::<RwLock<LwLock, Partition<'_>>>(partitions)
+        + Rest::for_array::<Mutex<GatedLock, Partition<'_>>>(partitions)
         + Rest::for_array::<Request>(processes)
         + Rest::for_array::<Condition>(processes)
 }
@@ -129,7 +127,7 @@ fn make(rest: &mut Rest) -> Option<Counters> {
     let mut made = made.into_iter();
     let partition = || {
         let (number, partition) = made.next().unwrap_or_else(|| (0, Partition::new(&mut [], &mut [])));
-        RwLock::from_raw(LwLock::requested(For::Counters(number)), partition)
+        Mutex::from_raw(GatedLock::new(LwLock::requested(For::Counters(number))), partition)
     };
     let partitions = rest.array(partitions, partition);
     let processes = server::max_processes();

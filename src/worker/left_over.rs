@@ -38,7 +38,7 @@ fn left(counters: &Counters) -> Vec<Left> {
     let mut there: FxHashMap<u32, bool> = FxHashMap::default();
     let mut found = Vec::new();
     for partition in counters.partitions {
-        let partition = partition.read();
+        let partition = partition.lock();
         found.extend(partition.iter().filter(|left| {
             let database = left.key.database;
             *there.entry(database).or_insert_with(|| database::has_files(database))

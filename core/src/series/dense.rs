@@ -23,7 +23,9 @@ mod pace;
 pub mod requests;
 pub mod worker;
 
-pub use counter::{Counter, CounterKey, Given, Left, SHORT_TEXT_BYTES, ShortKey, ShortText, Taken};
+pub use counter::{
+    Counter, CounterKey, CounterKeys, Given, Left, SHORT_TEXT_BYTES, ShortKey, ShortText, Taken,
+};
 pub use host::{Definition, Found, Host, Origin, Reserve, Reserved, RowKey, Rows, WriteBack};
 pub use memory::{Held, Miss, Partition, index_len};
 pub use requests::{Answer, Asked, Pending, Refusal, Request, Requests, Ticket};

@@ -60,7 +60,7 @@ impl dense::Host for Host {
 
     fn with_partition<T>(&self, number: usize, work: impl FnOnce(&mut Partition<'_>) -> T) -> T {
         match self.counters.partitions.get(number) {
-            Some(partition) => work(&mut partition.write()),
+            Some(partition) => work(&mut partition.lock()),
             None => work(&mut Partition::new(&mut [], &mut [])),
         }
     }

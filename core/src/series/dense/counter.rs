@@ -75,27 +75,50 @@ pub struct CounterKey {
     pub key: ShortKey,
 }
 
-impl CounterKey {
-    /// A key, hashed with the server's secret, which is the same in all its processes as long as its shared memory lives.
-    #[inline]
-    pub fn new(secret: u64, database: u32, source: u32, series: i64, key: ShortKey) -> Self {
+/// What the keys of a series have in common, hashed with the server's secret, which is the same in all its processes as long as its
+/// shared memory lives.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterKeys {
+    secret: u64,
+    hash: u64,
+    database: u32,
+    source: u32,
+    series: i64,
+}
+
+impl CounterKeys {
+    /// The keys of a series.
+    pub fn new(secret: u64, database: u32, source: u32, series: i64) -> Self {
         let table = u64::from(database) << 32 | u64::from(source);
         let hash = fold(fold(secret, table), series.cast_unsigned());
+        Self { secret, hash, database, source, series }
+    }
+
+    /// One of them.
+    #[inline]
+    pub fn key(&self, key: ShortKey) -> CounterKey {
+        let Self { secret, hash, database, source, series } = *self;
         let hash = match &key {
             ShortKey::Bigint(number) => fold(hash, number.cast_unsigned()),
             ShortKey::Uuid(uuid) => fold_bytes(hash, uuid),
             ShortKey::Text(text) => fold_bytes(hash, text.as_bytes()),
         };
         // What goes in last must reach all bits.
-        Self { hash: fold(hash, secret.rotate_left(32)), database, source, series, key }
+        CounterKey { hash: fold(hash, secret.rotate_left(32)), database, source, series, key }
+    }
+}
+
+impl CounterKey {
+    /// A key of a series: [`CounterKeys`].
+    pub fn new(secret: u64, database: u32, source: u32, series: i64, key: ShortKey) -> Self {
+        CounterKeys::new(secret, database, source, series).key(key)
     }
 
     /// The partition that it belongs to, of so many.
     #[inline]
     pub fn partition(&self, of: usize) -> usize {
-        // The high half: the low one is the place in the partition's index.
-        let high = usize::try_from(self.hash >> 32).unwrap_or(0);
-        high % of.max(1)
+        // The high half: the low one is the place in the partition's index. A product, as a remainder takes as long as all else here.
+        usize::try_from((self.hash >> 32).saturating_mul(of as u64) >> 32).unwrap_or(0)
     }
 
     #[inline]
@@ -119,14 +142,12 @@ fn fold(hash: u64, word: u64) -> u64 {
 }
 
 fn fold_bytes(mut hash: u64, bytes: &[u8]) -> u64 {
-    for chunk in bytes.chunks(8) {
-        let mut word = [0; 8];
-        for (to, from) in word.iter_mut().zip(chunk) {
-            *to = *from;
-        }
-        hash = fold(hash, u64::from_le_bytes(word));
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        hash = fold(hash, u64::from_le_bytes(*word));
     }
-    fold(hash, bytes.len() as u64)
+    let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    fold(fold(hash, last), bytes.len() as u64)
 }
 
 /// What a session took.

@@ -27,7 +27,8 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
         })
     };
     in_turns(1, 2_000)?;
-    let (rounds, keys) = effort.pick((8, 20_000), (3, 8_000));
+    // A million keys for each.
+    let (rounds, keys) = effort.pick((50, 20_000), (3, 8_000));
     let slices = in_turns(rounds, keys)?;
     let counters: i64 = session.value("select count(*) from snowflake_ids.series_bigint")?;
     Ok(outcome(&slices, keys.into(), counters))

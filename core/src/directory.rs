@@ -3,14 +3,13 @@
 //! Nothing is allocated and nothing locked here; the caller holds the lock, and sessions remember the place
 //! they found, so this is not on the path of an id. A key keeps its place until it is removed.
 //!
-//! The table is an index of places with open addressing and linear probing, at most half full. Removing closes
-//! the gap by moving later places up (Knuth, volume 3, 6.4, algorithm R), so that probes stay as short as they
-//! were however many tags come and go.
+//! Places are found through an [`Index`].
 
 mod tag;
 
 pub use tag::Tag;
 
+use crate::index::{Index, NOWHERE};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 
@@ -26,10 +25,9 @@ pub struct Key {
 }
 
 impl Key {
-    fn hash(&self) -> u32 {
-        // The low half: the hasher has brought its best bits there.
-        let [a, b, c, d, ..] = FxBuildHasher.hash_one(self).to_le_bytes();
-        u32::from_le_bytes([a, b, c, d])
+    fn hash(&self) -> u64 {
+        // Its low bits say where: the hasher has brought its best ones there.
+        FxBuildHasher.hash_one(self)
     }
 }
 
@@ -43,7 +41,7 @@ enum State {
     /// A free place, and the next such place.
     Free { next: u32 },
     /// A key's, with its hash.
-    Used { hash: u32, key: Key },
+    Used { hash: u64, key: Key },
 }
 
 impl Entry {
@@ -51,19 +49,11 @@ impl Entry {
     pub const EMPTY: Self = Self(State::Free { next: NOWHERE });
 }
 
-/// In the index: no place. As the next free place: there is none.
-const NOWHERE: u32 = u32::MAX;
-
-/// The length of the index for this many entries: the power of two that leaves at least half of it empty.
-pub const fn index_len(entries: usize) -> usize {
-    entries.saturating_mul(2).next_power_of_two()
-}
-
 /// The directory. All processes that share it share this value, too, not only the memory it works in.
 #[derive(Debug)]
 pub struct Directory<'m> {
     entries: &'m mut [Entry],
-    index: &'m mut [u32],
+    index: Index<'m>,
     /// The first free place.
     free: u32,
     len: usize,
@@ -71,13 +61,11 @@ pub struct Directory<'m> {
 
 impl<'m> Directory<'m> {
     /// An empty directory in this memory, whatever it held before. Of an index that is not as long as
-    /// [`index_len`] says, the largest power of two is used, and as many entries as that serves.
+    /// [`index_len`](crate::index::index_len) says, the largest power of two is used, and as many entries as that serves.
     pub fn new(entries: &'m mut [Entry], index: &'m mut [u32]) -> Self {
-        let size = index.len().checked_ilog2().map_or(0, |log2| 1 << log2);
-        let index = index.get_mut(..size).unwrap_or_default();
-        let count = entries.len().min(size / 2);
+        let index = Index::new(index);
+        let count = entries.len().min(index.serves());
         let entries = entries.get_mut(..count).unwrap_or_default();
-        index.fill(NOWHERE);
         let mut free = NOWHERE;
         for (place, entry) in (0..NOWHERE).zip(entries.iter_mut()).rev() {
             *entry = Entry(State::Free { next: free });
@@ -121,8 +109,7 @@ impl<'m> Directory<'m> {
             Some(State::Used { hash, key: found }) => *hash == wanted && found == key,
             _ => false,
         };
-        let at = self.probe(wanted, found)?;
-        self.index.get(at).map(|place| *place as usize)
+        self.index.find(wanted, found).map(|place| place as usize)
     }
 
     /// Gives a place to a key that has none yet; None when the directory is full.
@@ -130,8 +117,9 @@ impl<'m> Directory<'m> {
         debug_assert!(self.find(&key).is_none(), "the key has a place already");
         let (hash, place) = (key.hash(), self.free);
         let Some(&State::Free { next }) = self.entry(place) else { return None };
-        let at = self.gap(hash)?;
-        *self.index.get_mut(at)? = place;
+        if !self.index.insert(hash, place) {
+            return None;
+        }
         *self.entries.get_mut(place as usize)? = Entry(State::Used { hash, key });
         self.free = next;
         self.len += 1;
@@ -146,56 +134,15 @@ impl<'m> Directory<'m> {
         *entry = Entry(State::Free { next: self.free });
         self.free = place;
         self.len -= 1;
-        if let Some(at) = self.probe(hash, |found| found == place) {
-            self.close(at);
-        }
+        let Self { entries, index, .. } = self;
+        index.remove(hash, place, |other| match entries.get(other as usize) {
+            Some(Entry(State::Used { hash, .. })) => Some(*hash),
+            _ => None,
+        });
         Some(key)
     }
 
     fn entry(&self, place: u32) -> Option<&State> {
         self.entries.get(place as usize).map(|entry| &entry.0)
-    }
-
-    /// Where in the index the first place is that will do, going from the hash to the next gap.
-    fn probe(&self, hash: u32, mut will_do: impl FnMut(u32) -> bool) -> Option<usize> {
-        let met = self.along(hash).find(|(_, place)| *place == NOWHERE || will_do(*place));
-        met.filter(|(_, place)| *place != NOWHERE).map(|(at, _)| at)
-    }
-
-    /// Where in the index the first gap is, going from the hash.
-    fn gap(&self, hash: u32) -> Option<usize> {
-        self.along(hash).find(|(_, place)| *place == NOWHERE).map(|(at, _)| at)
-    }
-
-    /// The index once around, from a hash's home on.
-    fn along(&self, hash: u32) -> impl Iterator<Item = (usize, u32)> {
-        let (home, mask) = (self.home(hash), self.mask());
-        (0..self.index.len()).map(move |step| (home + step) & mask).map(|at| (at, self.index[at]))
-    }
-
-    /// Where in the index a hash would have its place, were it free.
-    fn home(&self, hash: u32) -> usize {
-        hash as usize & self.mask()
-    }
-
-    fn mask(&self) -> usize {
-        self.index.len().saturating_sub(1)
-    }
-
-    /// Takes the place at `gap` out of the index. Whatever a probe from its own home would not find behind the
-    /// gap moves into it and leaves the next one, up to the end of the cluster.
-    fn close(&mut self, mut gap: usize) {
-        let mask = self.mask();
-        for at in (gap + 1..=gap + mask).map(|at| at & mask) {
-            let place = self.index[at];
-            let Some(&State::Used { hash, .. }) = self.entry(place) else { break };
-            let from_home = at.wrapping_sub(self.home(hash)) & mask;
-            let from_gap = at.wrapping_sub(gap) & mask;
-            if from_home >= from_gap {
-                self.index[gap] = place;
-                gap = at;
-            }
-        }
-        self.index[gap] = NOWHERE;
     }
 }

@@ -95,6 +95,7 @@ pub mod handover;
 pub mod history;
 pub mod hosts;
 pub mod id;
+pub mod index;
 pub mod issuer;
 pub mod layout;
 pub mod lease;

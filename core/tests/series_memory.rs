@@ -4,11 +4,12 @@
 
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert_eq, proptest};
+use snowflake_ids_core::index::index_len;
 use snowflake_ids_core::refill_worker::Trouble;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
     Answer, Asked, Counter, CounterKey, Given, Left, Miss, Partition, Request, Requests, SHORT_TEXT_BYTES,
-    ShortKey, Taken, index_len,
+    ShortKey, Taken,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -6,9 +6,10 @@ use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::{random, server};
 use crate::settings;
 use parking_lot::lock_api::{Mutex, RwLock};
+use snowflake_ids_core::index::index_len;
 use snowflake_ids_core::series::dense::left_over::LeftOver;
 use snowflake_ids_core::series::dense::{
-    Counter, CounterKey, CounterKeys, Left, Partition, Request, Requests, index_len,
+    Counter, CounterKey, CounterKeys, Left, Partition, Request, Requests,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -27,6 +27,6 @@ pub use counter::{
     Counter, CounterKey, CounterKeys, Given, Left, SHORT_TEXT_BYTES, ShortKey, ShortText, Taken,
 };
 pub use host::{Definition, Found, Host, Origin, Reserve, Reserved, RowKey, Rows, WriteBack};
-pub use memory::{Held, Miss, Partition, index_len};
+pub use memory::{Held, Miss, Partition};
 pub use requests::{Answer, Asked, Pending, Refusal, Request, Requests, Ticket};
 pub use worker::{Served, begin, serve};

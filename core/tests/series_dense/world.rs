@@ -3,10 +3,11 @@
 use super::chance::Chance;
 use super::host::round;
 use super::ledger::{Id, Ledger};
+use snowflake_ids_core::index::index_len;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
     Answer, Asked, Counter, CounterKey, Definition, Left, Partition, Request, Requests, RowKey,
-    SHORT_TEXT_BYTES, ShortKey, Ticket, index_len,
+    SHORT_TEXT_BYTES, ShortKey, Ticket,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

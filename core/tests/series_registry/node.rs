@@ -2,12 +2,13 @@
 
 use super::registry::{Link, site, terms};
 use super::world::{SECRET, SERIES, SOURCE, World, act};
+use snowflake_ids_core::index::index_len;
 use snowflake_ids_core::number_registry::KeyRow;
 use snowflake_ids_core::refill_worker::TransactionError;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
     Counter, CounterKey, Definition, Found, Host, Origin, Partition, Request, Requests, Reserve, Reserved,
-    RowKey, Rows, Served, ShortKey, Ticket, WriteBack, begin, index_len, serve,
+    RowKey, Rows, Served, ShortKey, Ticket, WriteBack, begin, serve,
 };
 use snowflake_ids_core::wire::{Registry, SharedKey, SharedTerms};
 use std::cell::RefCell;

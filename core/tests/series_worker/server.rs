@@ -1,12 +1,13 @@
 //! A server with one partition, whose sessions ask of one series.
 
 use super::alone::Alone;
+use snowflake_ids_core::index::index_len;
 use snowflake_ids_core::number_registry::KeyRow;
 use snowflake_ids_core::refill_worker::{TransactionError, Trouble};
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
     Answer, Asked, Counter, CounterKey, Definition, Found, Host, Origin, Partition, Request, Requests,
-    Reserve, Reserved, RowKey, Rows, Served, ShortKey, Ticket, WriteBack, index_len, serve,
+    Reserve, Reserved, RowKey, Rows, Served, ShortKey, Ticket, WriteBack, serve,
 };
 use snowflake_ids_core::wire::{Registry, SharedKey, SharedTerms};
 use std::cell::{Cell, RefCell};

@@ -1,14 +1,11 @@
 //! The counters of one partition, in memory that the caller provides, for shared memory sized at start.
 //!
-//! Nothing is allocated and nothing locked here. Places are found through an index with open addressing, at most half full;
-//! removing closes the gap, as in [`crate::directory`].
+//! Nothing is allocated and nothing locked here. Places are found through an [`Index`].
 
 use super::counter::{Counter, CounterKey, Given, Left, State, Taken};
 use crate::guard::{Guard, holds};
+use crate::index::{Index, NOWHERE};
 use std::time::Duration;
-
-/// In the index: no place. As the next free place: there is none.
-const NOWHERE: u32 = u32::MAX;
 
 /// How many counters at a time can want more numbers before they are used up, and how many can wait for being written back.
 const LISTED: usize = 64;
@@ -18,11 +15,6 @@ const LOOKED_AT: usize = 4096;
 
 /// How many databases a partition knows that no worker reaches: of more, the first are asked for again.
 const UNREACHED: usize = 8;
-
-/// The length of the index for so many counters: the power of two that leaves at least half of it empty.
-pub const fn index_len(counters: usize) -> usize {
-    counters.saturating_mul(2).next_power_of_two()
-}
 
 /// Why memory has no number of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +71,7 @@ impl Places {
 #[derive(Debug)]
 pub struct Partition<'m> {
     counters: &'m mut [Counter],
-    index: &'m mut [u32],
+    index: Index<'m>,
     /// The first free place.
     free: u32,
     len: usize,
@@ -94,14 +86,12 @@ pub struct Partition<'m> {
 }
 
 impl<'m> Partition<'m> {
-    /// An empty partition in this memory, whatever it held before. Of an index that is not as long as [`index_len`] says, the
+    /// An empty partition in this memory, whatever it held before. Of an index that is not as long as [`index_len`](crate::index::index_len) says, the
     /// largest power of two is used, and as many counters as that serves.
     pub fn new(counters: &'m mut [Counter], index: &'m mut [u32]) -> Self {
-        let size = index.len().checked_ilog2().map_or(0, |log2| 1 << log2);
-        let index = index.get_mut(..size).unwrap_or_default();
-        let count = counters.len().min(size / 2);
+        let index = Index::new(index);
+        let count = counters.len().min(index.serves());
         let counters = counters.get_mut(..count).unwrap_or_default();
-        index.fill(NOWHERE);
         let mut free = NOWHERE;
         for (place, counter) in (0..NOWHERE).zip(counters.iter_mut()).rev() {
             *counter = Counter { free, ..Counter::EMPTY };
@@ -459,15 +449,15 @@ impl<'m> Partition<'m> {
     #[inline]
     fn find(&self, key: &CounterKey) -> Option<u32> {
         let is_it = |place: u32| self.counters.get(place as usize).is_some_and(|counter| counter.key == *key);
-        let at = self.probe(key.hash(), is_it)?;
-        self.index.get(at).copied()
+        self.index.find(key.hash(), is_it)
     }
 
     fn insert(&mut self, key: &CounterKey) -> Option<u32> {
         let place = self.free;
         let next = self.counters.get(place as usize)?.free;
-        let at = self.along(key.hash()).find(|(_, place)| *place == NOWHERE).map(|(at, _)| at)?;
-        *self.index.get_mut(at)? = place;
+        if !self.index.insert(key.hash(), place) {
+            return None;
+        }
         let counter = Counter { key: *key, state: State::Held, ..Counter::EMPTY };
         *self.counters.get_mut(place as usize)? = counter;
         self.free = next;
@@ -483,52 +473,7 @@ impl<'m> Partition<'m> {
         self.len -= 1;
         self.wanting.remove(place);
         self.leaving.remove(place);
-        if let Some(at) = self.probe(hash, |found| found == place) {
-            self.close(at);
-        }
-    }
-
-    /// Where in the index the first place is that will do, going from the hash to the next gap.
-    #[inline]
-    fn probe(&self, hash: u64, mut will_do: impl FnMut(u32) -> bool) -> Option<usize> {
-        let met = self.along(hash).find(|(_, place)| *place == NOWHERE || will_do(*place));
-        met.filter(|(_, place)| *place != NOWHERE).map(|(at, _)| at)
-    }
-
-    /// The index once around, from a hash's home on.
-    #[inline]
-    fn along(&self, hash: u64) -> impl Iterator<Item = (usize, u32)> {
-        let (home, mask) = (self.home(hash), self.mask());
-        (0..self.index.len()).map(move |step| (home + step) & mask).map(|at| (at, self.index[at]))
-    }
-
-    /// Where in the index a hash would have its place, were it free.
-    #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
-    fn home(&self, hash: u64) -> usize {
-        hash as usize & self.mask()
-    }
-
-    fn mask(&self) -> usize {
-        self.index.len().saturating_sub(1)
-    }
-
-    /// Takes the place at `gap` out of the index. Whatever a probe from its own home would not find behind the gap moves into it
-    /// and leaves the next one, up to the end of the cluster.
-    fn close(&mut self, mut gap: usize) {
-        let mask = self.mask();
-        for at in (gap + 1..=gap + mask).map(|at| at & mask) {
-            let place = self.index[at];
-            if place == NOWHERE {
-                break;
-            }
-            let Some(counter) = self.counters.get(place as usize) else { break };
-            let from_home = at.wrapping_sub(self.home(counter.key.hash())) & mask;
-            let from_gap = at.wrapping_sub(gap) & mask;
-            if from_home >= from_gap {
-                self.index[gap] = place;
-                gap = at;
-            }
-        }
-        self.index[gap] = NOWHERE;
+        let Self { counters, index, .. } = self;
+        index.remove(hash, place, |other| counters.get(other as usize).map(|counter| counter.key.hash()));
     }
 }

@@ -100,12 +100,8 @@ fn tiles(page: &mut Html, now: UnixMicros, running: &Running) {
     let last = running.history.last().filter(|_| !running.limits.sample_interval.is_zero());
     page.raw("<ul class=\"tiles\">");
     tile(page, "State", if status.is_well() { &status.state } else { "no ids" });
-    tile(page, "Snowflake ids a second", &last.and_then(|last| last.ids).map_or("not sampled".into(), rate));
-    tile(
-        page,
-        "Ids of tags a second",
-        &last.and_then(|last| last.tag_ids).map_or("not sampled".into(), rate),
-    );
+    tile(page, "Snowflake ids a second", &last.map_or("not sampled".into(), |last| rate(last.ids)));
+    tile(page, "Ids of tags a second", &last.map_or("not sampled".into(), |last| rate(last.tag_ids)));
     tile(page, "Drift", &length(status.drift));
     if let Some(expiry) = status.lease_expires_at {
         tile(page, "Left of the lease", &length(expiry.since(now)));

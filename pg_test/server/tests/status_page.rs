@@ -144,6 +144,12 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     let waits = "select sum(h.waits) = (select sum(s.waits) from snowflake_ids.segment_status as s)
                  from snowflake_ids.status_history as h";
     sql::becomes_true(&mut client, waits)?;
+    // What a tag has counted stays when it has no place any more.
+    client.batch_execute(
+        "select snowflake_ids.segment_drop('invoices'); select snowflake_ids.segment_create('orders')",
+    )?;
+    client.batch_execute("select count(segment_nextval('orders')) from generate_series(1, 200)")?;
+    sql::becomes_true(&mut client, &format!("select ({}) = 700", sum("segment_ids_per_second")))?;
     says(&page(&mut client)?, &["class=\"line\" d=\"M"])?;
 
     // Without samples it says so; those that were taken stay.

@@ -41,6 +41,7 @@ fn quiet() -> Report {
         limits,
         has_launcher: true,
         places_used: 3,
+        dense: None,
         history: Vec::new(),
         tags: Tags::new(NOW),
         generators: Listing::default(),

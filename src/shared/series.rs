@@ -5,6 +5,7 @@ use crate::pg::lock::{For, LwLock, MOST_PARTITIONS};
 use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::{random, server};
 use crate::settings;
+use crate::shared::dense_counts::DenseCounts;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::series::dense::left_over::LeftOver;
 use snowflake_ids_core::series::dense::{
@@ -21,6 +22,10 @@ pub struct Counters {
     pub requests: RwLock<LwLock, Requests<'static>>,
     /// For each process: broadcast when what it asked was answered.
     pub answered: &'static [Condition],
+    /// What is counted.
+    pub counts: DenseCounts,
+    /// How many counters there is room for.
+    pub places: usize,
     /// What keys are hashed with. It is another one only until the first of them is here.
     secret: AtomicU64,
 }
@@ -39,6 +44,11 @@ impl Counters {
     #[inline]
     pub fn key(&self, source: u32, series: i64, key: ShortKey) -> CounterKey {
         CounterKey::new(self.secret(), server::database(), source, series, key)
+    }
+
+    /// How many counters there are.
+    pub fn in_use(&self) -> usize {
+        self.partitions.iter().map(|partition| partition.read().len()).sum()
     }
 
     /// The databases with calls that wait.
@@ -131,6 +141,7 @@ fn make(rest: &mut Rest) -> Option<Counters> {
         let (number, partition) = made.next().unwrap_or_else(|| (0, Partition::new(&mut [], &mut [])));
         RwLock::from_raw(LwLock::requested(For::Counters(number)), partition)
     };
+    let places = partitions * counters;
     let partitions = rest.array(partitions, partition);
     let processes = server::max_processes();
     let cells = rest.array(processes, || Request::EMPTY);
@@ -138,6 +149,8 @@ fn make(rest: &mut Rest) -> Option<Counters> {
         partitions,
         requests: RwLock::from_raw(LwLock::requested(For::SeriesRequests), Requests::new(cells)),
         answered: rest.array(processes, Condition::default),
+        counts: DenseCounts::default(),
+        places,
         secret: AtomicU64::new(random::token().cast_unsigned()),
     })
 }

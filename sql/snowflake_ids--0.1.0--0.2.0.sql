@@ -241,6 +241,21 @@ STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
 
+CREATE  FUNCTION snowflake_ids_internal."dense_counts"() RETURNS TABLE (
+	"keys" bigint,  /* i64 */
+	"places" bigint,  /* i64 */
+	"rounds" bigint,  /* i64 */
+	"reservations" bigint,  /* i64 */
+	"reserved" bigint,  /* i64 */
+	"evictions" bigint,  /* i64 */
+	"evicted" bigint,  /* i64 */
+	"waits" bigint,  /* i64 */
+	"wait_seconds" double precision  /* f64 */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'dense_counts_wrapper';
+
 CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -442,6 +457,24 @@ COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that the
 COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
+CREATE VIEW snowflake_ids.metric_dense AS
+SELECT c.keys::double precision AS keys, c.places::double precision AS places, c.rounds::double precision AS rounds_total,
+       c.reservations::double precision AS reservations_total, c.reserved::double precision AS reserved_total,
+       c.evictions::double precision AS evictions_total, c.evicted::double precision AS evicted_total,
+       c.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total
+FROM snowflake_ids_internal.dense_counts() AS c;
+COMMENT ON VIEW snowflake_ids.metric_dense IS
+    'keys of dense series of all databases in memory, and what was done for them since this server started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_dense.keys IS 'Keys in memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.places IS 'Keys that memory has room for, by the setting series_memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or had keys leave memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.reservations_total IS 'Reservations of these workers, each of one key.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.reserved_total IS 'Numbers that these reservations got.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys with numbers left that left memory for others.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that these keys had left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.waits_total IS 'Calls that found no number of their key in memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'What these calls waited.';
+
 CREATE VIEW snowflake_ids.metric_registry AS
 SELECT r.database::text AS database, r.server::text AS registry,
        CASE r.state WHEN 'up' THEN 1 WHEN 'failing' THEN 0 END::double precision AS up,
@@ -461,7 +494,7 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
 
 GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
-    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_registry TO PUBLIC;
+    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;
 
 CREATE VIEW snowflake_ids.progress AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
@@ -697,10 +730,12 @@ $$;
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids.stats_reset(text), snowflake_ids_internal.progress_enter(text, oid, text),
     snowflake_ids_internal.progress_tables(bigint, bigint), snowflake_ids_internal.progress_end(text),
-    snowflake_ids_internal.segment_counts(), snowflake_ids_internal.segment_totals(), snowflake_ids_internal.library_version(),
+    snowflake_ids_internal.segment_counts(), snowflake_ids_internal.segment_totals(), snowflake_ids_internal.dense_counts(),
+    snowflake_ids_internal.library_version(),
     snowflake_ids_internal.layout_seconds_left(text), snowflake_ids_internal.progress_places() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.segment_counts(), snowflake_ids_internal.segment_totals(), snowflake_ids_internal.library_version(),
+    snowflake_ids_internal.segment_counts(), snowflake_ids_internal.segment_totals(), snowflake_ids_internal.dense_counts(),
+    snowflake_ids_internal.library_version(),
     snowflake_ids_internal.layout_seconds_left(text), snowflake_ids_internal.progress_places() TO PUBLIC;
 /* What comes with the administration of tags now. */
 DO $$
@@ -740,10 +775,10 @@ COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes 
 COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
 COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
 COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
-COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
-COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up, of all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';

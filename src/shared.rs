@@ -2,6 +2,7 @@
 //! and registries, the counters of dense series, the slots of the workers, what the server did lately, and how far long calls have
 //! come.
 
+pub mod dense_counts;
 pub mod generator;
 pub mod history;
 pub mod leases;

@@ -155,6 +155,7 @@ impl NumbersRequest {
         let is_name = !series.is_empty() && series.len() <= 4 * MAX_NAME_CHARS;
         bound(is_name && series.chars().count() <= MAX_NAME_CHARS, "series", "1 to 128 characters")?;
         short(&terms.key_type, "key type")?;
+        bound(terms.start >= 0, "start", "0 or more")?;
         bound(terms.time_zone.len() <= MAX_TIME_ZONE_BYTES, "time zone", "128 bytes or less")?;
         terms.reset.as_deref().map_or(Ok(()), |reset| short(reset, "reset"))?;
         bound(returns.len().max(wants.len()) <= MAX_WANTS, "number of keys", "1024 or less")?;

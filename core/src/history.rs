@@ -21,7 +21,7 @@ pub struct Reading {
     pub uptime: u64,
     /// Snowflake ids that sessions took.
     pub ids: u64,
-    /// Ids that were handed out of the buffers of tags, of those that are in shared memory.
+    /// Ids that were handed out of the buffers of tags, also of those that have lost their place in shared memory.
     pub tag_ids: u64,
     /// Calls that found the buffers of a tag used up, the same.
     pub waits: u64,
@@ -124,14 +124,13 @@ pub struct Sample {
     /// The time between them, by a clock that cannot be stepped.
     pub elapsed: Duration,
     /// Snowflake ids a second.
-    pub ids: Option<f64>,
-    /// Ids of tags a second. None where the count went down, as it does when a tag loses its place in shared memory: then it
-    /// is not known.
-    pub tag_ids: Option<f64>,
-    /// Calls that had to wait for ids of a tag; None as above.
-    pub waits: Option<u64>,
-    /// Segments that were fetched; None as above.
-    pub refills: Option<u64>,
+    pub ids: f64,
+    /// Ids of tags a second.
+    pub tag_ids: f64,
+    /// Calls that had to wait for ids of a tag.
+    pub waits: u64,
+    /// Segments that were fetched.
+    pub refills: u64,
     /// Steps back of the clock.
     pub steps_back: u64,
     /// Steps forward of the clock.
@@ -150,8 +149,9 @@ pub fn samples(readings: &[Reading]) -> Vec<Sample> {
 
 fn between(before: &Reading, after: &Reading) -> Option<Sample> {
     let micros = after.uptime.checked_sub(before.uptime).filter(|micros| *micros > 0)?;
-    let grown = |of: fn(&Reading) -> u64| of(after).checked_sub(of(before));
-    let rate = |of: fn(&Reading) -> u64| grown(of).map(|count| per_second(count, micros));
+    // Counts only grow; one that did not, whatever the reason, tells of nothing.
+    let grown = |of: fn(&Reading) -> u64| of(after).saturating_sub(of(before));
+    let rate = |of: fn(&Reading) -> u64| per_second(grown(of), micros);
     Some(Sample {
         at: UnixMicros(after.at),
         elapsed: Duration::from_micros(micros),
@@ -159,8 +159,8 @@ fn between(before: &Reading, after: &Reading) -> Option<Sample> {
         tag_ids: rate(|reading| reading.tag_ids),
         waits: grown(|reading| reading.waits),
         refills: grown(|reading| reading.refills),
-        steps_back: grown(|reading| reading.steps_back).unwrap_or(0),
-        steps_forward: grown(|reading| reading.steps_forward).unwrap_or(0),
+        steps_back: grown(|reading| reading.steps_back),
+        steps_forward: grown(|reading| reading.steps_forward),
         drift: Duration::from_micros(after.drift),
         clock_ahead: Duration::from_micros(after.clock_ahead),
     })

@@ -61,17 +61,17 @@ fn a_rate_is_by_the_time_that_passed_whatever_the_clock_shows() {
     let after = Reading { at: 5_000_000_000, ids: 20 + 100, waits: 40 + 3, ..reading(20) };
     let [sample] = samples(&[before, after])[..] else { panic!("one pair is one sample") };
     assert_eq!((sample.at.0, sample.elapsed), (5_000_000_000, Duration::from_secs(10)));
-    assert_eq!((sample.ids, sample.tag_ids, sample.waits), (Some(10.0), Some(3.0), Some(3)));
+    assert_eq!((sample.ids, sample.tag_ids, sample.waits), (10.0, 3.0, 3));
     assert_eq!((sample.steps_back, sample.steps_forward), (60, 70));
     assert_eq!(sample.drift, Duration::from_micros(160));
 }
 
 #[test]
-fn a_count_that_went_down_is_not_known_and_the_others_are() {
+fn a_count_that_went_down_tells_of_nothing_and_the_others_do() {
     let after = Reading { tag_ids: 0, waits: 0, ..reading(20) };
     let [sample] = samples(&[reading(10), after])[..] else { panic!("one pair is one sample") };
-    assert_eq!((sample.ids, sample.tag_ids, sample.waits), (Some(2.0), None, None));
-    assert_eq!(sample.refills, Some(50));
+    assert_eq!((sample.ids, sample.tag_ids, sample.waits), (2.0, 0.0, 0));
+    assert_eq!(sample.refills, 50);
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod server;
 
 use server::{DATABASE, Server, counter_key, row};
 use snowflake_ids_core::refill_worker::Trouble;
-use snowflake_ids_core::series::dense::{Answer, Definition, Served};
+use snowflake_ids_core::series::dense::{Answer, Definition, RoundCounts, Served};
 
 fn number(number: i64) -> Answer {
     Answer::Number { number, day: 0 }
@@ -145,4 +145,40 @@ fn what_is_wanted_ahead_of_demand_is_in_no_calls_way() {
     server.ask(0, 9, 1_000);
     assert!(matches!(server.serve(), Served::Failed(_)));
     assert_eq!(server.answer(0), Some(number(1)));
+}
+
+#[test]
+fn what_a_round_does_is_counted() {
+    let server = Server::new(2);
+    let last = |server: &Server| server.counts.borrow().last().copied().unwrap();
+    server.ask(0, 1, 1_000);
+    server.ask(1, 1, 1_000);
+    server.ask(2, 2, 1_000);
+    server.serve();
+    let new = RoundCounts { rounds: 1, reservations: 2, reserved: 3, ..RoundCounts::default() };
+    assert_eq!(last(&server), new);
+    // Ten more beside the one that is asked for.
+    for key in [1, 2] {
+        server.next(key);
+        let ahead = RoundCounts { rounds: 1, reservations: 1, reserved: 11, ..RoundCounts::default() };
+        assert_eq!(last(&server), ahead);
+    }
+    let rounds = server.counts.borrow().len();
+    for _ in 0..4 {
+        server.next(1);
+    }
+    assert_eq!(server.counts.borrow().len(), rounds, "memory has them");
+    // Memory is full: one leaves, which has not been asked for lately, with what it has left.
+    server.rows.borrow_mut().insert(row(3), 5);
+    server.next(3);
+    while last(&server).evictions == 0 {
+        server.serve();
+    }
+    let RoundCounts { evictions, evicted, .. } = last(&server);
+    assert!(evictions == 1 && [6, 10].contains(&evicted), "{evicted}");
+    server.failing.borrow_mut().insert(row(4), false);
+    let before = server.counts.borrow().len();
+    server.ask(0, 4, 1_000);
+    server.serve();
+    assert_eq!(server.counts.borrow().len(), before, "a transaction that fails does nothing");
 }

@@ -41,6 +41,7 @@ fn quiet() -> Report {
         limits,
         has_launcher: true,
         places_used: 3,
+        dense: None,
         history: Vec::new(),
         tags: Tags::new(NOW),
         generators: Listing::default(),
@@ -63,14 +64,14 @@ fn tag(name: &str) -> Tag {
     Tag { tag: name.into(), current: Some(current), ..Tag::default() }
 }
 
-fn sample(second: i64, ids: Option<f64>) -> Sample {
+fn sample(second: i64, ids: f64) -> Sample {
     Sample {
         at: UnixMicros(NOW.0 + second * 1_000_000),
         elapsed: Duration::from_secs(10),
         ids,
-        tag_ids: Some(1.0),
-        waits: Some(0),
-        refills: Some(1),
+        tag_ids: 1.0,
+        waits: 0,
+        refills: 1,
         steps_back: 0,
         steps_forward: 0,
         drift: Duration::ZERO,
@@ -105,7 +106,7 @@ fn each_fault_is_a_trouble_of_its_own() {
             "31 s ahead of the clock",
         ),
         (
-            changed(|running| running.history = vec![Sample { steps_back: 1, ..sample(0, None) }]),
+            changed(|running| running.history = vec![Sample { steps_back: 1, ..sample(0, 0.0) }]),
             Severity::Warning,
             "stepped once lately",
         ),
@@ -341,7 +342,7 @@ fn the_page_ends_however_much_there_is() {
     for _ in 0..KEPT {
         running.tags.add(Tag { database: Some(name.clone()), trouble: Some(name.clone()), ..tag(&name) });
     }
-    running.history = (0..10_000).map(|second| sample(second, Some(f64::MAX))).collect();
+    running.history = (0..10_000).map(|second| sample(second, f64::MAX)).collect();
     let generator = running.generators.rows[0].clone();
     running.generators.rows = vec![generator; 50];
     let page = render(&report);
@@ -351,7 +352,7 @@ fn the_page_ends_however_much_there_is() {
 #[test]
 fn what_was_sampled_before_it_was_turned_off_is_not_told_as_of_now() {
     let page = render(&changed(|running| {
-        running.history = vec![sample(0, Some(1.0)), sample(10, Some(2.0))];
+        running.history = vec![sample(0, 1.0), sample(10, 2.0)];
         running.limits.sample_interval = Duration::ZERO;
     }));
     assert!(page.contains("Snowflake ids a second: at last 2.0, at most 2.0"), "{page}");
@@ -359,16 +360,16 @@ fn what_was_sampled_before_it_was_turned_off_is_not_told_as_of_now() {
 }
 
 #[test]
-fn curves_break_where_nothing_is_known() {
-    let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(3.0)];
+fn curves_break_where_nothing_was_sampled() {
+    let values = [1.0, 2.0, 0.0, 4.0, 3.0];
     let history = (0..).step_by(10).zip(values).map(|(second, ids)| sample(second, ids)).collect();
     let page = render(&changed(|running| running.history = history));
     let line = page.split("class=\"line\" d=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
-    assert_eq!(line, "M0 76h0L180 53M540 8h0L720 30");
+    assert_eq!(line, "M0 76h0L180 53L360 98L540 8L720 30");
     assert!(page.contains("Snowflake ids a second: now 3.0, at most 4.0"), "{page}");
-    let paused = Sample { elapsed: Duration::from_mins(5), ..sample(20, Some(2.0)) };
+    let paused = Sample { elapsed: Duration::from_mins(5), ..sample(20, 2.0) };
     let page = render(&changed(|running| {
-        running.history = vec![sample(0, Some(1.0)), sample(10, Some(2.0)), paused];
+        running.history = vec![sample(0, 1.0), sample(10, 2.0), paused];
     }));
     assert!(page.contains("M0 53h0L23 8M720 8h0"), "{page}");
 }

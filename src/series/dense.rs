@@ -3,6 +3,7 @@
 use super::error::{DenseError, NoNumberError};
 use super::known::{Known, shown_key};
 use super::{gapless, lost, own};
+use crate::pg::clock::uptime;
 use crate::pg::process::PerProcess;
 use crate::pg::wait::Event;
 use crate::pg::{server, worker};
@@ -18,6 +19,7 @@ use snowflake_ids_core::series::dense::{Answer, Asked, CounterKey, Miss, ShortKe
 use snowflake_ids_core::series::{Key, SeriesError};
 use std::cell::Cell;
 use std::sync::Once;
+use std::time::Duration;
 
 /// Takes the next number of a key.
 pub fn next(known: &Known, key: &Key) -> Result<Number, NoNumberError> {
@@ -73,6 +75,7 @@ struct Call {
     counters: &'static Counters,
     cell: usize,
     ticket: Ticket,
+    began: Duration,
 }
 
 /// Whether this process waits.
@@ -93,7 +96,7 @@ impl Call {
         };
         WAITS.set(true);
         let ticket = counters.requests.write().ask(cell, &asked)?;
-        Some(Self { counters, cell, ticket })
+        Some(Self { counters, cell, ticket, began: uptime() })
     }
 
     fn wait(&self, timeout: &Timeout) -> Option<Answer> {
@@ -110,6 +113,7 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
+        self.counters.counts.note_wait(uptime().saturating_sub(self.began));
         withdraw();
     }
 }

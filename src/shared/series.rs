@@ -5,6 +5,7 @@ use crate::pg::lock::{For, GatedLock, LwLock, MOST_PARTITIONS};
 use crate::pg::shmem::{Rest, Shmem};
 use crate::pg::{random, server};
 use crate::settings;
+use crate::shared::dense_counts::DenseCounts;
 use parking_lot::lock_api::{Mutex, RwLock};
 use snowflake_ids_core::index::index_len;
 use snowflake_ids_core::series::dense::left_over::LeftOver;
@@ -22,6 +23,10 @@ pub struct Counters {
     pub requests: RwLock<LwLock, Requests<'static>>,
     /// For each process: broadcast when what it asked was answered.
     pub answered: &'static [Condition],
+    /// What is counted.
+    pub counts: DenseCounts,
+    /// How many counters there is room for.
+    pub places: usize,
     /// What keys are hashed with. It is another one only until the first of them is here.
     secret: AtomicU64,
 }
@@ -39,6 +44,11 @@ impl Counters {
     /// What the keys of a series are known by.
     pub fn keys(&self, source: u32, series: i64) -> CounterKeys {
         CounterKeys::new(self.secret(), server::database(), source, series)
+    }
+
+    /// How many counters there are.
+    pub fn in_use(&self) -> usize {
+        self.partitions.iter().map(|partition| partition.lock().len()).sum()
     }
 
     /// The databases with calls that wait.
@@ -130,6 +140,7 @@ fn make(rest: &mut Rest) -> Option<Counters> {
         let (number, partition) = made.next().unwrap_or_else(|| (0, Partition::new(&mut [], &mut [])));
         Mutex::from_raw(GatedLock::new(LwLock::requested(For::Counters(number))), partition)
     };
+    let places = partitions * counters;
     let partitions = rest.array(partitions, partition);
     let processes = server::max_processes();
     let cells = rest.array(processes, || Request::EMPTY);
@@ -137,6 +148,8 @@ fn make(rest: &mut Rest) -> Option<Counters> {
         partitions,
         requests: RwLock::from_raw(LwLock::requested(For::SeriesRequests), Requests::new(cells)),
         answered: rest.array(processes, Condition::default),
+        counts: DenseCounts::default(),
+        places,
         secret: AtomicU64::new(random::token().cast_unsigned()),
     })
 }

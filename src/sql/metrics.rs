@@ -46,6 +46,7 @@ mod snowflake_ids_internal {
     use crate::pg::time;
     use crate::segment::privilege;
     use crate::shared::segments::{Segments, segments};
+    use crate::shared::series::counters;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::micros;
@@ -143,6 +144,44 @@ mod snowflake_ids_internal {
         )))
     }
 
+    /// What is counted of dense series of all databases since this server started. Without memory for keys there is none of it.
+    #[pg_extern(volatile, parallel_safe)]
+    fn dense_counts() -> Result<
+        TableIterator<
+            'static,
+            (
+                name!(keys, i64),
+                name!(places, i64),
+                name!(rounds, i64),
+                name!(reservations, i64),
+                name!(reserved, i64),
+                name!(evictions, i64),
+                name!(evicted, i64),
+                name!(waits, i64),
+                name!(wait_seconds, f64),
+            ),
+        >,
+        ErrorReport,
+    > {
+        ready("snowflake_ids_internal.dense_counts")?;
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let row = counters().map(|counters| {
+            let (rounds, (waits, waited)) = (counters.counts.rounds(), counters.counts.waits());
+            (
+                number(counters.in_use()),
+                number(counters.places),
+                rounds.rounds.cast_signed(),
+                rounds.reservations.cast_signed(),
+                rounds.reserved.cast_signed(),
+                rounds.evictions.cast_signed(),
+                rounds.evicted.cast_signed(),
+                waits.cast_signed(),
+                waited.as_secs_f64(),
+            )
+        });
+        Ok(TableIterator::new(row))
+    }
+
     /// Which release the library is of. That of the extension's SQL objects may be an earlier one.
     #[pg_extern(stable, parallel_safe)]
     fn library_version() -> &'static str {
@@ -163,6 +202,7 @@ extension_sql_file!(
     requires = [
         snowflake_ids::stats_reset,
         snowflake_ids_internal::segment_totals,
+        snowflake_ids_internal::dense_counts,
         snowflake_ids_internal::layout_seconds_left,
         snowflake_ids_internal::library_version,
         "status_view",

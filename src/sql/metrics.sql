@@ -123,6 +123,24 @@ COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that the
 COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
+CREATE VIEW snowflake_ids.metric_dense AS
+SELECT c.keys::double precision AS keys, c.places::double precision AS places, c.rounds::double precision AS rounds_total,
+       c.reservations::double precision AS reservations_total, c.reserved::double precision AS reserved_total,
+       c.evictions::double precision AS evictions_total, c.evicted::double precision AS evicted_total,
+       c.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total
+FROM snowflake_ids_internal.dense_counts() AS c;
+COMMENT ON VIEW snowflake_ids.metric_dense IS
+    'keys of dense series of all databases in memory, and what was done for them since this server started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_dense.keys IS 'Keys in memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.places IS 'Keys that memory has room for, by the setting series_memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or had keys leave memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.reservations_total IS 'Reservations of these workers, each of one key.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.reserved_total IS 'Numbers that these reservations got.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys with numbers left that left memory for others.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that these keys had left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.waits_total IS 'Calls that found no number of their key in memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'What these calls waited.';
+
 CREATE VIEW snowflake_ids.metric_registry AS
 SELECT r.database::text AS database, r.server::text AS registry,
        CASE r.state WHEN 'up' THEN 1 WHEN 'failing' THEN 0 END::double precision AS up,
@@ -142,4 +160,4 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
 
 GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
-    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_registry TO PUBLIC;
+    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;

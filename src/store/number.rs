@@ -1,8 +1,10 @@
 //! Dense series that several servers count, as a registry has them: their rows, and those of their keys.
 
-use super::dense::{
-    Counters, Tables, by_type, key_of, key_row, keys, mark, place, said, series_of, terms_of,
-};
+use super::dense::Tables;
+use super::dense::definitions::terms_of;
+use super::dense::rows::{key_of, key_row, keys, mark, place, said, series_of};
+use super::dense::statements::Counters;
+use super::dense::tables::by_type;
 use super::series::datum;
 use crate::pg::encoding::from_utf8;
 use crate::pg::random;

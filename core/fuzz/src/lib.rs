@@ -97,11 +97,21 @@ const QUESTIONS: &[&str] = &[
     r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"timeout":{"secs":4,"nanos":0},"ask":"Introduce"}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":1},"ask":{"Tags":{"after":null}}}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":4,"nanos":0},"ask":{"Release":{"datacenter":0,"worker":3,"token":-5,"from":"2026-11-20T00:00:00Z"}}}"#,
+    concat!(
+        r#"{"version":1,"registry":null,"timeout":{"secs":4,"nanos":0},"ask":{"ReserveNumbers":{"series":"d","#,
+        r#""terms":{"key_type":"text","start":1,"reset":"day","time_zone":"UTC"},"#,
+        r#""returns":[{"key":{"Text":"k"},"reserved":{"last":9,"day":20000},"version":5,"given":7}],"#,
+        r#""wants":[{"key":{"Uuid":[1,2]},"day":20000,"waiting":1,"ahead":0,"max_value":9,"received":null,"version":null}]}}}"#
+    ),
 ];
 const ANSWERS: &[&str] = &[
     r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":"Released"}"#,
     r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"Introduced":{"version":"0.1.0"}}}"#,
     r#"{"registry":{"identity":"","timeline":0},"clock":"2026-11-20T00:00:00Z","said":{"Stranger":{"Former":{"timeline":1,"seen":2}}}}"#,
+    concat!(
+        r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"ReservedNumbers":{"Done":"#,
+        r#"{"returned":[true],"outcomes":[{"Given":{"first":1,"last":2,"day":0,"version":-5}},"Behind"]}}}}"#
+    ),
 ];
 const STATE: &str = concat!(
     r#"{"version":1,"release":"0.1.0","checksum":0,"state":{"system_identifier":7,"timeline":1,"home":{"identity":"a","host":"h","#,

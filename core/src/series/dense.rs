@@ -26,7 +26,7 @@ pub mod worker;
 pub use counter::{
     Counter, CounterKey, CounterKeys, Given, Left, SHORT_TEXT_BYTES, ShortKey, ShortText, Taken,
 };
-pub use host::{Definition, Found, Host, Origin, Reserve, Reserved, RowKey, Rows, WriteBack};
+pub use host::{Definition, Found, Host, Origin, Reserve, Reserved, RoundCounts, RowKey, Rows, WriteBack};
 pub use memory::{Held, Miss, Partition};
 pub use requests::{Answer, Asked, Pending, Refusal, Request, Requests, Ticket};
 pub use worker::{Served, begin, serve};

@@ -21,20 +21,20 @@ const MAX_POINTS: usize = 360;
 /// A curve: what it shows, of each sample, and how a value is said.
 struct Curve {
     title: &'static str,
-    value: fn(&Sample) -> Option<f64>,
+    value: fn(&Sample) -> f64,
     say: fn(f64) -> String,
 }
 
 const CURVES: [Curve; 4] = [
     Curve { title: "Snowflake ids a second", value: |sample| sample.ids, say: rate },
     Curve { title: "Ids of tags a second", value: |sample| sample.tag_ids, say: rate },
-    Curve { title: "Drift", value: |sample| Some(sample.drift.as_secs_f64()), say: seconds },
+    Curve { title: "Drift", value: |sample| sample.drift.as_secs_f64(), say: seconds },
     Curve { title: "Calls that waited, a second", value: waits, say: rate },
 ];
 
 #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
-fn waits(sample: &Sample) -> Option<f64> {
-    sample.waits.map(|waits| waits as f64 / sample.elapsed.as_secs_f64())
+fn waits(sample: &Sample) -> f64 {
+    sample.waits as f64 / sample.elapsed.as_secs_f64()
 }
 
 fn seconds(seconds: f64) -> String {
@@ -107,8 +107,8 @@ impl Span {
 
 fn draw(page: &mut Html, curve: &Curve, samples: &[Sample], span: &Span) {
     let values: Vec<_> = samples.iter().map(curve.value).collect();
-    let highest = values.iter().flatten().fold(0.0_f64, |highest, value| highest.max(*value));
-    let last = values.last().copied().flatten().map_or("not known".into(), curve.say);
+    let highest = values.iter().fold(0.0_f64, |highest, value| highest.max(*value));
+    let last = values.last().copied().map_or(String::new(), curve.say);
     let now = format!("{} {last}", if span.gap > 0 { "now" } else { "at last" });
     let (line, area) = paths(&values, samples, span, highest);
     page.raw("<figure><figcaption><strong>").raw(curve.title).raw("</strong> <span>").text(&now);
@@ -122,17 +122,14 @@ fn draw(page: &mut Html, curve: &Curve, samples: &[Sample], span: &Span) {
 }
 
 /// The line, and what lies below it.
-fn paths(values: &[Option<f64>], samples: &[Sample], span: &Span, highest: f64) -> (String, String) {
+fn paths(values: &[f64], samples: &[Sample], span: &Span, highest: f64) -> (String, String) {
     let (mut line, mut area) = (String::new(), String::new());
     let mut before: Option<f64> = None;
     for ((value, sample), at) in values.iter().zip(samples).zip(&span.at) {
         let is_far = span.gap > 0 && micros(sample.elapsed) > span.gap;
-        if (value.is_none() || is_far)
-            && let Some(x) = before.take()
-        {
+        if is_far && let Some(x) = before.take() {
             let _ = write!(area, "L{x:.0} 98Z");
         }
-        let Some(value) = value else { continue };
         let (x, y) = (span.x(*at), y(*value, highest));
         let _ = match before {
             Some(_) => write!(line, "L{x:.0} {y:.0}").and_then(|()| write!(area, "L{x:.0} {y:.0}")),

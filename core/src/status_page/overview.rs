@@ -89,6 +89,11 @@ pub fn server(page: &mut Html, report: &Report) {
         clock(page, &running.status);
         work(page, &running.status);
         fact(page, "Places for tags", &format!("{} of {}", running.places_used, running.limits.max_tags));
+        if let Some(dense) = &running.dense {
+            fact(page, "Places for keys of dense series", &format!("{} of {}", dense.keys, dense.places));
+            let reserved = format!("{}, {} calls waited", count(dense.reserved), count(dense.waits));
+            fact(page, "Numbers reserved for such keys", &reserved);
+        }
     }
     fact(page, "Cluster", &format!("{}, timeline {}", server.system_identifier, server.timeline));
     page.raw("</dl></section>");
@@ -100,12 +105,8 @@ fn tiles(page: &mut Html, now: UnixMicros, running: &Running) {
     let last = running.history.last().filter(|_| !running.limits.sample_interval.is_zero());
     page.raw("<ul class=\"tiles\">");
     tile(page, "State", if status.is_well() { &status.state } else { "no ids" });
-    tile(page, "Snowflake ids a second", &last.and_then(|last| last.ids).map_or("not sampled".into(), rate));
-    tile(
-        page,
-        "Ids of tags a second",
-        &last.and_then(|last| last.tag_ids).map_or("not sampled".into(), rate),
-    );
+    tile(page, "Snowflake ids a second", &last.map_or("not sampled".into(), |last| rate(last.ids)));
+    tile(page, "Ids of tags a second", &last.map_or("not sampled".into(), |last| rate(last.tag_ids)));
     tile(page, "Drift", &length(status.drift));
     if let Some(expiry) = status.lease_expires_at {
         tile(page, "Left of the lease", &length(expiry.since(now)));

@@ -1,7 +1,7 @@
 //! Texts that were tampered with, from a seed. Without libraries, so that tests of servers use it as well.
 
 /// Questions as servers ask them.
-pub const QUESTIONS: [&str; 12] = [
+pub const QUESTIONS: [&str; 15] = [
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":"Introduce"}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":100000000},"ask":{"Reserve":[{"tag":"t","create":false,"wish":{"carry_over":null,"pace":{"step":100,"depth":1},"lasted":{"secs":3,"nanos":5},"target":{"secs":900,"nanos":0},"hungry":true,"prefetch":50,"floor":null,"received":null,"share":null}}]}}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":100000000},"ask":{"Reserve":[{"tag":"t","create":false,"wish":{"carry_over":{"version":4,"day":null,"first":91,"count":10,"increment":1},"pace":{"step":0,"depth":1},"lasted":null,"target":{"secs":900,"nanos":0},"hungry":false,"prefetch":50,"floor":[0,700],"received":[0,90],"share":null}}]}}"#,
@@ -14,6 +14,9 @@ pub const QUESTIONS: [&str; 12] = [
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"Release":{"datacenter":0,"worker":0,"token":77,"from":"2026-01-01T00:00:00Z"}}}"#,
     r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":1},"timeout":{"secs":1,"nanos":0},"ask":{"Tags":{"after":"a"}}}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":{"HandOver":{"rows":[{"tag":"t","period":null,"max_id":9}],"received":[{"tag":"t","reached":[0,9]}],"share":null}}}"#,
+    r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":100000000},"ask":{"ReserveNumbers":{"series":"d","terms":{"key_type":"bigint","start":1,"reset":null,"time_zone":""},"returns":[{"key":{"Bigint":7},"reserved":{"last":20,"day":0},"version":65540,"given":16}],"wants":[{"key":{"Bigint":7},"day":0,"waiting":1,"ahead":10,"max_value":1000,"received":{"last":16,"day":0},"version":null},{"key":{"Bigint":8},"day":0,"waiting":3,"ahead":0,"max_value":9223372036854775807,"received":null,"version":null}]}}}"#,
+    r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":100000000},"ask":{"ReserveNumbers":{"series":"of texts","terms":{"key_type":"text","start":0,"reset":"day","time_zone":"UTC"},"returns":[],"wants":[{"key":{"Text":"k"},"day":20000,"waiting":2,"ahead":0,"max_value":1000,"received":{"last":-1,"day":19999},"version":7}]}}}"#,
+    r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":100000000},"ask":{"ReserveNumbers":{"series":"of uuids","terms":{"key_type":"uuid","start":1,"reset":null,"time_zone":""},"returns":[],"wants":[{"key":{"Uuid":[18446744073709551615,7]},"day":0,"waiting":1,"ahead":0,"max_value":1000,"received":null,"version":null}]}}}"#,
 ];
 
 /// What is put in place of a value: the ends of what there is, and what is none.

@@ -7,8 +7,8 @@ use snowflake_ids_core::number_registry::KeyRow;
 use snowflake_ids_core::refill_worker::TransactionError;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
-    Found, Host, Origin, Partition, Requests, Reserve, Reserved, RowKey, Rows, Served, WriteBack, begin,
-    serve,
+    Found, Host, Origin, Partition, Requests, Reserve, Reserved, RoundCounts, RowKey, Rows, Served,
+    WriteBack, begin, serve,
 };
 use snowflake_ids_core::wire::{Registry, SharedKey, SharedTerms};
 use std::cell::{Cell, RefCell};
@@ -145,6 +145,8 @@ impl<'w> Host for SimHost<'w> {
     }
 
     fn say_once(&self, _: String) {}
+
+    fn count(&self, _: &RoundCounts) {}
 
     fn transaction<T>(
         &self,

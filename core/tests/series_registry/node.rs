@@ -8,7 +8,7 @@ use snowflake_ids_core::refill_worker::TransactionError;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
     Counter, CounterKey, Definition, Found, Host, Origin, Partition, Request, Requests, Reserve, Reserved,
-    RowKey, Rows, Served, ShortKey, Ticket, WriteBack, begin, serve,
+    RoundCounts, RowKey, Rows, Served, ShortKey, Ticket, WriteBack, begin, serve,
 };
 use snowflake_ids_core::wire::{Registry, SharedKey, SharedTerms};
 use std::cell::RefCell;
@@ -179,6 +179,8 @@ impl<'w> Host for Worker<'w> {
     }
 
     fn say_once(&self, _: String) {}
+
+    fn count(&self, _: &RoundCounts) {}
 
     fn transaction<T>(
         &self,

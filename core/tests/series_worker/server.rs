@@ -7,7 +7,7 @@ use snowflake_ids_core::refill_worker::{TransactionError, Trouble};
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::dense::{
     Answer, Asked, Counter, CounterKey, Definition, Found, Host, Origin, Partition, Request, Requests,
-    Reserve, Reserved, RowKey, Rows, Served, ShortKey, Ticket, WriteBack, serve,
+    Reserve, Reserved, RoundCounts, RowKey, Rows, Served, ShortKey, Ticket, WriteBack, serve,
 };
 use snowflake_ids_core::wire::{Registry, SharedKey, SharedTerms};
 use std::cell::{Cell, RefCell};
@@ -31,6 +31,8 @@ pub struct Server {
     pub failing: RefCell<BTreeMap<RowKey, bool>>,
     /// The rows of each transaction that reserved any, in this order.
     pub transactions: RefCell<Vec<Vec<RowKey>>>,
+    /// What was counted of each round.
+    pub counts: RefCell<Vec<RoundCounts>>,
     definition: Cell<Definition>,
     tickets: RefCell<BTreeMap<usize, Ticket>>,
 }
@@ -57,6 +59,7 @@ impl Server {
             locked: RefCell::default(),
             failing: RefCell::default(),
             transactions: RefCell::default(),
+            counts: RefCell::default(),
             definition: Cell::new(Definition { start: 1, max_value: 1_000_000, step: 10, max_step: 20 }),
             tickets: RefCell::default(),
         }
@@ -148,6 +151,10 @@ impl Host for Server {
     }
 
     fn say_once(&self, _: String) {}
+
+    fn count(&self, round: &RoundCounts) {
+        self.counts.borrow_mut().push(*round);
+    }
 
     fn transaction<T>(
         &self,

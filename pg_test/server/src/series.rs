@@ -1,5 +1,6 @@
 //! Numbers of series that sessions got, and what every list of them must be.
 
+use crate::cluster::Cluster;
 use crate::random::Random;
 use crate::server::Server;
 use crate::sessions;
@@ -7,6 +8,15 @@ use crate::sql;
 use anyhow::{Result, ensure};
 use postgres::Client;
 use std::collections::BTreeMap;
+
+/// Makes a series at a registry and at each of its nodes.
+#[track_caller]
+pub fn create_at_all(cluster: &Cluster, create: &str) -> Result<()> {
+    for server in cluster.nodes.iter().chain([&cluster.registry]) {
+        server.connect("postgres")?.batch_execute(create)?;
+    }
+    Ok(())
+}
 
 /// The numbers that were got of each key.
 pub type Numbers = BTreeMap<i64, Vec<i64>>;

@@ -8,7 +8,9 @@ use snowflake_ids_server_tests::cluster::{
 };
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::TIMEOUT;
-use snowflake_ids_server_tests::series::{Load, Numbers, add, load, next, take, unique, without_gaps};
+use snowflake_ids_server_tests::series::{
+    Load, Numbers, add, create_at_all, load, next, take, unique, without_gaps,
+};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::thread;
 use std::time::Duration;
@@ -23,9 +25,7 @@ fn cluster(nodes: usize, create: &str) -> Result<Cluster> {
 }
 
 fn with_series(cluster: Cluster, create: &str) -> Result<Cluster> {
-    for server in cluster.nodes.iter().chain([&cluster.registry]) {
-        server.connect("postgres")?.batch_execute(create)?;
-    }
+    create_at_all(&cluster, create)?;
     Ok(cluster)
 }
 
@@ -224,49 +224,6 @@ fn a_registry_that_lies_repeats_no_number() -> Result<()> {
         Ok(next(&mut client, "d", 7).ok())
     })?);
     ids::growing(&taken)
-}
-
-/// Questions that a login with the role of nodes makes up.
-#[test]
-fn who_asks_cannot_set_a_key_back() -> Result<()> {
-    let cluster = cluster(1, CREATE)?;
-    let mut client = cluster.session()?;
-    take(&mut client, "d", 7, 3)?;
-    let mut registry = cluster.registry.connect("postgres")?;
-    let before = last(&mut registry, 7)?;
-    let terms = r#""terms":{"key_type":"bigint","start":1,"reset":null,"time_zone":""}"#;
-    let ask = |registry: &mut Client, rest: &str| {
-        let asked = format!(
-            r#"{{"version":1,"registry":null,"timeout":{{"secs":1,"nanos":0}},"ask":{{"ReserveNumbers":{{"series":"d",{terms},{rest}}}}}}}"#
-        );
-        registry
-            .query_one("select snowflake_ids.registry_serve($1)", &[&asked])
-            .map(|row| row.get::<_, String>(0))
-    };
-    for version in [0, 1, -1, i64::MAX] {
-        let back = format!(
-            r#""returns":[{{"key":{{"Bigint":7}},"reserved":{{"last":{before},"day":0}},"version":{version},"given":0}}],"wants":[]"#
-        );
-        let said = ask(&mut registry, &back)?;
-        ensure!(said.contains("returned"), "{said}");
-        assert_eq!(last(&mut registry, 7)?, before);
-    }
-    let want = |received: i64, day: i32| {
-        format!(
-            r#""returns":[],"wants":[{{"key":{{"Bigint":8}},"day":{day},"waiting":1,"ahead":0,"max_value":9,"received":{{"last":{received},"day":{day}}}}}]"#
-        )
-    };
-    ensure!(ask(&mut registry, &want(1_000_000, 0))?.contains("Behind"));
-    // The series has no periods.
-    for day in [-1, 1, 100_000] {
-        let error = ask(&mut registry, &want(1, day)).err().context("it is accepted")?;
-        assert_eq!(error.code(), Some(&SqlState::INVALID_PARAMETER_VALUE), "{error:?}");
-    }
-    assert_eq!(
-        sql::one::<i64>(&mut registry, "select count(*) from snowflake_ids.series_key where key = '8'")?,
-        0
-    );
-    Ok(())
 }
 
 #[test]

@@ -89,7 +89,9 @@ fn restricted_tags_show_to_those_who_may_see_them() -> Result<()> {
 fn a_standby_says_that_it_is_one() -> Result<()> {
     let primary = Server::builder().small().start()?;
     let mut client = primary.session()?;
-    client.batch_execute("select snowflake_ids.segment_create('invoices')")?;
+    client.batch_execute(
+        "select snowflake_ids.segment_create('invoices'); select snowflake_ids.series_create('tickets', 'dense')",
+    )?;
     let standby = primary.standby()?;
     standby.catch_up(&primary)?;
     let page = page(&mut standby.connect("postgres")?)?;
@@ -99,6 +101,7 @@ fn a_standby_says_that_it_is_one() -> Result<()> {
             "This server is a standby",
             "Standbys and promotion",
             "<bdi>invoices</bdi>",
+            "<bdi>tickets</bdi>",
             "one is taken each 10 s",
         ],
     )
@@ -144,6 +147,12 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     let waits = "select sum(h.waits) = (select sum(s.waits) from snowflake_ids.segment_status as s)
                  from snowflake_ids.status_history as h";
     sql::becomes_true(&mut client, waits)?;
+    // What a tag has counted stays when it has no place any more.
+    client.batch_execute(
+        "select snowflake_ids.segment_drop('invoices'); select snowflake_ids.segment_create('orders')",
+    )?;
+    client.batch_execute("select count(segment_nextval('orders')) from generate_series(1, 200)")?;
+    sql::becomes_true(&mut client, &format!("select ({}) = 700", sum("segment_ids_per_second")))?;
     says(&page(&mut client)?, &["class=\"line\" d=\"M"])?;
 
     // Without samples it says so; those that were taken stay.

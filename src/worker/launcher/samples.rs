@@ -33,30 +33,22 @@ impl Samples {
     }
 }
 
-/// The counters as they stand. Nothing that calls for ids wait for is locked.
+/// The counters as they stand. What is locked is shared with calls that look a tag up; a worker that publishes ids waits for the sum.
 fn reading(shared: &Shared, segments: &Segments, now: Duration) -> Reading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();
     let drift = snapshot.last.map(|last| shared.layout.instant_of(last).since(at));
-    let mut reading = Reading {
+    let (tags, _) = segments.counts_in_all();
+    Reading {
         at: at.0,
         uptime: micros(now),
         ids: shared.counted(),
+        tag_ids: tags.issued,
+        waits: tags.waits,
+        refills: tags.refills,
         steps_back: snapshot.steps_back,
         steps_forward: shared.counts.steps_forward.load(Relaxed),
         drift: drift.map_or(0, micros),
         clock_ahead: shared.counts.clock_ahead.load(Relaxed),
-        ..Reading::default()
-    };
-    for slot in segments.slots {
-        let refills = slot.supplies.refills.load(Relaxed);
-        let waits = slot.waits.count.load(Relaxed);
-        // Most places have never been used, and their buffers need no look.
-        if refills > 0 {
-            reading.tag_ids = reading.tag_ids.saturating_add(slot.counts_in_all().issued);
-        }
-        reading.refills = reading.refills.saturating_add(refills);
-        reading.waits = reading.waits.saturating_add(waits);
     }
-    reading
 }

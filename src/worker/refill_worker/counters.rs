@@ -13,7 +13,7 @@ use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::refill_worker::{Counters as Round, TransactionError};
 use snowflake_ids_core::registry_link::RegistryLink;
-use snowflake_ids_core::series::dense::{self, Partition, Requests, Served};
+use snowflake_ids_core::series::dense::{self, Partition, Requests, RoundCounts, Served};
 use std::time::Duration;
 
 /// The worker's process.
@@ -93,6 +93,10 @@ impl dense::Host for Host {
 
     fn say_once(&self, warning: String) {
         log::once(PgLogLevel::WARNING, warning);
+    }
+
+    fn count(&self, round: &RoundCounts) {
+        self.counters.counts.add(round);
     }
 
     fn transaction<T>(

@@ -38,6 +38,8 @@ pub trait Host {
     fn is_overdue(&self) -> bool;
     /// Tells the log, unless the same was said lately.
     fn say_once(&self, warning: String);
+    /// Adds to what is counted.
+    fn count(&self, round: &RoundCounts);
 
     /// Runs a transaction, with the rights of the tables' owner, and commits it; where it fails, rolls it back. What it gives is
     /// durable.
@@ -48,6 +50,21 @@ pub trait Host {
         &self,
         work: impl FnOnce(&mut Self::Rows) -> Result<T, <Self::Rows as Rows>::Error>,
     ) -> Result<T, TransactionError>;
+}
+
+/// What is counted of rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoundCounts {
+    /// Rounds whose transaction was committed, or that asked a registry.
+    pub rounds: u64,
+    /// Reservations, each of one key,
+    pub reservations: u64,
+    /// and the numbers that these got.
+    pub reserved: u64,
+    /// Keys that had numbers left and left memory for others,
+    pub evictions: u64,
+    /// and the numbers that these had left.
+    pub evicted: u64,
 }
 
 /// The row of a key.

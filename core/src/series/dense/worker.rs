@@ -2,6 +2,7 @@
 
 mod collect;
 mod commit;
+mod count;
 mod group;
 mod outcome;
 mod publish;

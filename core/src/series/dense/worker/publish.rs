@@ -1,5 +1,6 @@
 //! What is done when the transaction of a round is durable, or has failed.
 
+use super::count::count;
 use super::group::{Group, Place, with_partition_of};
 use super::outcome::{Done, Fate, Outcome, Terms};
 use crate::refill_worker::slot::Trouble;
@@ -18,8 +19,10 @@ pub(super) fn publish<H: Host>(
     host: &H,
     groups: &[Group],
     departing: &[Left],
-    (outcomes, fates): Done,
+    done: Done,
 ) -> Option<Duration> {
+    host.count(&count(departing, &done));
+    let (outcomes, fates) = done;
     let (of_leaving, of_groups) = fates.split_at(departing.len().min(fates.len()));
     for (departing, fate) in departing.iter().zip(of_leaving) {
         match fate {

@@ -151,7 +151,7 @@ BEGIN
     SET name = coalesce(new_name, g.name),
         modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
         remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
-        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start, 'default') END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start COLLATE "C", 'default') END,
         cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
     WHERE g.name = name COLLATE "C";
 EXCEPTION WHEN unique_violation THEN

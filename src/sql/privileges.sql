@@ -113,8 +113,8 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
-    WHERE o.of_part = administration_objects.part;
-    IF part IS NULL OR part NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
         RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'The parts are tags, generators, series, registry and state.';

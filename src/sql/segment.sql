@@ -243,7 +243,7 @@ BEGIN
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
     VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,
-            description, first, max_value, lower(reset), time_zone, format)
+            description, first, max_value, lower(reset COLLATE "C"), time_zone, format)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'segment tag "%" already exists', tag USING

@@ -224,7 +224,7 @@ BEGIN
             HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
                 sequence);
     END IF;
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
@@ -240,7 +240,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_forget_dropped();
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
     INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest, generator);
+    VALUES (sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
 END
 $$;
 
@@ -302,7 +302,7 @@ BEGIN
     IF obstacle.message IS NOT NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
     END IF;
-    IF kind = 'segment' AND tag IS NULL THEN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);

@@ -237,11 +237,11 @@ DECLARE
     -- The type's name as it is written with this search_path.
     type_name text := coalesce(key_type::text, '');
 BEGIN
-    IF kind IN ('dense', 'monotonic') THEN
-        step := coalesce(step, least(CASE kind WHEN 'dense' THEN 10 ELSE 1000 END, max_step));
-        max_step := coalesce(max_step, greatest(CASE kind WHEN 'dense' THEN 10000 ELSE 1000000 END, step));
+    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
     END IF;
-    IF kind = 'monotonic' THEN
+    IF kind COLLATE "C" = 'monotonic' THEN
         sections := coalesce(sections, 16);
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
@@ -249,12 +249,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check_home(kind);
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections)
-    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)
+    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);
     END IF;
-    IF kind = 'monotonic' THEN
+    IF kind COLLATE "C" = 'monotonic' THEN
         PERFORM snowflake_ids_internal.series_make_sections(name);
     END IF;
     IF owner IS NOT NULL THEN
@@ -528,8 +528,8 @@ BEGIN
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
             DETAIL = format('Its max_value is %s.', terms.max_value),
             HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
-    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
-            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
             DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),

@@ -45,7 +45,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
-    IF kind = 'segment' AND tag IS NULL THEN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
@@ -59,7 +59,7 @@ BEGIN
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
     ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
@@ -74,17 +74,17 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
-    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
     -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
     -- and before any node gives ids of the tag.
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
     END IF;
-    IF sequence = 'redirect' THEN
+    IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
-    ELSIF sequence = 'drop' THEN
+    ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
     IF distributed THEN
@@ -119,7 +119,7 @@ BEGIN
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
     IF distributed THEN
-        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind = 'identity');
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         propagation := snowflake_ids_internal.propagate('off');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
@@ -132,12 +132,12 @@ BEGIN
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
-    IF kind = 'none' THEN
+    IF kind COLLATE "C" = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
-        IF kind = 'sequence' THEN
+        IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
             PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);

@@ -30,7 +30,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table fo
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
         WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
         ELSE f || '()' END
     FROM snowflake_ids_internal.function_of(kind) f

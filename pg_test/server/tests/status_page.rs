@@ -89,7 +89,9 @@ fn restricted_tags_show_to_those_who_may_see_them() -> Result<()> {
 fn a_standby_says_that_it_is_one() -> Result<()> {
     let primary = Server::builder().small().start()?;
     let mut client = primary.session()?;
-    client.batch_execute("select snowflake_ids.segment_create('invoices')")?;
+    client.batch_execute(
+        "select snowflake_ids.segment_create('invoices'); select snowflake_ids.series_create('of_customer', 'dense')",
+    )?;
     let standby = primary.standby()?;
     standby.catch_up(&primary)?;
     let page = page(&mut standby.connect("postgres")?)?;
@@ -99,6 +101,7 @@ fn a_standby_says_that_it_is_one() -> Result<()> {
             "This server is a standby",
             "Standbys and promotion",
             "<bdi>invoices</bdi>",
+            "<bdi>of_customer</bdi>",
             "one is taken each 10 s",
         ],
     )

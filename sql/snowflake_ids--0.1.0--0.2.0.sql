@@ -24,6 +24,11 @@ BEGIN
     RETURN NEW;
 END
 $$;
+/* The transaction that creates a dense series counts its keys itself: a worker finds no row, or a table that is locked. */
+DROP TRIGGER series_recounted ON snowflake_ids.series;
+CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+
 /* Dense series that draw from a registry. */
 ALTER TABLE snowflake_ids.series_bigint ADD COLUMN version bigint;
 ALTER TABLE snowflake_ids.series_text ADD COLUMN version bigint;

@@ -100,8 +100,8 @@ CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
 CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
-/* Workers find the row locked, or as it was before: until the transaction ends it counts the keys itself. */
-CREATE TRIGGER series_recounted AFTER UPDATE ON snowflake_ids.series
+/* Workers find no row, or one that is locked or as it was before: until the transaction ends it counts the keys itself. */
+CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();

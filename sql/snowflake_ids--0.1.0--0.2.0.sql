@@ -24,10 +24,12 @@ BEGIN
     RETURN NEW;
 END
 $$;
+
 /* The transaction that creates a dense series counts its keys itself: a worker finds no row, or a table that is locked. */
 DROP TRIGGER series_recounted ON snowflake_ids.series;
 CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+ALTER TABLE snowflake_ids.series ENABLE ALWAYS TRIGGER series_recounted;
 
 /* Dense series that draw from a registry. */
 ALTER TABLE snowflake_ids.series_bigint ADD COLUMN version bigint;
@@ -1013,7 +1015,7 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
@@ -1718,15 +1720,19 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
-            SELECT FROM pg_attrdef AS f
-            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-                AND f.adrelid NOT IN (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written FROM pg_attrdef AS f
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t WHERE t.typtype = 'd') AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
                         AND d.deptype IN ('a', 'i')));
@@ -1842,10 +1848,11 @@ DECLARE
 BEGIN
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
-            DETAIL = 'In an older snapshot the newest rows may be missing.';
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
     IF NOT FOUND THEN
@@ -1898,7 +1905,9 @@ BEGIN
             DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
             HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -2165,10 +2174,10 @@ CREATE OR REPLACE FUNCTION snowflake_ids.series_create(
     description text    DEFAULT NULL,
     owner       name    DEFAULT NULL,
     sections    integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with this search_path.
+    -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
     IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
@@ -2194,5 +2203,30 @@ BEGIN
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.series_set_owner(name, owner);
     END IF;
+END
+$$;
+
+/* Settings of the session change nothing that is read of the catalog. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
+        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
+    WHERE c.oid = relation
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+BEGIN
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+    END IF;
+    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
 END
 $$;

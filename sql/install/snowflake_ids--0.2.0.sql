@@ -48,23 +48,6 @@ COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of
 --   nextval_support
 
 
-/* The next id of a tag: dense, and growing from call to call of a session. */
-CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
-
-/* The same for tools that take a default with "nextval" in it for a sequence's, and the tag for the sequence. */
-CREATE FUNCTION segment_id(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
-COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   nextval_support
-
-
 /* The next UUID of version 7: unique across all servers of a layout, and growing from call to call of a session. */
 CREATE FUNCTION snowflake_uuid() RETURNS uuid
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
@@ -98,6 +81,23 @@ COMMENT ON FUNCTION snowflake_uuid_in_copy(text, internal) IS 'what COPY FROM ca
 CREATE FUNCTION snowflake_uuid_text_in_copy(generator text, internal) RETURNS text
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_of_generator_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_uuid_text(generator)';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   nextval_support
+
+
+/* The next id of a tag: dense, and growing from call to call of a session. */
+CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's, and the tag for the sequence. */
+CREATE FUNCTION segment_id(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -613,285 +613,190 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::layout_seconds_left
-CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
-	"layout" text /* Text < '_ > */
-) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
+CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_counts
-CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 	"database" oid,  /* pg_sys :: Oid */
 	"source" oid,  /* pg_sys :: Oid */
 	"tag" text,  /* TagText */
-	"refill_seconds" double precision,  /* f64 */
-	"wait_seconds" double precision,  /* f64 */
-	"buffered_ids" bigint,  /* i64 */
-	"buffer_ids" bigint,  /* i64 */
-	"remaining_ids" bigint,  /* Option < i64 > */
-	"stats_reset" timestamp with time zone  /* TimestampWithTimeZone */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_totals
-CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
 	"ids_issued" bigint,  /* i64 */
 	"refills" bigint,  /* i64 */
-	"refill_seconds" double precision,  /* f64 */
+	"last_refill" interval,  /* Option < Interval > */
 	"waits" bigint,  /* i64 */
-	"wait_seconds" double precision,  /* f64 */
-	"places" bigint,  /* i64 */
-	"places_in_use" bigint  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::library_version
-CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
-STRICT STABLE PARALLEL SAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'library_version_wrapper';
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids::audit_run
-
-CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
-    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
-RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
-    day date, detail text)
-LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
-COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
-CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
-	"of" oid, /* pg_sys :: Oid */
-	"value" bigint, /* i64 */
-	"is_called" bool /* bool */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
-	"increment" bigint, /* Option < i64 > */
-	"generator" text /* Option < Text < '_ > > */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+IMMUTABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
-CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
-	"number" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
-CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
-	"highest" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
-CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids::layout_check
-CREATE  FUNCTION snowflake_ids."layout_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS TABLE (
-	"old_layout" TEXT,  /* String */
-	"new_layout" TEXT,  /* String */
-	"ready" bool,  /* bool */
-	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"years" double precision,  /* f64 */
-	"ends" timestamp with time zone  /* TimestampWithTimeZone */
-)
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_check_wrapper';
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status::snowflake_ids::status
-CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
-	"datacenter_id" INT,  /* Option < i32 > */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* String */
-	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Interval */
-	"ids_issued" bigint,  /* i64 */
-	"full_ticks" bigint,  /* i64 */
-	"steps_back" bigint,  /* i64 */
-	"largest_step_back" interval,  /* Interval */
-	"years_left" double precision,  /* f64 */
-	"rollback" INT,  /* Option < i32 > */
-	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"reservations" bigint,  /* i64 */
-	"reserved_by_callers" bigint,  /* i64 */
-	"steps_forward" bigint,  /* i64 */
-	"clock_ahead" interval,  /* Interval */
-	"switches" bigint,  /* i64 */
-	"scope" TEXT,  /* & '_ str */
-	"lease_expires_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"leased_from" TEXT,  /* Option < String > */
-	"state" TEXT  /* String */
-)
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_wrapper';
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- requires:
---   snowflake_ids::status
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
 
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
 
-CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
-COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
-GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
-GRANT SELECT ON snowflake_ids.status TO PUBLIC;
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -905,11 +810,13 @@ AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
-CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -926,6 +833,25 @@ AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
 CREATE  FUNCTION snowflake_ids_internal."as_owner"(
 	"relation" oid, /* pg_sys :: Oid */
@@ -934,155 +860,6 @@ CREATE  FUNCTION snowflake_ids_internal."as_owner"(
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'as_owner_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_revoke
-CREATE  FUNCTION snowflake_ids."series_revoke"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" bigint, /* Option < i64 > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
-CREATE  FUNCTION snowflake_ids."has_series_privilege"(
-	"series" text, /* Text < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" text, /* Option < Text < '_ > > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_grant
-CREATE  FUNCTION snowflake_ids."series_grant"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_drop
-CREATE  FUNCTION snowflake_ids."series_drop"(
-	"name" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" uuid, /* Option < Uuid > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_alter
-CREATE  FUNCTION snowflake_ids."series_alter"(
-	"name" text, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"step" INT DEFAULT NULL, /* Option < i32 > */
-	"max_step" INT DEFAULT NULL /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   series_nextval
---   series_nextval_text
---   series_nextval_text_of_text
---   series_nextval_text_of_uuid
---   series_currval
---   series_currval_of_text
---   series_currval_of_uuid
---   snowflake_ids::series_set
---   snowflake_ids::series_set_of_text
---   snowflake_ids::series_set_of_uuid
---   snowflake_ids::series_alter
---   snowflake_ids::series_drop
---   snowflake_ids::series_grant
---   snowflake_ids::series_revoke
---   snowflake_ids::has_series_privilege
-
-
-COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
-COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.series_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
-    'whether the current role has a privilege on a series; of several, any';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1099,6 +876,18 @@ CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" uuid, /* Uuid */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1175,154 +964,318 @@ AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" uuid, /* Uuid */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
 CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
-CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::library_version
+CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
+STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+AS 'MODULE_PATHNAME', 'library_version_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_totals
+CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"refill_seconds" double precision,  /* f64 */
+	"waits" bigint,  /* i64 */
+	"wait_seconds" double precision,  /* f64 */
+	"places" bigint,  /* i64 */
+	"places_in_use" bigint  /* i64 */
+)
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_counts
+CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"refill_seconds" double precision,  /* f64 */
+	"wait_seconds" double precision,  /* f64 */
+	"buffered_ids" bigint,  /* i64 */
+	"buffer_ids" bigint,  /* i64 */
+	"remaining_ids" bigint,  /* Option < i64 > */
+	"stats_reset" timestamp with time zone  /* TimestampWithTimeZone */
+)
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::layout_seconds_left
+CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
+	"layout" text /* Text < '_ > */
+) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
-CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
+-- snowflake_ids::sql::audit::snowflake_ids::audit_run
+
+CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
+    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
+RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
+    day date, detail text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
+COMMENT ON FUNCTION snowflake_ids.audit IS
+    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
+CREATE  FUNCTION snowflake_ids_internal."layout_status"(
+	"layout" text /* Text < '_ > */
 ) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+	"place" INT,  /* Option < i32 > */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Option < Interval > */
+	"years_left" double precision,  /* Option < f64 > */
+	"fits" bool,  /* Option < bool > */
+	"state" TEXT  /* String */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+AS 'MODULE_PATHNAME', 'layout_status_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_history
-CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
-	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
-	"elapsed" interval,  /* Interval */
-	"ids_per_second" double precision,  /* Option < f64 > */
-	"segment_ids_per_second" double precision,  /* Option < f64 > */
-	"drift" interval,  /* Interval */
-	"waits" bigint,  /* Option < i64 > */
-	"refills" bigint,  /* Option < i64 > */
-	"steps_back" bigint,  /* i64 */
-	"steps_forward" bigint,  /* i64 */
-	"clock_ahead" interval  /* Interval */
-)
-STRICT VOLATILE PARALLEL SAFE
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
+CREATE  FUNCTION snowflake_ids_internal."generator_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"layout" text, /* Option < Text < '_ > > */
+	"modulus" INT, /* Option < i32 > */
+	"remainder" INT, /* Option < i32 > */
+	"sequence_start" text, /* Option < Text < '_ > > */
+	"cache" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_history_wrapper';
+AS 'MODULE_PATHNAME', 'generator_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
+CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'server_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_unknown
+CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
+	"name" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
+CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint, /* Option < i64 > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
+CREATE  FUNCTION snowflake_ids."has_series_privilege"(
+	"series" text, /* Text < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid, /* Option < Uuid > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_revoke
+CREATE  FUNCTION snowflake_ids."series_revoke"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_alter
+CREATE  FUNCTION snowflake_ids."series_alter"(
+	"name" text, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"step" INT DEFAULT NULL, /* Option < i32 > */
+	"max_step" INT DEFAULT NULL /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_drop
+CREATE  FUNCTION snowflake_ids."series_drop"(
+	"name" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_grant
+CREATE  FUNCTION snowflake_ids."series_grant"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text, /* Option < Text < '_ > > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids::status_history
---   status_view
+--   series_nextval
+--   series_nextval_text
+--   series_nextval_text_of_text
+--   series_nextval_text_of_uuid
+--   series_currval
+--   series_currval_of_text
+--   series_currval_of_uuid
+--   snowflake_ids::series_set
+--   snowflake_ids::series_set_of_text
+--   snowflake_ids::series_set_of_uuid
+--   snowflake_ids::series_alter
+--   snowflake_ids::series_drop
+--   snowflake_ids::series_grant
+--   snowflake_ids::series_revoke
+--   snowflake_ids::has_series_privilege
 
 
-CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
-COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
-GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
+    'whether the current role has a privilege on a series; of several, any';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_page
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
 
-/* What PostgREST and its like take for the type of a response. */
-CREATE DOMAIN snowflake_ids."text/html" AS text;
-COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
-CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
-VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
-COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
-CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
-	"new" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1337,64 +1290,263 @@ AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
+CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
+	"new" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::status::snowflake_ids::status
+CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
+	"datacenter_id" INT,  /* Option < i32 > */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* String */
+	"epoch" timestamp with time zone,  /* TimestampWithTimeZone */
+	"last_id" bigint,  /* Option < i64 > */
+	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"drift" interval,  /* Interval */
+	"ids_issued" bigint,  /* i64 */
+	"full_ticks" bigint,  /* i64 */
+	"steps_back" bigint,  /* i64 */
+	"largest_step_back" interval,  /* Interval */
+	"years_left" double precision,  /* f64 */
+	"rollback" INT,  /* Option < i32 > */
+	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"reservations" bigint,  /* i64 */
+	"reserved_by_callers" bigint,  /* i64 */
+	"steps_forward" bigint,  /* i64 */
+	"clock_ahead" interval,  /* Interval */
+	"switches" bigint,  /* i64 */
+	"scope" TEXT,  /* & '_ str */
+	"lease_expires_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"leased_from" TEXT,  /* Option < String > */
+	"state" TEXT  /* String */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'status_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::status
+
+
+CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
+COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
+GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
+GRANT SELECT ON snowflake_ids.status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::generator_check
+--   snowflake_ids_internal::generator_unknown
+--   snowflake_ids_internal::server_layout
+--   snowflake_ids_internal::generator_changed
+--   snowflake_ids_internal::layout_status
+--   snowflake_nextval
+--   status_view
+
+/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
+   written by hand, dumped, restored and copied: no id comes twice in a layout. */
+CREATE TABLE snowflake_ids.generator (
+    name           text COLLATE "C" PRIMARY KEY,
+    layout         text NOT NULL,
+    modulus        integer,
+    remainder      integer,
+    sequence_start text,
+    cache          integer
+);
+COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
+COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
+COMMENT ON COLUMN snowflake_ids.generator.modulus IS
+    'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
+    'zero, random or rotate; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
+GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
+
+/* Whatever writes a row. */
+CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
+        NEW.cache);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generator
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.generator_check_row();
+CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
+
+/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
+CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE duplicate_object USING
+        MESSAGE = format('generator "%s" already exists', left(name, 128)),
+        HINT = 'Change it with snowflake_ids.generator_alter, or choose another name.';
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.generator_create(
+    name           text,
+    layout         text    DEFAULT NULL,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- Written out: in another server's dump it means the same.
+    own_layout text := snowflake_ids_internal.server_layout();
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
+BEGIN
+    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+    -- Two at a time could each find the last place free.
+    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
+        PERFORM snowflake_ids_internal.generator_taken(name);
+    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+    END IF;
+    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
+    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
+
+/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
+   of the table's owner: it takes a lock, and gives nothing. */
+CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+END
+$$;
+
+/* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
+CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
+    users text;
+BEGIN
+    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
+    FROM (
+        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
+                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_proc'::regclass
+                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
+        UNION ALL
+        SELECT format('sequence %s is bound to it', b.sequence)
+        FROM snowflake_ids.sequence_binding AS b
+        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    ) AS u (text);
+    RETURN users;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    users text := snowflake_ids_internal.generator_users(name, bound);
+BEGIN
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Attach the columns to another generator first, or detach them.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.generator_alter(
+    name           text,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL,
+    new_name       text    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    former snowflake_ids.generator;
+BEGIN
+    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
+        PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
+    ELSIF new_name IS NOT NULL AND new_name <> name COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
+    END IF;
+    UPDATE snowflake_ids.generator AS g
+    SET name = coalesce(new_name, g.name),
+        modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
+        remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start COLLATE "C", 'default') END,
+        cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
+    WHERE g.name = name COLLATE "C";
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.generator_taken(new_name);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_alter IS
+    'changes a named generator; what is null stays as it is, and 0 or ''default'' leaves it to the setting';
+
+CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
+    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
+
+/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
+CREATE VIEW snowflake_ids.generator_status AS
+SELECT g.name, g.layout, g.modulus, g.remainder,
+       CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
+            WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
+       g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
+FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
+COMMENT ON VIEW snowflake_ids.generator_status IS
+    'named generators, and what this server''s counters of their layouts do';
+GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1417,6 +1569,27 @@ AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::tag::snowflake_ids::segment_discard
 CREATE  FUNCTION snowflake_ids."segment_discard"(
 	"tag" text /* Option < TagArg < '_ > > */
@@ -1427,14 +1600,50 @@ AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
 	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1466,115 +1675,6 @@ COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
     'whether the current role has a privilege on a segment tag; of several, any';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2370,10 +2470,10 @@ CREATE FUNCTION snowflake_ids.series_create(
     description text    DEFAULT NULL,
     owner       name    DEFAULT NULL,
     sections    integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with this search_path.
+    -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
     IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
@@ -2601,10 +2701,11 @@ DECLARE
 BEGIN
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
-            DETAIL = 'In an older snapshot the newest rows may be missing.';
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
     IF NOT FOUND THEN
@@ -2657,7 +2758,9 @@ BEGIN
             DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
             HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -2729,7 +2832,8 @@ BEGIN
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.';
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
     END IF;
     EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
 END
@@ -2776,16 +2880,6 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowf
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::metrics::snowflake_ids::stats_reset
 
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
@@ -2795,17 +2889,103 @@ COMMENT ON FUNCTION snowflake_ids.stats_reset IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
+CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
+STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
+CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
+CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
+CREATE  FUNCTION snowflake_ids_internal."registry_look"(
+	"server" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_look_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
+CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
+CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
+	"nodes" text /* Text < '_ > */
+) RETURNS TABLE (
+	"node_id" INT,  /* i32 */
+	"node_name" TEXT,  /* String */
+	"node_port" INT,  /* i32 */
+	"group_id" INT,  /* i32 */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* Option < String > */
+	"registry" TEXT,  /* Option < String > */
+	"version" TEXT,  /* Option < String > */
+	"problem" TEXT,  /* Option < String > */
+	"may_pass" bool  /* bool */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_places
+CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
+	"pid" INT,  /* i32 */
+	"datid" oid,  /* pg_sys :: Oid */
+	"relid" oid,  /* Option < pg_sys :: Oid > */
+	"command" TEXT,  /* Option < & '_ str > */
+	"phase" TEXT,  /* Option < & '_ str > */
+	"rows_done" bigint,  /* Option < i64 > */
+	"rows_total" bigint,  /* Option < i64 > */
+	"tables_done" bigint,  /* Option < i64 > */
+	"tables_total" bigint,  /* Option < i64 > */
+	"started_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_places_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_end
+CREATE  FUNCTION snowflake_ids_internal."progress_end"(
+	"command" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_end_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2832,35 +3012,6 @@ AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_end
-CREATE  FUNCTION snowflake_ids_internal."progress_end"(
-	"command" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_end_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_places
-CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
-	"pid" INT,  /* i32 */
-	"datid" oid,  /* pg_sys :: Oid */
-	"relid" oid,  /* Option < pg_sys :: Oid > */
-	"command" TEXT,  /* Option < & '_ str > */
-	"phase" TEXT,  /* Option < & '_ str > */
-	"rows_done" bigint,  /* Option < i64 > */
-	"rows_total" bigint,  /* Option < i64 > */
-	"tables_done" bigint,  /* Option < i64 > */
-	"tables_total" bigint,  /* Option < i64 > */
-	"started_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_places_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   snowflake_ids_internal::progress_enter
 --   snowflake_ids_internal::progress_tables
@@ -2877,294 +3028,209 @@ GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
-CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'server_layout_wrapper';
+-- snowflake_ids::sql::status_page::snowflake_ids::status_page
+
+/* What PostgREST and its like take for the type of a response. */
+CREATE DOMAIN snowflake_ids."text/html" AS text;
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
-CREATE  FUNCTION snowflake_ids_internal."layout_status"(
-	"layout" text /* Text < '_ > */
-) RETURNS TABLE (
-	"place" INT,  /* Option < i32 > */
-	"last_id" bigint,  /* Option < i64 > */
-	"last_timestamp" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"high_water_mark" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"drift" interval,  /* Option < Interval > */
-	"years_left" double precision,  /* Option < f64 > */
-	"fits" bool,  /* Option < bool > */
-	"state" TEXT  /* String */
+-- snowflake_ids::sql::status_page::snowflake_ids::status_history
+CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
+	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
+	"elapsed" interval,  /* Interval */
+	"ids_per_second" double precision,  /* Option < f64 > */
+	"segment_ids_per_second" double precision,  /* Option < f64 > */
+	"drift" interval,  /* Interval */
+	"waits" bigint,  /* Option < i64 > */
+	"refills" bigint,  /* Option < i64 > */
+	"steps_back" bigint,  /* i64 */
+	"steps_forward" bigint,  /* i64 */
+	"clock_ahead" interval  /* Interval */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_status_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
-CREATE  FUNCTION snowflake_ids_internal."generator_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"layout" text, /* Option < Text < '_ > > */
-	"modulus" INT, /* Option < i32 > */
-	"remainder" INT, /* Option < i32 > */
-	"sequence_start" text, /* Option < Text < '_ > > */
-	"cache" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_unknown
-CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
-	"name" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
-CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
+AS 'MODULE_PATHNAME', 'status_history_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::generator_check
---   snowflake_ids_internal::generator_unknown
---   snowflake_ids_internal::server_layout
---   snowflake_ids_internal::generator_changed
---   snowflake_ids_internal::layout_status
---   snowflake_nextval
+--   snowflake_ids::status_history
 --   status_view
 
-/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
-   written by hand, dumped, restored and copied: no id comes twice in a layout. */
-CREATE TABLE snowflake_ids.generator (
-    name           text COLLATE "C" PRIMARY KEY,
-    layout         text NOT NULL,
-    modulus        integer,
-    remainder      integer,
-    sequence_start text,
-    cache          integer
-);
-COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
-COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
-COMMENT ON COLUMN snowflake_ids.generator.modulus IS
-    'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
-COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
-    'zero, random or rotate; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
-GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
-/* Whatever writes a row. */
-CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
-        NEW.cache);
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generator
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.generator_check_row();
-CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
+CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
+COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
+GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
+/* </end connected objects> */
 
-/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
-CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE duplicate_object USING
-        MESSAGE = format('generator "%s" already exists', left(name, 128)),
-        HINT = 'Change it with snowflake_ids.generator_alter, or choose another name.';
-END
-$$;
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
+/* </end connected objects> */
 
-CREATE FUNCTION snowflake_ids.generator_create(
-    name           text,
-    layout         text    DEFAULT NULL,
-    modulus        integer DEFAULT NULL,
-    remainder      integer DEFAULT NULL,
-    sequence_start text    DEFAULT NULL,
-    cache          integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    -- Written out: in another server's dump it means the same.
-    own_layout text := snowflake_ids_internal.server_layout();
-    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
-BEGIN
-    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Two at a time could each find the last place free.
-    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
-        PERFORM snowflake_ids_internal.generator_taken(name);
-    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
-        RAISE configuration_limit_exceeded USING
-            MESSAGE = 'too many generators',
-            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
-    END IF;
-    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
-    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
+CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
+	"highest" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
+/* </end connected objects> */
 
-/* Fails where there is no generator of this name; else it stays until the transaction ends, which is to use it. Runs with the rights
-   of the table's owner: it takes a lock, and gives nothing. */
-CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
-END
-$$;
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
 
-/* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
-CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-DECLARE
-    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
-    users text;
-BEGIN
-    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
-    FROM (
-        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
-        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
-        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
-            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
-                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-                    AND d.refclassid = 'pg_proc'::regclass
-                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
-        UNION ALL
-        SELECT format('sequence %s is bound to it', b.sequence)
-        FROM snowflake_ids.sequence_binding AS b
-        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
-    ) AS u (text);
-    RETURN users;
-END
-$$;
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
+CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
+	"of" oid, /* pg_sys :: Oid */
+	"value" bigint, /* i64 */
+	"is_called" bool /* bool */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
+/* </end connected objects> */
 
-CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    users text := snowflake_ids_internal.generator_users(name, bound);
-BEGIN
-    IF users IS NOT NULL THEN
-        RAISE dependent_objects_still_exist USING
-            MESSAGE = format('cannot %s generator "%s" because other objects depend on it', left(change, 16), left(name, 128)),
-            DETAIL = left(users, 4000),
-            HINT = 'Attach the columns to another generator first, or detach them.';
-    END IF;
-END
-$$;
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
+/* </end connected objects> */
 
-CREATE FUNCTION snowflake_ids.generator_alter(
-    name           text,
-    modulus        integer DEFAULT NULL,
-    remainder      integer DEFAULT NULL,
-    sequence_start text    DEFAULT NULL,
-    cache          integer DEFAULT NULL,
-    new_name       text    DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    former snowflake_ids.generator;
-BEGIN
-    SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    ELSIF (modulus IS NULL) <> (remainder IS NULL) AND NOT coalesce(modulus = 0, false) THEN
-        PERFORM snowflake_ids_internal.generator_check(name, former.layout, modulus, remainder, NULL, NULL);
-    ELSIF new_name IS NOT NULL AND new_name <> name COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.generator_check_unused(name, 'rename', false);
-    END IF;
-    UPDATE snowflake_ids.generator AS g
-    SET name = coalesce(new_name, g.name),
-        modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
-        remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
-        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start COLLATE "C", 'default') END,
-        cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
-    WHERE g.name = name COLLATE "C";
-EXCEPTION WHEN unique_violation THEN
-    PERFORM snowflake_ids_internal.generator_taken(new_name);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.generator_alter IS
-    'changes a named generator; what is null stays as it is, and 0 or ''default'' leaves it to the setting';
-
-CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(name);
-    END IF;
-    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
-    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
-
-/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
-CREATE VIEW snowflake_ids.generator_status AS
-SELECT g.name, g.layout, g.modulus, g.remainder,
-       CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
-            WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
-       g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
-FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
-COMMENT ON VIEW snowflake_ids.generator_status IS
-    'named generators, and what this server''s counters of their layouts do';
-GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   generators
---   snowflake_ids::layout_check
---   snowflake_ids_internal::layout_change_check
---   snowflake_ids_internal::layout_change_own
+--   worker_check_registry
+--   worker_give_up
+--   status_view
+--   segments
 
-/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
-   from its next start on. */
-CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
+CREATE TABLE snowflake_ids.worker_lease (
+    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
+    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
+    system_identifier bigint,
+    timeline          integer,
+    host              text,
+    port              integer,
+    data_directory    text,
+    token             bigint,
+    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
+    clock             timestamptz,
+    last_time         timestamptz,
+    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at        timestamptz,
+    released_at       timestamptz,
+    layout            text,
+    PRIMARY KEY (datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
+COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
+    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
+    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
+
+CREATE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       snowflake_ids.worker_lease;
+    free_from  timestamptz;
 BEGIN
-    IF generator IS NULL THEN
-        PERFORM snowflake_ids_internal.layout_change_own(new);
-        RETURN;
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
     END IF;
-    -- Nobody else changes the row between the look at it and the change.
-    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
     IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(generator);
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
     END IF;
-    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
-    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.layout_change IS
-    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS
+    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
+CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
+	"number" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
+	"increment" bigint, /* Option < i64 > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3254,17 +3320,22 @@ BEGIN
 END
 $$;
 
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that. */
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
+   default, of a column or a domain, with a call for it. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
-            SELECT FROM pg_attrdef AS f
-            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-                AND f.adrelid NOT IN (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written FROM pg_attrdef AS f
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t WHERE t.typtype = 'd') AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
                         AND d.deptype IN ('a', 'i')));
@@ -3526,126 +3597,106 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
-CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
-	"nodes" text /* Text < '_ > */
-) RETURNS TABLE (
-	"node_id" INT,  /* i32 */
-	"node_name" TEXT,  /* String */
-	"node_port" INT,  /* i32 */
-	"group_id" INT,  /* i32 */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* Option < String > */
-	"registry" TEXT,  /* Option < String > */
-	"version" TEXT,  /* Option < String > */
-	"problem" TEXT,  /* Option < String > */
-	"may_pass" bool  /* bool */
-)
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::change::snowflake_ids::layout_check
+CREATE  FUNCTION snowflake_ids."layout_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS TABLE (
+	"old_layout" TEXT,  /* String */
+	"new_layout" TEXT,  /* String */
+	"ready" bool,  /* bool */
+	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"years" double precision,  /* f64 */
+	"ends" timestamp with time zone  /* TimestampWithTimeZone */
+)
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   worker_check_registry
---   worker_give_up
---   status_view
---   segments
+--   generators
+--   snowflake_ids::layout_check
+--   snowflake_ids_internal::layout_change_check
+--   snowflake_ids_internal::layout_change_own
 
-/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
-CREATE TABLE snowflake_ids.worker_lease (
-    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
-    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
-    system_identifier bigint,
-    timeline          integer,
-    host              text,
-    port              integer,
-    data_directory    text,
-    token             bigint,
-    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
-    clock             timestamptz,
-    last_time         timestamptz,
-    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    renewed_at        timestamptz,
-    released_at       timestamptz,
-    layout            text,
-    PRIMARY KEY (datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
-COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
-COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
-COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
-
-CREATE FUNCTION snowflake_ids.worker_release(
-    worker_id      integer,
-    datacenter_id  integer DEFAULT NULL,
-    holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+/* Another layout, where all of its ids are above those of the present one: for a named generator at once, for the server itself
+   from its next start on. */
+CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
-DECLARE
-    datacenter integer;
-    seen       snowflake_ids.worker_lease;
-    free_from  timestamptz;
 BEGIN
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    IF worker_id IS NULL THEN
-        RAISE EXCEPTION 'worker_id must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It says which worker id to give up.';
+    IF generator IS NULL THEN
+        PERFORM snowflake_ids_internal.layout_change_own(new);
+        RETURN;
     END IF;
-    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
-    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    -- Nobody else changes the row between the look at it and the change.
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
-            ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+        PERFORM snowflake_ids_internal.generator_unknown(generator);
     END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
-    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
-    IF free_from IS NULL AND holder_is_down THEN
-        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
-                     + current_setting('snowflake_ids.max_clock_skew')::interval;
-    END IF;
-    UPDATE snowflake_ids.worker_lease AS w
-    SET token = NULL, expires_at = least(w.expires_at, free_from),
-        released_at = coalesce(w.released_at, clock_timestamp())
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
+    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+COMMENT ON FUNCTION snowflake_ids.layout_change IS
+    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3832,410 +3883,6 @@ FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
 /* A role that may call functions that ask where ids come from has to be able to look. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids::stats_reset
---   snowflake_ids_internal::segment_totals
---   snowflake_ids_internal::layout_seconds_left
---   snowflake_ids_internal::library_version
---   status_view
---   segments
---   series
---   generators
---   registries
-
-/* Metrics, as Prometheus names them: a column of the view metric_X is the metric snowflake_ids_X_<column>, in base units, counters
-   with _total; columns of text are labels. All of a view's rows are of one query, for whichever exporter. */
-
-CREATE VIEW snowflake_ids.metric AS
-SELECT k.kind, k.issued_total
-FROM (SELECT 'snowflake' AS kind, s.ids_issued::double precision AS issued_total FROM snowflake_ids.status() AS s
-      UNION ALL
-      SELECT 'segment', t.ids_issued FROM snowflake_ids_internal.segment_totals() AS t) AS k;
-COMMENT ON VIEW snowflake_ids.metric IS 'what this server has issued since it started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric.kind IS 'snowflake: ids of layouts, and UUIDs; segment: ids of tags';
-COMMENT ON COLUMN snowflake_ids.metric.issued_total IS 'Ids that sessions took, of all databases.';
-
-CREATE VIEW snowflake_ids.metric_node AS
-SELECT coalesce(e.extversion, '') AS version, snowflake_ids_internal.library_version() AS library, s.layout,
-       coalesce(s.datacenter_id::text, '') AS datacenter_id, coalesce(s.worker_id::text, '') AS worker_id,
-       coalesce(s.rollback::text, '') AS rollback, s.scope, 1::double precision AS info
-FROM snowflake_ids.status() AS s LEFT JOIN pg_catalog.pg_extension AS e ON e.extname = 'snowflake_ids';
-COMMENT ON VIEW snowflake_ids.metric_node IS 'which node this server is, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_node.version IS 'the version of the extension''s SQL objects';
-COMMENT ON COLUMN snowflake_ids.metric_node.library IS 'the version of the library';
-COMMENT ON COLUMN snowflake_ids.metric_node.info IS 'Who this server is, in its labels; always 1.';
-
-CREATE VIEW snowflake_ids.metric_server AS
-SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision AS ready,
-       (s.state = 'in recovery')::integer::double precision AS in_recovery,
-       extract(epoch FROM s.drift)::double precision AS drift_seconds,
-       extract(epoch FROM current_setting('snowflake_ids.max_drift', true)::interval)::double precision AS max_drift_seconds,
-       s.full_ticks::double precision AS full_ticks_total,
-       s.steps_back::double precision AS clock_steps_back_total,
-       extract(epoch FROM s.largest_step_back)::double precision AS clock_largest_step_back_seconds,
-       s.steps_forward::double precision AS clock_steps_forward_total,
-       extract(epoch FROM s.clock_ahead)::double precision AS clock_ahead_seconds,
-       s.switches::double precision AS node_switches_total,
-       s.reservations::double precision AS reservations_total,
-       s.reserved_by_callers::double precision AS reservations_by_callers_total,
-       extract(epoch FROM s.high_water_mark - (clock_timestamp() - s.clock_ahead))::double precision AS high_water_mark_ahead_seconds,
-       extract(epoch FROM s.lease_expires_at - (clock_timestamp() - s.clock_ahead))::double precision AS lease_remaining_seconds,
-       extract(epoch FROM current_setting('snowflake_ids.lease_duration', true)::interval)::double precision AS lease_duration_seconds,
-       snowflake_ids_internal.layout_seconds_left(s.layout) AS layout_remaining_seconds,
-       t.refills::double precision AS tag_refills_total, t.refill_seconds AS tag_refill_seconds_total,
-       t.waits::double precision AS tag_waits_total, t.wait_seconds AS tag_wait_seconds_total,
-       t.places::double precision AS tag_places, t.places_in_use::double precision AS tag_places_in_use
-FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t;
-COMMENT ON VIEW snowflake_ids.metric_server IS 'the state of this server since it started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 where nothing keeps snowflake ids from being issued, or this is a standby; else 0.';
-COMMENT ON COLUMN snowflake_ids.metric_server.in_recovery IS '1 on a standby.';
-COMMENT ON COLUMN snowflake_ids.metric_server.drift_seconds IS 'How far the last id is ahead of the clock.';
-COMMENT ON COLUMN snowflake_ids.metric_server.max_drift_seconds IS 'The setting max_drift.';
-COMMENT ON COLUMN snowflake_ids.metric_server.full_ticks_total IS 'Ticks whose sequence was used up.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_back_total IS 'Steps back of the clock that calls noticed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_largest_step_back_seconds IS 'The largest of these steps.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_forward_total IS 'Steps forward of a second or more that were followed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_ahead_seconds IS 'How far the clock is ahead without being followed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.node_switches_total IS 'How often a step back was met by another rollback value or worker id.';
-COMMENT ON COLUMN snowflake_ids.metric_server.reservations_total IS 'How often the state file was written.';
-COMMENT ON COLUMN snowflake_ids.metric_server.reservations_by_callers_total IS 'Those of these writes that a call had to do itself.';
-COMMENT ON COLUMN snowflake_ids.metric_server.high_water_mark_ahead_seconds IS 'Until the time up to which ids are reserved.';
-COMMENT ON COLUMN snowflake_ids.metric_server.lease_remaining_seconds IS 'Until the lease of the worker id ends, by the clock that ids follow.';
-COMMENT ON COLUMN snowflake_ids.metric_server.lease_duration_seconds IS 'The setting lease_duration.';
-COMMENT ON COLUMN snowflake_ids.metric_server.layout_remaining_seconds IS 'Until the last tick of the server''s layout.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_refills_total IS 'Segments fetched for all tags of all databases.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'What these refills took.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_waits_total IS 'Waits of calls that found no ids of a tag, of all databases.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'What these waits took.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_places IS 'The setting max_tags.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a place in shared memory.';
-
-/* Restricted tags show to those who may read all statistics, too: an exporter is no user of tags. */
-CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
-SELECT current_database()::text AS database, slot.tag,
-       slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,
-       c.refill_seconds AS refill_seconds_total, extract(epoch FROM slot.last_refill)::double precision AS last_refill_seconds,
-       slot.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total,
-       extract(epoch FROM slot.longest_wait)::double precision AS longest_wait_seconds,
-       c.buffered_ids::double precision AS buffered_ids,
-       1 - c.buffered_ids / nullif(c.buffer_ids, 0)::double precision AS buffers_used_ratio,
-       slot.step::double precision AS step_ids, c.remaining_ids::double precision AS remaining_ids,
-       extract(epoch FROM slot.exhausted_at - clock_timestamp())::double precision AS remaining_seconds,
-       (slot.trouble IS NOT NULL)::integer::double precision AS trouble
-FROM snowflake_ids_internal.segment_slots() AS slot
-    JOIN snowflake_ids_internal.segment_counts() AS c ON c.database = slot.database AND c.source = slot.source AND c.tag = slot.tag
-WHERE slot.source = 'snowflake_ids.segment'::regclass
-    AND slot.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database());
-COMMENT ON VIEW snowflake_ids.metric_tag IS
-    'the segment tags of this database that are in use, and that the reader may see, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_tag.database IS 'the database that the tag is of';
-COMMENT ON COLUMN snowflake_ids.metric_tag.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.metric_tag.issued_total IS 'Ids handed out of the buffers.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.refills_total IS 'Segments fetched.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.refill_seconds_total IS 'What these refills took.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.last_refill_seconds IS 'What the last refill took.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.waits_total IS 'Waits of calls that found no ids.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.wait_seconds_total IS 'What these waits took.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.longest_wait_seconds IS 'The longest time that a call waited.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.buffered_ids IS 'Ids that are left in both buffers.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The share of the ids in both buffers that is used, 0 to 1.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.step_ids IS 'How many ids the next segment has.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids up to max_value; none of a dated tag.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'Until max_value, at the pace since the tag was first used.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.trouble IS '1 while refills fail; the reason is in segment_status.';
-
-CREATE VIEW snowflake_ids.metric_generator AS
-SELECT current_database()::text AS database, g.name AS generator,
-       (g.state IN ('ready', 'idle', 'in recovery'))::integer::double precision AS ready,
-       extract(epoch FROM g.drift)::double precision AS drift_seconds,
-       extract(epoch FROM g.high_water_mark - clock_timestamp())::double precision AS high_water_mark_ahead_seconds,
-       snowflake_ids_internal.layout_seconds_left(g.layout) AS layout_remaining_seconds
-FROM snowflake_ids.generator_status AS g;
-COMMENT ON VIEW snowflake_ids.metric_generator IS 'the named generators of this database, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_generator.database IS 'the database that the generator is of';
-COMMENT ON COLUMN snowflake_ids.metric_generator.generator IS 'its name';
-COMMENT ON COLUMN snowflake_ids.metric_generator.ready IS '1 where nothing keeps ids of its layout from being issued, or this is a standby; else 0.';
-COMMENT ON COLUMN snowflake_ids.metric_generator.drift_seconds IS 'How far the last id of its layout is ahead of the clock.';
-COMMENT ON COLUMN snowflake_ids.metric_generator.high_water_mark_ahead_seconds IS 'Until the time up to which ids of its layout are reserved.';
-COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'Until the last tick of its layout.';
-
-CREATE VIEW snowflake_ids.metric_series AS
-SELECT current_database()::text AS database, k.kind, count(s.id)::double precision AS defined
-FROM (VALUES ('gapless'), ('dense'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
-GROUP BY k.kind;
-COMMENT ON VIEW snowflake_ids.metric_series IS 'how many series this database has of each kind, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that they are of';
-COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
-COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
-
-CREATE VIEW snowflake_ids.metric_registry AS
-SELECT r.database::text AS database, r.server::text AS registry,
-       CASE r.state WHEN 'up' THEN 1 WHEN 'failing' THEN 0 END::double precision AS up,
-       r.calls::double precision AS calls_total, r.failures::double precision AS failures_total,
-       r.failures_in_a_row::double precision AS failures_in_a_row,
-       extract(epoch FROM clock_timestamp() - r.last_answer)::double precision AS last_success_age_seconds,
-       extract(epoch FROM r.last_duration)::double precision AS last_call_seconds
-FROM snowflake_ids.registry_status AS r;
-COMMENT ON VIEW snowflake_ids.metric_registry IS 'the registries that this database uses, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_registry.database IS 'the database that uses it';
-COMMENT ON COLUMN snowflake_ids.metric_registry.registry IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.metric_registry.up IS '1 where the last question was answered, 0 where not; none before the first.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.calls_total IS 'Questions that were asked.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Those of these questions that had no answer.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Questions without an answer since the last answer.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; it is asked when ids are wanted.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
-
-GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
-    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_registry TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   layout_change
---   metrics
---   progress
---   registries
---   segment_nextval
---   series
---   snowflake_nextval
---   snowflake_uuid
---   status_history_view
---   status_view
---   clock_accept
---   compose_of_layout
---   datacenter_id_of
---   datacenter_id_of_layout
---   datacenter_id_of_text
---   datacenter_id_of_text_and_layout
---   datacenter_id_of_uuid
---   datacenter_id_of_uuid_and_layout
---   decode_json_of
---   decode_json_of_layout
---   decode_of_layout
---   max_id_of
---   max_id_of_layout
---   min_id_of
---   min_id_of_layout
---   segment_currval
---   segment_nextval_text
---   segment_nextvals
---   sequence_of
---   sequence_of_layout
---   snowflake_compose
---   snowflake_decode
---   snowflake_decode_text
---   snowflake_encode
---   snowflake_lastval
---   snowflake_nextvals
---   snowflake_nextvals_of_generator
---   snowflake_try_decode_text
---   state_adopt
---   state_reset
---   timestamp_of
---   timestamp_of_layout
---   timestamp_of_text
---   timestamp_of_uuid
---   worker_id_of
---   worker_id_of_layout
---   worker_id_of_text
---   worker_id_of_text_and_layout
---   worker_id_of_uuid
---   worker_id_of_uuid_and_layout
-
-/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
-COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
-COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
-COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
-COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
-COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
-COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
-COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
-COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
-COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
-COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(bigint, text) IS 'the datacenter that an id of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(uuid) IS 'the datacenter that a UUID was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(uuid, text) IS 'the datacenter that a UUID of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(text) IS 'the datacenter that an id or a UUID was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(text, text) IS 'the datacenter that an id or a UUID of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_worker_id(bigint) IS 'the worker that generated an id';
-COMMENT ON FUNCTION snowflake_worker_id(bigint, text) IS 'the worker that generated an id of a layout or generator';
-COMMENT ON FUNCTION snowflake_worker_id(uuid) IS 'the worker that generated a UUID';
-COMMENT ON FUNCTION snowflake_worker_id(uuid, text) IS 'the worker that generated a UUID of a layout or generator';
-COMMENT ON FUNCTION snowflake_worker_id(text) IS 'the worker that generated an id or a UUID';
-COMMENT ON FUNCTION snowflake_worker_id(text, text) IS 'the worker that generated an id or a UUID of a layout or generator';
-COMMENT ON FUNCTION snowflake_sequence(bigint) IS 'the number of an id within its tick';
-COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS 'the number of an id of a layout or generator within its tick';
-COMMENT ON FUNCTION snowflake_decode(bigint) IS 'all parts of an id, as a row';
-COMMENT ON FUNCTION snowflake_decode(bigint, text) IS 'all parts of an id of a layout or generator, as a row';
-COMMENT ON FUNCTION snowflake_decode_json(bigint) IS 'all parts of an id, as JSON';
-COMMENT ON FUNCTION snowflake_decode_json(bigint, text) IS 'all parts of an id of a layout or generator, as JSON';
-COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
-COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
-    'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
-COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
-COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
-COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
-COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
-COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
-
-COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
-COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
-COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
-    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
-COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
-COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
-COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
-COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
-    'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
-
-COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this server';
-COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
-COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
-COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
-COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
-COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
-COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
-COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
-COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
-COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
-COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
-COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
-COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
-COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
-COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
-COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
-COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
-COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
-COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
-COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
-
-COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
-COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
-COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
-COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
-COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
-COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
-COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
-COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
-COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
-
-COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
-COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
-COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
-COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
-COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
-COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
-
-COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
-COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
-COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
-COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
-COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
-COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
-COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
-COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
-COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
-COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
-
-COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
-COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
-COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
-COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
-
-COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
-COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
-COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
-COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
-COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
-COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
-COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
-COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
-COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
-COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
-COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
-COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
-COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
-COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
-COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
-COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
-COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
-COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
-COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
-COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
-COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
-COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
-COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
-COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
-COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
-COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
-COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
-COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4818,7 +4465,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function wi
 -- could have the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT string_agg(CASE WHEN part ~ '\.' OR starts_with(part, '"') AND n.nspname || c.relname ~ '\.'
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
         THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
         unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
@@ -4854,7 +4501,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
@@ -5353,45 +5000,407 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
-CREATE  FUNCTION snowflake_ids_internal."registry_look"(
-	"server" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_look_wrapper';
+-- requires:
+--   snowflake_ids::stats_reset
+--   snowflake_ids_internal::segment_totals
+--   snowflake_ids_internal::layout_seconds_left
+--   snowflake_ids_internal::library_version
+--   status_view
+--   segments
+--   series
+--   generators
+--   registries
+
+/* Metrics, as Prometheus names them: a column of the view metric_X is the metric snowflake_ids_X_<column>, in base units, counters
+   with _total; columns of text are labels. All of a view's rows are of one query, for whichever exporter. */
+
+CREATE VIEW snowflake_ids.metric AS
+SELECT k.kind, k.issued_total
+FROM (SELECT 'snowflake' AS kind, s.ids_issued::double precision AS issued_total FROM snowflake_ids.status() AS s
+      UNION ALL
+      SELECT 'segment', t.ids_issued FROM snowflake_ids_internal.segment_totals() AS t) AS k;
+COMMENT ON VIEW snowflake_ids.metric IS 'what this server has issued since it started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric.kind IS 'snowflake: ids of layouts, and UUIDs; segment: ids of tags';
+COMMENT ON COLUMN snowflake_ids.metric.issued_total IS 'Ids that sessions took, of all databases.';
+
+CREATE VIEW snowflake_ids.metric_node AS
+SELECT coalesce(e.extversion, '') AS version, snowflake_ids_internal.library_version() AS library, s.layout,
+       coalesce(s.datacenter_id::text, '') AS datacenter_id, coalesce(s.worker_id::text, '') AS worker_id,
+       coalesce(s.rollback::text, '') AS rollback, s.scope, 1::double precision AS info
+FROM snowflake_ids.status() AS s LEFT JOIN pg_catalog.pg_extension AS e ON e.extname = 'snowflake_ids';
+COMMENT ON VIEW snowflake_ids.metric_node IS 'which node this server is, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_node.version IS 'the version of the extension''s SQL objects';
+COMMENT ON COLUMN snowflake_ids.metric_node.library IS 'the version of the library';
+COMMENT ON COLUMN snowflake_ids.metric_node.info IS 'Who this server is, in its labels; always 1.';
+
+CREATE VIEW snowflake_ids.metric_server AS
+SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision AS ready,
+       (s.state = 'in recovery')::integer::double precision AS in_recovery,
+       extract(epoch FROM s.drift)::double precision AS drift_seconds,
+       extract(epoch FROM current_setting('snowflake_ids.max_drift', true)::interval)::double precision AS max_drift_seconds,
+       s.full_ticks::double precision AS full_ticks_total,
+       s.steps_back::double precision AS clock_steps_back_total,
+       extract(epoch FROM s.largest_step_back)::double precision AS clock_largest_step_back_seconds,
+       s.steps_forward::double precision AS clock_steps_forward_total,
+       extract(epoch FROM s.clock_ahead)::double precision AS clock_ahead_seconds,
+       s.switches::double precision AS node_switches_total,
+       s.reservations::double precision AS reservations_total,
+       s.reserved_by_callers::double precision AS reservations_by_callers_total,
+       extract(epoch FROM s.high_water_mark - (clock_timestamp() - s.clock_ahead))::double precision AS high_water_mark_ahead_seconds,
+       extract(epoch FROM s.lease_expires_at - (clock_timestamp() - s.clock_ahead))::double precision AS lease_remaining_seconds,
+       extract(epoch FROM current_setting('snowflake_ids.lease_duration', true)::interval)::double precision AS lease_duration_seconds,
+       snowflake_ids_internal.layout_seconds_left(s.layout) AS layout_remaining_seconds,
+       t.refills::double precision AS tag_refills_total, t.refill_seconds AS tag_refill_seconds_total,
+       t.waits::double precision AS tag_waits_total, t.wait_seconds AS tag_wait_seconds_total,
+       t.places::double precision AS tag_places, t.places_in_use::double precision AS tag_places_in_use
+FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t;
+COMMENT ON VIEW snowflake_ids.metric_server IS 'the state of this server since it started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 where nothing keeps snowflake ids from being issued, or this is a standby; else 0.';
+COMMENT ON COLUMN snowflake_ids.metric_server.in_recovery IS '1 on a standby.';
+COMMENT ON COLUMN snowflake_ids.metric_server.drift_seconds IS 'How far the last id is ahead of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_server.max_drift_seconds IS 'The setting max_drift.';
+COMMENT ON COLUMN snowflake_ids.metric_server.full_ticks_total IS 'Ticks whose sequence was used up.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_back_total IS 'Steps back of the clock that calls noticed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_largest_step_back_seconds IS 'The largest of these steps.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_forward_total IS 'Steps forward of a second or more that were followed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_ahead_seconds IS 'How far the clock is ahead without being followed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.node_switches_total IS 'How often a step back was met by another rollback value or worker id.';
+COMMENT ON COLUMN snowflake_ids.metric_server.reservations_total IS 'How often the state file was written.';
+COMMENT ON COLUMN snowflake_ids.metric_server.reservations_by_callers_total IS 'Those of these writes that a call had to do itself.';
+COMMENT ON COLUMN snowflake_ids.metric_server.high_water_mark_ahead_seconds IS 'Until the time up to which ids are reserved.';
+COMMENT ON COLUMN snowflake_ids.metric_server.lease_remaining_seconds IS 'Until the lease of the worker id ends, by the clock that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.lease_duration_seconds IS 'The setting lease_duration.';
+COMMENT ON COLUMN snowflake_ids.metric_server.layout_remaining_seconds IS 'Until the last tick of the server''s layout.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_refills_total IS 'Segments fetched for all tags of all databases.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'What these refills took.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_waits_total IS 'Waits of calls that found no ids of a tag, of all databases.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'What these waits took.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_places IS 'The setting max_tags.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a place in shared memory.';
+
+/* Restricted tags show to those who may read all statistics, too: an exporter is no user of tags. */
+CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
+SELECT current_database()::text AS database, slot.tag,
+       slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,
+       c.refill_seconds AS refill_seconds_total, extract(epoch FROM slot.last_refill)::double precision AS last_refill_seconds,
+       slot.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total,
+       extract(epoch FROM slot.longest_wait)::double precision AS longest_wait_seconds,
+       c.buffered_ids::double precision AS buffered_ids,
+       1 - c.buffered_ids / nullif(c.buffer_ids, 0)::double precision AS buffers_used_ratio,
+       slot.step::double precision AS step_ids, c.remaining_ids::double precision AS remaining_ids,
+       extract(epoch FROM slot.exhausted_at - clock_timestamp())::double precision AS remaining_seconds,
+       (slot.trouble IS NOT NULL)::integer::double precision AS trouble
+FROM snowflake_ids_internal.segment_slots() AS slot
+    JOIN snowflake_ids_internal.segment_counts() AS c ON c.database = slot.database AND c.source = slot.source AND c.tag = slot.tag
+WHERE slot.source = 'snowflake_ids.segment'::regclass
+    AND slot.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database());
+COMMENT ON VIEW snowflake_ids.metric_tag IS
+    'the segment tags of this database that are in use, and that the reader may see, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_tag.database IS 'the database that the tag is of';
+COMMENT ON COLUMN snowflake_ids.metric_tag.tag IS 'the tag';
+COMMENT ON COLUMN snowflake_ids.metric_tag.issued_total IS 'Ids handed out of the buffers.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.refills_total IS 'Segments fetched.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.refill_seconds_total IS 'What these refills took.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.last_refill_seconds IS 'What the last refill took.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.waits_total IS 'Waits of calls that found no ids.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.wait_seconds_total IS 'What these waits took.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.longest_wait_seconds IS 'The longest time that a call waited.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.buffered_ids IS 'Ids that are left in both buffers.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The share of the ids in both buffers that is used, 0 to 1.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.step_ids IS 'How many ids the next segment has.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids up to max_value; none of a dated tag.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'Until max_value, at the pace since the tag was first used.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.trouble IS '1 while refills fail; the reason is in segment_status.';
+
+CREATE VIEW snowflake_ids.metric_generator AS
+SELECT current_database()::text AS database, g.name AS generator,
+       (g.state IN ('ready', 'idle', 'in recovery'))::integer::double precision AS ready,
+       extract(epoch FROM g.drift)::double precision AS drift_seconds,
+       extract(epoch FROM g.high_water_mark - clock_timestamp())::double precision AS high_water_mark_ahead_seconds,
+       snowflake_ids_internal.layout_seconds_left(g.layout) AS layout_remaining_seconds
+FROM snowflake_ids.generator_status AS g;
+COMMENT ON VIEW snowflake_ids.metric_generator IS 'the named generators of this database, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_generator.database IS 'the database that the generator is of';
+COMMENT ON COLUMN snowflake_ids.metric_generator.generator IS 'its name';
+COMMENT ON COLUMN snowflake_ids.metric_generator.ready IS '1 where nothing keeps ids of its layout from being issued, or this is a standby; else 0.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.drift_seconds IS 'How far the last id of its layout is ahead of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.high_water_mark_ahead_seconds IS 'Until the time up to which ids of its layout are reserved.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'Until the last tick of its layout.';
+
+CREATE VIEW snowflake_ids.metric_series AS
+SELECT current_database()::text AS database, k.kind, count(s.id)::double precision AS defined
+FROM (VALUES ('gapless'), ('dense'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
+GROUP BY k.kind;
+COMMENT ON VIEW snowflake_ids.metric_series IS 'how many series this database has of each kind, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that they are of';
+COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
+
+CREATE VIEW snowflake_ids.metric_registry AS
+SELECT r.database::text AS database, r.server::text AS registry,
+       CASE r.state WHEN 'up' THEN 1 WHEN 'failing' THEN 0 END::double precision AS up,
+       r.calls::double precision AS calls_total, r.failures::double precision AS failures_total,
+       r.failures_in_a_row::double precision AS failures_in_a_row,
+       extract(epoch FROM clock_timestamp() - r.last_answer)::double precision AS last_success_age_seconds,
+       extract(epoch FROM r.last_duration)::double precision AS last_call_seconds
+FROM snowflake_ids.registry_status AS r;
+COMMENT ON VIEW snowflake_ids.metric_registry IS 'the registries that this database uses, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_registry.database IS 'the database that uses it';
+COMMENT ON COLUMN snowflake_ids.metric_registry.registry IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.metric_registry.up IS '1 where the last question was answered, 0 where not; none before the first.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.calls_total IS 'Questions that were asked.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Those of these questions that had no answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Questions without an answer since the last answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; it is asked when ids are wanted.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
+
+GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
+    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_registry TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
-CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
-/* </end connected objects> */
+-- requires:
+--   layout_change
+--   metrics
+--   progress
+--   registries
+--   segment_nextval
+--   series
+--   snowflake_nextval
+--   snowflake_uuid
+--   status_history_view
+--   status_view
+--   clock_accept
+--   compose_of_layout
+--   datacenter_id_of
+--   datacenter_id_of_layout
+--   datacenter_id_of_text
+--   datacenter_id_of_text_and_layout
+--   datacenter_id_of_uuid
+--   datacenter_id_of_uuid_and_layout
+--   decode_json_of
+--   decode_json_of_layout
+--   decode_of_layout
+--   max_id_of
+--   max_id_of_layout
+--   min_id_of
+--   min_id_of_layout
+--   segment_currval
+--   segment_nextval_text
+--   segment_nextvals
+--   sequence_of
+--   sequence_of_layout
+--   snowflake_compose
+--   snowflake_decode
+--   snowflake_decode_text
+--   snowflake_encode
+--   snowflake_lastval
+--   snowflake_nextvals
+--   snowflake_nextvals_of_generator
+--   snowflake_try_decode_text
+--   state_adopt
+--   state_reset
+--   timestamp_of
+--   timestamp_of_layout
+--   timestamp_of_text
+--   timestamp_of_uuid
+--   worker_id_of
+--   worker_id_of_layout
+--   worker_id_of_text
+--   worker_id_of_text_and_layout
+--   worker_id_of_uuid
+--   worker_id_of_uuid_and_layout
 
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
-CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
-/* </end connected objects> */
+/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
+COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
+COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
+COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
+COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
+COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
+COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
+COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
+COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(bigint, text) IS 'the datacenter that an id of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(uuid) IS 'the datacenter that a UUID was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(uuid, text) IS 'the datacenter that a UUID of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(text) IS 'the datacenter that an id or a UUID was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(text, text) IS 'the datacenter that an id or a UUID of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_worker_id(bigint) IS 'the worker that generated an id';
+COMMENT ON FUNCTION snowflake_worker_id(bigint, text) IS 'the worker that generated an id of a layout or generator';
+COMMENT ON FUNCTION snowflake_worker_id(uuid) IS 'the worker that generated a UUID';
+COMMENT ON FUNCTION snowflake_worker_id(uuid, text) IS 'the worker that generated a UUID of a layout or generator';
+COMMENT ON FUNCTION snowflake_worker_id(text) IS 'the worker that generated an id or a UUID';
+COMMENT ON FUNCTION snowflake_worker_id(text, text) IS 'the worker that generated an id or a UUID of a layout or generator';
+COMMENT ON FUNCTION snowflake_sequence(bigint) IS 'the number of an id within its tick';
+COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS 'the number of an id of a layout or generator within its tick';
+COMMENT ON FUNCTION snowflake_decode(bigint) IS 'all parts of an id, as a row';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS 'all parts of an id of a layout or generator, as a row';
+COMMENT ON FUNCTION snowflake_decode_json(bigint) IS 'all parts of an id, as JSON';
+COMMENT ON FUNCTION snowflake_decode_json(bigint, text) IS 'all parts of an id of a layout or generator, as JSON';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
+COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
+    'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
+COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
+COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
+COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
+COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
+COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
 
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
-CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
-/* </end connected objects> */
+COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
+COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
+    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
+COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
+    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
+COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
+COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
+    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
+COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
+COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
+    'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
 
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
-CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
+COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this server';
+COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
+COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
+COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
+COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
+COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
+COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
+COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
+COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
+COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
+COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
+COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
+COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
+COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
+COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
+COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
+COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
+COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
+COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
+COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+
+COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
+COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
+COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
+COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
+COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
+COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
+COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+
+COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
+COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
+COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
+COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
+
+COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
+COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
+COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
+COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
+COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
+COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
+COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
+COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
+COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
+COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
+COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
+COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
+COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
+
+COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
+COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
+COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
+COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
+
+COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
+COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
+COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
+COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
+COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
+COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
+COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
+COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
+COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
+COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
+COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
+COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
+COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
+COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
+COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
+COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
+COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
+COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
+COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
+COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
+COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
+COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
 /* </end connected objects> */
 
 /* <begin connected objects> */

@@ -74,17 +74,22 @@ BEGIN
 END
 $$;
 
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that. */
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
+   default, of a column or a domain, with a call for it. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
-            SELECT FROM pg_attrdef AS f
-            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-                AND f.adrelid NOT IN (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written FROM pg_attrdef AS f
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t WHERE t.typtype = 'd') AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
                         AND d.deptype IN ('a', 'i')));

@@ -231,10 +231,10 @@ CREATE FUNCTION snowflake_ids.series_create(
     description text    DEFAULT NULL,
     owner       name    DEFAULT NULL,
     sections    integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with this search_path.
+    -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
     IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
@@ -462,10 +462,11 @@ DECLARE
 BEGIN
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
-            DETAIL = 'In an older snapshot the newest rows may be missing.';
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
     IF NOT FOUND THEN
@@ -518,7 +519,9 @@ BEGIN
             DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
             HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -590,7 +593,8 @@ BEGIN
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.';
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
     END IF;
     EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
 END

@@ -1,6 +1,12 @@
 /* From 0.1.0 to 0.2.0. Nothing that others could have put into a schema of theirs is found. */
 SET LOCAL search_path = pg_catalog, pg_temp;
 
+/* Functions keep the extension from being dropped while they run. */
+CREATE FUNCTION snowflake_ids_internal.extension_keep() RETURNS void
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.extension_keep() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids_internal.extension_keep() TO PUBLIC;
+
 /* Series. */
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -480,6 +486,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids.attach(relation regclass, "column" name
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -567,6 +574,7 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
@@ -1140,6 +1148,7 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END
@@ -1469,6 +1478,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids.generator_alter(
 DECLARE
     former snowflake_ids.generator;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1495,6 +1505,7 @@ DECLARE
     object_name text;
     object_privileges text;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
@@ -1517,6 +1528,7 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
@@ -1846,6 +1858,7 @@ DECLARE
     is_counted   boolean;
     member       record;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
     ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
@@ -2105,6 +2118,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids.segment_create(
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     PERFORM snowflake_ids_internal.check_registered();
@@ -2132,6 +2146,7 @@ SET quote_all_identifiers = off AS $$
 DECLARE
     obstacle record;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -2180,6 +2195,7 @@ DECLARE
     -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
         step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
         max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
@@ -2221,6 +2237,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers
 DECLARE
     trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
@@ -2228,5 +2245,150 @@ BEGIN
             HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
     END IF;
     EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+END
+$$;
+
+/* Functions keep the extension from being dropped while they run, continued. */
+CREATE OR REPLACE FUNCTION snowflake_ids.citus_status()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.citus_check();
+    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
+    FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_create(
+    name           text,
+    layout         text    DEFAULT NULL,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- Written out: in another server's dump it means the same.
+    own_layout text := snowflake_ids_internal.server_layout();
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+    -- Two at a time could each find the last place free.
+    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
+        PERFORM snowflake_ids_internal.generator_taken(name);
+    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+    END IF;
+    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
+    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
+    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.use_local_registry() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF NOT snowflake_ids_internal.registry_leave() THEN
+        RAISE NOTICE 'this database is its own registry already';
+        RETURN;
+    END IF;
+    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+        DETAIL = 'Other servers that use the registry may get the same ids from now on.',
+        HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       snowflake_ids.worker_lease;
+    free_from  timestamptz;
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
 END
 $$;

@@ -613,435 +613,6 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
-CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'check_registered_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
-CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
-) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
-CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
-CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
-	"kind" text, /* Option < Text < '_ > > */
-	"registry" text, /* Option < Text < '_ > > */
-	"others" bigint /* Option < i64 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" uuid, /* Uuid */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" bigint, /* i64 */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_check
-CREATE  FUNCTION snowflake_ids_internal."series_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"kind" text, /* Option < Text < '_ > > */
-	"key_type" text, /* Option < Text < '_ > > */
-	"start" bigint, /* Option < i64 > */
-	"max_value" bigint, /* Option < i64 > */
-	"reset" text, /* Option < Text < '_ > > */
-	"time_zone" text, /* Option < Text < '_ > > */
-	"format" text, /* Option < Text < '_ > > */
-	"description" text, /* Option < Text < '_ > > */
-	"step" INT, /* Option < i32 > */
-	"max_step" INT, /* Option < i32 > */
-	"sections" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
-CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
-	"series" text, /* Option < Text < '_ > > */
-	"relation" oid, /* Option < pg_sys :: Oid > */
-	"column" text, /* Option < Text < '_ > > */
-	"key_column" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
-CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
-	"series" text, /* Option < Text < '_ > > */
-	"owner" oid /* Option < pg_sys :: Oid > */
-) RETURNS TABLE (
-	"key_type" TEXT,  /* & '_ str */
-	"max_value" bigint,  /* i64 */
-	"is_dated" bool  /* bool */
-)
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" text, /* Text < '_ > */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
-CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::library_version
-CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'library_version_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_totals
-CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"refill_seconds" double precision,  /* f64 */
-	"waits" bigint,  /* i64 */
-	"wait_seconds" double precision,  /* f64 */
-	"places" bigint,  /* i64 */
-	"places_in_use" bigint  /* i64 */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_counts
-CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"refill_seconds" double precision,  /* f64 */
-	"wait_seconds" double precision,  /* f64 */
-	"buffered_ids" bigint,  /* i64 */
-	"buffer_ids" bigint,  /* i64 */
-	"remaining_ids" bigint,  /* Option < i64 > */
-	"stats_reset" timestamp with time zone  /* TimestampWithTimeZone */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::layout_seconds_left
-CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
-	"layout" text /* Text < '_ > */
-) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids::audit_run
-
-CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
-    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
-RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
-    day date, detail text)
-LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
-COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
 /* </end connected objects> */
 
@@ -1065,21 +636,6 @@ AS 'MODULE_PATHNAME', 'layout_status_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
-CREATE  FUNCTION snowflake_ids_internal."generator_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"layout" text, /* Option < Text < '_ > > */
-	"modulus" INT, /* Option < i32 > */
-	"remainder" INT, /* Option < i32 > */
-	"sequence_start" text, /* Option < Text < '_ > > */
-	"cache" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
 CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
 STRICT STABLE PARALLEL SAFE
@@ -1098,205 +654,167 @@ AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
+CREATE  FUNCTION snowflake_ids_internal."generator_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"layout" text, /* Option < Text < '_ > > */
+	"modulus" INT, /* Option < i32 > */
+	"remainder" INT, /* Option < i32 > */
+	"sequence_start" text, /* Option < Text < '_ > > */
+	"cache" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'generator_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
 CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" bigint, /* Option < i64 > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::status_page::snowflake_ids::status_page
+
+/* What PostgREST and its like take for the type of a response. */
+CREATE DOMAIN snowflake_ids."text/html" AS text;
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::status_page::snowflake_ids::status_history
+CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
+	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
+	"elapsed" interval,  /* Interval */
+	"ids_per_second" double precision,  /* Option < f64 > */
+	"segment_ids_per_second" double precision,  /* Option < f64 > */
+	"drift" interval,  /* Interval */
+	"waits" bigint,  /* Option < i64 > */
+	"refills" bigint,  /* Option < i64 > */
+	"steps_back" bigint,  /* i64 */
+	"steps_forward" bigint,  /* i64 */
+	"clock_ahead" interval  /* Interval */
+)
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_wrapper';
+AS 'MODULE_PATHNAME', 'status_history_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
-CREATE  FUNCTION snowflake_ids."has_series_privilege"(
-	"series" text, /* Text < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" uuid, /* Option < Uuid > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
+-- snowflake_ids::sql::audit::snowflake_ids::audit_run
+
+CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
+    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
+RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
+    day date, detail text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
+COMMENT ON FUNCTION snowflake_ids.audit IS
+    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_revoke
-CREATE  FUNCTION snowflake_ids."series_revoke"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_alter
-CREATE  FUNCTION snowflake_ids."series_alter"(
-	"name" text, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"step" INT DEFAULT NULL, /* Option < i32 > */
-	"max_step" INT DEFAULT NULL /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_drop
-CREATE  FUNCTION snowflake_ids."series_drop"(
-	"name" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_grant
-CREATE  FUNCTION snowflake_ids."series_grant"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" text, /* Option < Text < '_ > > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   series_nextval
---   series_nextval_text
---   series_nextval_text_of_text
---   series_nextval_text_of_uuid
---   series_currval
---   series_currval_of_text
---   series_currval_of_uuid
---   snowflake_ids::series_set
---   snowflake_ids::series_set_of_text
---   snowflake_ids::series_set_of_uuid
---   snowflake_ids::series_alter
---   snowflake_ids::series_drop
---   snowflake_ids::series_grant
---   snowflake_ids::series_revoke
---   snowflake_ids::has_series_privilege
-
-
-COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
-COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.series_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
-    'whether the current role has a privilege on a series; of several, any';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
+CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
+	"highest" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
 IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
+CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
+	"number" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
-CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
-	"new" text, /* Text < '_ > */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
+CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
+	"of" oid, /* pg_sys :: Oid */
+	"value" bigint, /* i64 */
+	"is_called" bool /* bool */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
+	"increment" bigint, /* Option < i64 > */
 	"generator" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
-CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
-	"new" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1344,6 +862,17 @@ CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
 GRANT SELECT ON snowflake_ids.status TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::status_history
+--   status_view
+
+
+CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
+COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
+GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1414,6 +943,7 @@ DECLARE
     own_layout text := snowflake_ids_internal.server_layout();
     most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -1437,6 +967,7 @@ CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1497,6 +1028,7 @@ CREATE FUNCTION snowflake_ids.generator_alter(
 DECLARE
     former snowflake_ids.generator;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1523,6 +1055,7 @@ CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1546,7 +1079,429 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids::stats_reset
+
+CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'stats_reset_wrapper';
+COMMENT ON FUNCTION snowflake_ids.stats_reset IS
+    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_places
+CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
+	"pid" INT,  /* i32 */
+	"datid" oid,  /* pg_sys :: Oid */
+	"relid" oid,  /* Option < pg_sys :: Oid > */
+	"command" TEXT,  /* Option < & '_ str > */
+	"phase" TEXT,  /* Option < & '_ str > */
+	"rows_done" bigint,  /* Option < i64 > */
+	"rows_total" bigint,  /* Option < i64 > */
+	"tables_done" bigint,  /* Option < i64 > */
+	"tables_total" bigint,  /* Option < i64 > */
+	"started_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_places_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_tables
+CREATE  FUNCTION snowflake_ids_internal."progress_tables"(
+	"done" bigint, /* i64 */
+	"total" bigint /* i64 */
+) RETURNS void
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_tables_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_enter
+CREATE  FUNCTION snowflake_ids_internal."progress_enter"(
+	"command" text, /* Text < '_ > */
+	"relation" oid, /* pg_sys :: Oid */
+	"phase" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_end
+CREATE  FUNCTION snowflake_ids_internal."progress_end"(
+	"command" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_end_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::progress_enter
+--   snowflake_ids_internal::progress_tables
+--   snowflake_ids_internal::progress_end
+--   snowflake_ids_internal::progress_places
+--   status_view
+
+
+CREATE VIEW snowflake_ids.progress AS
+SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
+FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
+COMMENT ON VIEW snowflake_ids.progress IS 'how far calls of audit, attach and detach have come';
+GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::extension_keep
+CREATE  FUNCTION snowflake_ids_internal."extension_keep"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
+CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
+CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
+CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
+	"nodes" text /* Text < '_ > */
+) RETURNS TABLE (
+	"node_id" INT,  /* i32 */
+	"node_name" TEXT,  /* String */
+	"node_port" INT,  /* i32 */
+	"group_id" INT,  /* i32 */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* Option < String > */
+	"registry" TEXT,  /* Option < String > */
+	"version" TEXT,  /* Option < String > */
+	"problem" TEXT,  /* Option < String > */
+	"may_pass" bool  /* bool */
+)
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
+CREATE  FUNCTION snowflake_ids_internal."registry_look"(
+	"server" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_look_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
+CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
+CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
+CREATE  FUNCTION snowflake_ids."has_series_privilege"(
+	"series" text, /* Text < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_alter
+CREATE  FUNCTION snowflake_ids."series_alter"(
+	"name" text, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"step" INT DEFAULT NULL, /* Option < i32 > */
+	"max_step" INT DEFAULT NULL /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_drop
+CREATE  FUNCTION snowflake_ids."series_drop"(
+	"name" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid, /* Option < Uuid > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint, /* Option < i64 > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_grant
+CREATE  FUNCTION snowflake_ids."series_grant"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_revoke
+CREATE  FUNCTION snowflake_ids."series_revoke"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text, /* Option < Text < '_ > > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   series_nextval
+--   series_nextval_text
+--   series_nextval_text_of_text
+--   series_nextval_text_of_uuid
+--   series_currval
+--   series_currval_of_text
+--   series_currval_of_uuid
+--   snowflake_ids::series_set
+--   snowflake_ids::series_set_of_text
+--   snowflake_ids::series_set_of_uuid
+--   snowflake_ids::series_alter
+--   snowflake_ids::series_drop
+--   snowflake_ids::series_grant
+--   snowflake_ids::series_revoke
+--   snowflake_ids::has_series_privilege
+
+
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
+    'whether the current role has a privilege on a series; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1569,14 +1524,15 @@ AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
 	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1600,50 +1556,124 @@ AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::change::snowflake_ids::layout_check
+CREATE  FUNCTION snowflake_ids."layout_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS TABLE (
+	"old_layout" TEXT,  /* String */
+	"new_layout" TEXT,  /* String */
+	"ready" bool,  /* bool */
+	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"years" double precision,  /* f64 */
+	"ends" timestamp with time zone  /* TimestampWithTimeZone */
+)
+VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::layout_seconds_left
+CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
+	"layout" text /* Text < '_ > */
+) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_totals
+CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"refill_seconds" double precision,  /* f64 */
+	"waits" bigint,  /* i64 */
+	"wait_seconds" double precision,  /* f64 */
+	"places" bigint,  /* i64 */
+	"places_in_use" bigint  /* i64 */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::library_version
+CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+AS 'MODULE_PATHNAME', 'library_version_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_counts
+CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"refill_seconds" double precision,  /* f64 */
+	"wait_seconds" double precision,  /* f64 */
+	"buffered_ids" bigint,  /* i64 */
+	"buffer_ids" bigint,  /* i64 */
+	"remaining_ids" bigint,  /* Option < i64 > */
+	"stats_reset" timestamp with time zone  /* TimestampWithTimeZone */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1675,6 +1705,115 @@ COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
     'whether the current role has a privilege on a segment tag; of several, any';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+IMMUTABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1932,6 +2071,7 @@ CREATE FUNCTION snowflake_ids.segment_create(
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     PERFORM snowflake_ids_internal.check_registered();
@@ -2221,1016 +2361,6 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 CREATE FUNCTION snowflake_ids_internal.series_fill() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
 COMMENT ON FUNCTION snowflake_ids_internal.series_fill IS 'fills a column with the numbers of a series';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::series_check
---   snowflake_ids_internal::series_refuse
---   snowflake_ids_internal::series_changed
---   snowflake_ids_internal::series_to_attach
---   snowflake_ids_internal::series_make_trigger
---   snowflake_ids_internal::series_raise
---   snowflake_ids_internal::series_raise_text
---   snowflake_ids_internal::series_raise_uuid
---   series_fill
---   series_functions
---   segments
-
-/* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
-   its key, in the caller's transaction. Of dense ones, a key's row has the highest number that is reserved. */
-CREATE TABLE snowflake_ids.series (
-    name        text COLLATE "C" PRIMARY KEY,
-    kind        text    NOT NULL DEFAULT 'gapless',
-    key_type    text    NOT NULL DEFAULT 'bigint',
-    start       bigint  NOT NULL DEFAULT 1,
-    max_value   bigint  NOT NULL DEFAULT 9223372036854775807,
-    reset       text    CHECK (reset IN ('day', 'month', 'year')),
-    time_zone   text    NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
-    format      text,
-    description text,
-    restricted  boolean NOT NULL DEFAULT false,
-    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number(),
-    step        integer,
-    max_step    integer,
-    sections    integer
-);
-COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
-COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
-COMMENT ON COLUMN snowflake_ids.series.id IS
-    'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
-COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
-
-/* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
-CREATE TABLE snowflake_ids.series_bigint (
-    series     bigint NOT NULL,
-    key        bigint NOT NULL,
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-CREATE TABLE snowflake_ids.series_text (
-    series     bigint NOT NULL,
-    key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-CREATE TABLE snowflake_ids.series_uuid (
-    series     bigint NOT NULL,
-    key        uuid NOT NULL,
-    last_value bigint NOT NULL,
-    period     date,
-    version    bigint,
-    PRIMARY KEY (series, key)
-) WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
-COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
-COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
-COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
-COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
-    'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
-
-/* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
-CREATE TABLE snowflake_ids.series_privilege (
-    series     bigint  NOT NULL,
-    grantee    regrole NOT NULL,
-    privileges text    NOT NULL,
-    PRIMARY KEY (series, grantee)
-);
-COMMENT ON TABLE snowflake_ids.series_privilege IS 'rights of roles on restricted series';
-COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - is PUBLIC';
-COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
-    'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
-
-/* Whatever writes a row. */
-CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    -- Numbers of the former kind, or section, are in memory.
-    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
-            DETAIL = 'Numbers that it has given would come again.',
-            HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
-    END IF;
-    -- Its sections would draw numbers of tags that are others', and take them along when it is deleted.
-    IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
-            DETAIL = 'Its sections are segment tags, and you may not write to the table of those.',
-            HINT = 'Create it with snowflake_ids.series_create.';
-    END IF;
-    PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
-        NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
-CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
-/* Workers find no row, or one that is locked or as it was before: until the transaction ends it counts the keys itself. */
-CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
-CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
-
-/* Privileges and counters go with their series, whichever role deletes it. */
-CREATE FUNCTION snowflake_ids_internal.series_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = OLD.id;
-    DELETE FROM snowflake_ids.series_bigint AS k WHERE k.series = OLD.id;
-    DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
-    DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
-    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
-    DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
-    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
-
-/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
-CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
-$$;
-
-/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
-CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    made bigint;
-    series snowflake_ids.series;
-BEGIN
-    IF length(name) > 107 THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = 'name of monotonic series is too long',
-            DETAIL = format('It has %s characters; of a monotonic series it has at most 107, as its sections are called after it.',
-                            length(name)),
-            HINT = 'Name the series after what it numbers, for example "messages".';
-    END IF;
-    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-    -- Nobody's, on each server: the rights are the series'.
-    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
-    ON CONFLICT DO NOTHING;
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RETURN;
-    END IF;
-    PERFORM snowflake_ids_internal.check_registered();
-    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
-    SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
-    FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
-    ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS made = ROW_COUNT;
-    IF made <> series.sections THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
-            DETAIL = 'They would be called as its sections are.',
-            HINT = 'Choose another name, or another number of sections.';
-    END IF;
-END
-$$;
-
-/* Its sections are called after it. */
-CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE feature_not_supported USING
-        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
-        DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
-        HINT = 'Create another series, with a start above the numbers of this one.';
-END
-$$;
-CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
-    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
-
-/* What the sections reserve follows the series. */
-CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.segment_check_home();
-    UPDATE snowflake_ids.segment AS s
-    SET step = NEW.step, max_step = NEW.max_step, max_value = NEW.max_value,
-        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
-    WHERE s.tag = ANY (snowflake_ids_internal.series_sections(NEW.name, NEW.sections));
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
-    FOR EACH ROW WHEN (NEW.kind = 'monotonic'
-                       AND (OLD.step, OLD.max_step, OLD.max_value) IS DISTINCT FROM (NEW.step, NEW.max_step, NEW.max_value))
-    EXECUTE FUNCTION snowflake_ids_internal.series_alter_sections();
-
-/* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
-CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    registries text[];
-BEGIN
-    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
-    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
-    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_taken(name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE duplicate_object USING
-        MESSAGE = format('series "%s" already exists', left(name, 128)),
-        HINT = 'Change it with snowflake_ids.series_alter, or choose another name.';
-END
-$$;
-
-CREATE FUNCTION snowflake_ids.series_create(
-    name        text,
-    kind        text    DEFAULT 'gapless',
-    key_type    regtype DEFAULT 'bigint',
-    start       bigint  DEFAULT 1,
-    step        integer DEFAULT NULL,
-    max_step    integer DEFAULT NULL,
-    reset       text    DEFAULT NULL,
-    time_zone   text    DEFAULT 'UTC',
-    format      text    DEFAULT NULL,
-    max_value   bigint  DEFAULT 9223372036854775807,
-    description text    DEFAULT NULL,
-    owner       name    DEFAULT NULL,
-    sections    integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-DECLARE
-    -- The type's name as it is written with these settings.
-    type_name text := coalesce(key_type::text, '');
-BEGIN
-    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
-        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
-        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
-    END IF;
-    IF kind COLLATE "C" = 'monotonic' THEN
-        sections := coalesce(sections, 16);
-    END IF;
-    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
-        max_step, sections);
-    PERFORM snowflake_ids_internal.series_check_home(kind);
-    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
-        sections)
-    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections)
-    ON CONFLICT DO NOTHING;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.series_taken(name);
-    END IF;
-    IF kind COLLATE "C" = 'monotonic' THEN
-        PERFORM snowflake_ids_internal.series_make_sections(name);
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
-
-/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/series.rs. */
-CREATE FUNCTION snowflake_ids_internal.series_alter(
-    name        text,
-    max_value   bigint,
-    time_zone   text,
-    format      text,
-    description text,
-    owner       name,
-    new_name    text,
-    step        integer,
-    max_step    integer
-) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    IF new_name <> name COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
-    END IF;
-    UPDATE snowflake_ids.series AS s
-    SET max_value = coalesce(max_value, s.max_value),
-        time_zone = coalesce(time_zone, s.time_zone),
-        format = coalesce(format, s.format),
-        description = coalesce(description, s.description),
-        step = coalesce(step, s.step),
-        max_step = coalesce(max_step, s.max_step)
-    WHERE s.name = name COLLATE "C";
-    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
-    IF new_name <> name COLLATE "C" THEN
-        UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
-    END IF;
-EXCEPTION WHEN unique_violation THEN
-    PERFORM snowflake_ids_internal.series_taken(new_name);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_drop(name text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    PERFORM snowflake_ids_internal.series_check_unused(name, 'drop');
-    DELETE FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-END
-$$;
-
-/* Fails where triggers fill columns from a series. */
-CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    users text;
-BEGIN
-    -- Neither is it attached meanwhile: that locks the series, too.
-    PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
-    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
-                      ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
-    INTO users
-    FROM pg_trigger AS t
-    WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
-        -- Triggers of a superuser's may have other arguments.
-        AND CASE WHEN t.tgnargs = 3
-            THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
-            ELSE false END;
-    IF users IS NOT NULL THEN
-        RAISE dependent_objects_still_exist USING
-            MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
-            DETAIL = left(users, 4000),
-            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_set_owner(name text, owner name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
-    series_id bigint;
-BEGIN
-    IF new_owner = 0 THEN
-        RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Its owner is a role.',
-            HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
-    END IF;
-    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
-    UPDATE snowflake_ids.series_privilege AS p
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', 'OWNER') WHERE p.series = series_id;
-    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
-    PERFORM snowflake_ids_internal.series_add_privileges(series_id, new_owner, 'OWNER');
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_add_privileges(series bigint, grantee oid, privileges text) RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges) VALUES ($1, $2, $3)
-    ON CONFLICT (series, grantee) DO UPDATE
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
-$$;
-
-/* The series' id, which takes privileges to be used from now on. What is left of roles that were dropped goes. */
-CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    SELECT s.id, NOT s.restricted INTO series_id, was_open FROM snowflake_ids.series AS s
-    WHERE s.name = name COLLATE "C" FOR NO KEY UPDATE;
-    DELETE FROM snowflake_ids.series_privilege AS p
-    WHERE p.series = series_id AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
-    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.id = series_id AND was_open;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_grant(name text, role name, privileges text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    grantee oid := snowflake_ids_internal.segment_grantee(role);
-    row record := snowflake_ids_internal.series_restrict(name);
-BEGIN
-    IF row.was_open AND grantee <> 0 THEN
-        RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
-            DETAIL = 'From now on it takes privileges to use it.',
-            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
-    END IF;
-    PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.series_revoke(name text, role name, privileges text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
-    series_id bigint := (SELECT s.id FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" AND s.restricted);
-BEGIN
-    IF grantee_oid = 0 THEN
-        series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
-    ELSIF series_id IS NULL THEN
-        RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
-            DETAIL = 'Nothing was revoked.',
-            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
-    END IF;
-    UPDATE snowflake_ids.series_privilege AS p
-    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
-    WHERE p.series = series_id AND p.grantee = grantee_oid;
-    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
-END
-$$;
-
-/* The trigger that fills a column; null where there is none. */
-CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT t.tgname FROM pg_trigger AS t
-    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
-        AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The second of three arguments.
-        AND position(decode('00', 'hex') IN t.tgargs)
-            = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
-    ORDER BY t.tgname LIMIT 1
-$$;
-
-/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. Nobody else may make triggers of
-   this function, which takes numbers with the rights of a table's owner: a role with TRIGGER on the table would have those. */
-CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
-DECLARE
-    -- Of a long name, what tells it from others is at its end.
-    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
-BEGIN
-    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
-        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
-        trigger_name, relation, column_name, series, column_name, key_column);
-    -- Names may change hands.
-    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
-        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
-    END IF;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
-SET row_security = off AS $$
-#variable_conflict use_variable
-DECLARE
-    column_name  name := "column";
-    table_name   text := relation::text;
-    of_table     pg_class;
-    of_column    pg_attribute;
-    of_key       pg_attribute;
-    terms        record;
-    column_type  oid;
-    key_name     text;
-    is_counted   boolean;
-    member       record;
-BEGIN
-    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
-        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'In an older snapshot the newest rows may be missing.',
-            HINT = 'Use a transaction of isolation level read committed.';
-    END IF;
-    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF of_table.relkind NOT IN ('r', 'p') THEN
-        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
-            DETAIL = 'A trigger fills the column before a row is stored.';
-    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
-    END IF;
-    -- No rows come meanwhile, and the table keeps its name.
-    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
-    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
-        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
-    END IF;
-    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
-
-    SELECT * INTO of_column FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
-    END IF;
-    SELECT * INTO of_key FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
-    END IF;
-    column_type := of_column.atttypid;
-    -- Of a domain, what it is over.
-    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
-        UNION ALL
-        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
-        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
-    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
-                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
-            DETAIL = 'The server fills it by itself.',
-            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
-                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
-    ELSIF of_key.attgenerated <> '' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
-            DETAIL = 'The server computes it after the trigger.',
-            HINT = 'Choose a plain column.';
-    ELSIF of_column.atthasdef THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
-            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
-            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
-    ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('column "%s" cannot be its own key', column_name),
-            HINT = 'Name the column whose values each have numbers of their own as the key.';
-    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
-            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
-    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
-        RAISE numeric_value_out_of_range USING
-            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
-            DETAIL = format('Its max_value is %s.', terms.max_value),
-            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
-    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
-            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
-        RAISE datatype_mismatch USING
-            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
-            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
-            HINT = 'Choose another column, or a series whose keys are of this type.';
-    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
-        RAISE feature_not_supported USING
-            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
-            DETAIL = 'The trigger would move rows to another partition.';
-    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
-            HINT = 'Detach it first: snowflake_ids.series_detach.';
-    END IF;
-
-    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
-    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
-    is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
-    FOR member IN
-        WITH RECURSIVE below (oid) AS (
-            SELECT relation::oid
-            UNION
-            SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid)
-        SELECT c.oid::regclass AS name, c.relowner FROM below AS b JOIN pg_class AS c ON c.oid = b.oid WHERE c.relkind <> 'p' ORDER BY c.oid
-    LOOP
-        IF is_counted AND member.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-            EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
-                (SELECT %I::%s%s AS key, max(%I)::bigint AS highest FROM ONLY %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
-                key_column, terms.key_type, CASE terms.key_type WHEN 'text' THEN ' COLLATE "C"' ELSE '' END, column_name, member.name,
-                key_column, column_name)
-            USING series;
-        ELSIF snowflake_ids_internal.as_owner(member.name,
-                format('SELECT 1::bigint FROM ONLY %s WHERE %I IS NOT NULL LIMIT 1', member.name, column_name)) IS NULL THEN
-            CONTINUE;
-        ELSIF is_counted THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('table %s has rows with numbers', member.name),
-                DETAIL = 'The series goes on above them, and its owner has to read them.',
-                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
-                              quote_ident(pg_get_userbyid(member.relowner)));
-        ELSE
-            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
-                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
-                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
-            EXIT;
-        END IF;
-    END LOOP;
-    PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS
-    'has a series fill a column from the key in another one, unless a row brings a value';
-
-CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
-DECLARE
-    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
-BEGIN
-    IF trigger_name IS NULL THEN
-        RAISE undefined_object USING
-            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.',
-            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
-    END IF;
-    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
-
-/* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
-CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
-SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
-       s.format, s.restricted, s.description, s.step, s.max_step, s.sections
-FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
-    SELECT CASE
-        WHEN s.kind = 'monotonic' THEN NULL
-        WHEN s.key_type = 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        WHEN s.key_type = 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
-        ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
-    END AS keys) AS c
-WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
-COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
-COMMENT ON COLUMN snowflake_ids.series_status.keys IS
-    'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
-
-/* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
-   index. */
-CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
-SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
-FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
-    SELECT b.key::text AS key, b.last_value, b.period, b.key AS key_bigint, NULL::text COLLATE "C" AS key_text, NULL::uuid AS key_uuid
-    FROM snowflake_ids.series_bigint AS b WHERE b.series = s.id
-    UNION ALL
-    SELECT t.key, t.last_value, t.period, NULL, t.key, NULL FROM snowflake_ids.series_text AS t WHERE t.series = s.id
-    UNION ALL
-    SELECT u.key::text, u.last_value, u.period, NULL, NULL, u.key FROM snowflake_ids.series_uuid AS u WHERE u.series = s.id
-) AS k
-WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
-COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
-COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
-    'the last number of the key; of a dense series the highest that is reserved: numbers up to it may be in memory yet';
-GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids::stats_reset
-
-CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'stats_reset_wrapper';
-COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
-CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
-CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
-CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
-CREATE  FUNCTION snowflake_ids_internal."registry_look"(
-	"server" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_look_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
-CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
-CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
-	"nodes" text /* Text < '_ > */
-) RETURNS TABLE (
-	"node_id" INT,  /* i32 */
-	"node_name" TEXT,  /* String */
-	"node_port" INT,  /* i32 */
-	"group_id" INT,  /* i32 */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* Option < String > */
-	"registry" TEXT,  /* Option < String > */
-	"version" TEXT,  /* Option < String > */
-	"problem" TEXT,  /* Option < String > */
-	"may_pass" bool  /* bool */
-)
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_places
-CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
-	"pid" INT,  /* i32 */
-	"datid" oid,  /* pg_sys :: Oid */
-	"relid" oid,  /* Option < pg_sys :: Oid > */
-	"command" TEXT,  /* Option < & '_ str > */
-	"phase" TEXT,  /* Option < & '_ str > */
-	"rows_done" bigint,  /* Option < i64 > */
-	"rows_total" bigint,  /* Option < i64 > */
-	"tables_done" bigint,  /* Option < i64 > */
-	"tables_total" bigint,  /* Option < i64 > */
-	"started_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_places_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_end
-CREATE  FUNCTION snowflake_ids_internal."progress_end"(
-	"command" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_end_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_tables
-CREATE  FUNCTION snowflake_ids_internal."progress_tables"(
-	"done" bigint, /* i64 */
-	"total" bigint /* i64 */
-) RETURNS void
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_tables_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_enter
-CREATE  FUNCTION snowflake_ids_internal."progress_enter"(
-	"command" text, /* Text < '_ > */
-	"relation" oid, /* pg_sys :: Oid */
-	"phase" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::progress_enter
---   snowflake_ids_internal::progress_tables
---   snowflake_ids_internal::progress_end
---   snowflake_ids_internal::progress_places
---   status_view
-
-
-CREATE VIEW snowflake_ids.progress AS
-SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
-FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
-COMMENT ON VIEW snowflake_ids.progress IS 'how far calls of audit, attach and detach have come';
-GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_page
-
-/* What PostgREST and its like take for the type of a response. */
-CREATE DOMAIN snowflake_ids."text/html" AS text;
-COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
-CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
-VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
-COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_history
-CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
-	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
-	"elapsed" interval,  /* Interval */
-	"ids_per_second" double precision,  /* Option < f64 > */
-	"segment_ids_per_second" double precision,  /* Option < f64 > */
-	"drift" interval,  /* Interval */
-	"waits" bigint,  /* Option < i64 > */
-	"refills" bigint,  /* Option < i64 > */
-	"steps_back" bigint,  /* i64 */
-	"steps_forward" bigint,  /* i64 */
-	"clock_ahead" interval  /* Interval */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_history_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids::status_history
---   status_view
-
-
-CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
-COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
-GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
-CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
-	"highest" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
-CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
-	"of" oid, /* pg_sys :: Oid */
-	"value" bigint, /* i64 */
-	"is_called" bool /* bool */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   worker_check_registry
---   worker_give_up
---   status_view
---   segments
-
-/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
-CREATE TABLE snowflake_ids.worker_lease (
-    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
-    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
-    system_identifier bigint,
-    timeline          integer,
-    host              text,
-    port              integer,
-    data_directory    text,
-    token             bigint,
-    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
-    clock             timestamptz,
-    last_time         timestamptz,
-    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
-    renewed_at        timestamptz,
-    released_at       timestamptz,
-    layout            text,
-    PRIMARY KEY (datacenter_id, worker_id)
-);
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
-COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
-COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
-COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
-COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
-
-CREATE FUNCTION snowflake_ids.worker_release(
-    worker_id      integer,
-    datacenter_id  integer DEFAULT NULL,
-    holder_is_down boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    datacenter integer;
-    seen       snowflake_ids.worker_lease;
-    free_from  timestamptz;
-BEGIN
-    PERFORM snowflake_ids_internal.worker_check_registry();
-    IF worker_id IS NULL THEN
-        RAISE EXCEPTION 'worker_id must not be null' USING
-            ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It says which worker id to give up.';
-    END IF;
-    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
-    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
-            ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
-    END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
-    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
-    IF free_from IS NULL AND holder_is_down THEN
-        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
-                     + current_setting('snowflake_ids.max_clock_skew')::interval;
-    END IF;
-    UPDATE snowflake_ids.worker_lease AS w
-    SET token = NULL, expires_at = least(w.expires_at, free_from),
-        released_at = coalesce(w.released_at, clock_timestamp())
-    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.worker_release IS
-    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
-CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
-	"number" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
-	"increment" bigint, /* Option < i64 > */
-	"generator" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
-CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3532,6 +2662,7 @@ SET quote_all_identifiers = off AS $$
 DECLARE
     obstacle record;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -3566,6 +2697,7 @@ CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
     END IF;
@@ -3597,56 +2729,28 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
+CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
+	"new" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
+CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids::layout_check
-CREATE  FUNCTION snowflake_ids."layout_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS TABLE (
-	"old_layout" TEXT,  /* String */
-	"new_layout" TEXT,  /* String */
-	"ready" bool,  /* bool */
-	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"years" double precision,  /* f64 */
-	"ends" timestamp with time zone  /* TimestampWithTimeZone */
-)
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_check_wrapper';
+AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3680,23 +2784,938 @@ COMMENT ON FUNCTION snowflake_ids.layout_change IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
+CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" bigint, /* i64 */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
+CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
+	"series" text, /* Option < Text < '_ > > */
+	"relation" oid, /* Option < pg_sys :: Oid > */
+	"column" text, /* Option < Text < '_ > > */
+	"key_column" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
+CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
+	"series" text, /* Option < Text < '_ > > */
+	"owner" oid /* Option < pg_sys :: Oid > */
+) RETURNS TABLE (
+	"key_type" TEXT,  /* & '_ str */
+	"max_value" bigint,  /* i64 */
+	"is_dated" bool  /* bool */
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_check
+CREATE  FUNCTION snowflake_ids_internal."series_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"kind" text, /* Option < Text < '_ > > */
+	"key_type" text, /* Option < Text < '_ > > */
+	"start" bigint, /* Option < i64 > */
+	"max_value" bigint, /* Option < i64 > */
+	"reset" text, /* Option < Text < '_ > > */
+	"time_zone" text, /* Option < Text < '_ > > */
+	"format" text, /* Option < Text < '_ > > */
+	"description" text, /* Option < Text < '_ > > */
+	"step" INT, /* Option < i32 > */
+	"max_step" INT, /* Option < i32 > */
+	"sections" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" text, /* Text < '_ > */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   worker_check_registry
+--   worker_give_up
+--   status_view
+--   segments
+
+/* Which server issues as which worker, and until when. Every change compares the token with the one that was read. */
+CREATE TABLE snowflake_ids.worker_lease (
+    datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
+    worker_id         integer     NOT NULL CHECK (worker_id >= 0),
+    system_identifier bigint,
+    timeline          integer,
+    host              text,
+    port              integer,
+    data_directory    text,
+    token             bigint,
+    expires_at        timestamptz NOT NULL CHECK (expires_at > '1970-01-01 00:00+00' AND expires_at < '9999-01-01 00:00+00'),
+    clock             timestamptz,
+    last_time         timestamptz,
+    leased_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    renewed_at        timestamptz,
+    released_at       timestamptz,
+    layout            text,
+    PRIMARY KEY (datacenter_id, worker_id)
+);
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
+COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
+    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
+    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
+COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
+
+CREATE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       snowflake_ids.worker_lease;
+    free_from  timestamptz;
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.worker_release IS
+    'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" uuid, /* Uuid */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
+CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
+	"kind" text, /* Option < Text < '_ > > */
+	"registry" text, /* Option < Text < '_ > > */
+	"others" bigint /* Option < i64 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
+CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::series_check
+--   snowflake_ids_internal::series_refuse
+--   snowflake_ids_internal::series_changed
+--   snowflake_ids_internal::series_to_attach
+--   snowflake_ids_internal::series_make_trigger
+--   snowflake_ids_internal::series_raise
+--   snowflake_ids_internal::series_raise_text
+--   snowflake_ids_internal::series_raise_uuid
+--   series_fill
+--   series_functions
+--   segments
+
+/* Series, and the counters of their keys. Of gapless series, what is in here is all there is: a number is taken by changing the row of
+   its key, in the caller's transaction. Of dense ones, a key's row has the highest number that is reserved. */
+CREATE TABLE snowflake_ids.series (
+    name        text COLLATE "C" PRIMARY KEY,
+    kind        text    NOT NULL DEFAULT 'gapless',
+    key_type    text    NOT NULL DEFAULT 'bigint',
+    start       bigint  NOT NULL DEFAULT 1,
+    max_value   bigint  NOT NULL DEFAULT 9223372036854775807,
+    reset       text    CHECK (reset IN ('day', 'month', 'year')),
+    time_zone   text    NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
+    format      text,
+    description text,
+    restricted  boolean NOT NULL DEFAULT false,
+    id          bigint  NOT NULL UNIQUE DEFAULT snowflake_ids_internal.random_number(),
+    step        integer,
+    max_step    integer,
+    sections    integer
+);
+COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
+COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
+COMMENT ON COLUMN snowflake_ids.series.id IS
+    'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
+COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
+
+/* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
+CREATE TABLE snowflake_ids.series_bigint (
+    series     bigint NOT NULL,
+    key        bigint NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    version    bigint,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_text (
+    series     bigint NOT NULL,
+    key        text COLLATE "C" NOT NULL CHECK (octet_length(key) <= 512),
+    last_value bigint NOT NULL,
+    period     date,
+    version    bigint,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+CREATE TABLE snowflake_ids.series_uuid (
+    series     bigint NOT NULL,
+    key        uuid NOT NULL,
+    last_value bigint NOT NULL,
+    period     date,
+    version    bigint,
+    PRIMARY KEY (series, key)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
+COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
+COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
+COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
+COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
+    'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
+
+/* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
+CREATE TABLE snowflake_ids.series_privilege (
+    series     bigint  NOT NULL,
+    grantee    regrole NOT NULL,
+    privileges text    NOT NULL,
+    PRIMARY KEY (series, grantee)
+);
+COMMENT ON TABLE snowflake_ids.series_privilege IS 'rights of roles on restricted series';
+COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - is PUBLIC';
+COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
+    'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
+
+/* Whatever writes a row. */
+CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- Numbers of the former kind, or section, are in memory.
+    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('kind and sections of series "%s" cannot be changed', left(OLD.name, 128)),
+            DETAIL = 'Numbers that it has given would come again.',
+            HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
+    END IF;
+    -- Its sections would draw numbers of tags that are others', and take them along when it is deleted.
+    IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
+            DETAIL = 'Its sections are segment tags, and you may not write to the table of those.',
+            HINT = 'Create it with snowflake_ids.series_create.';
+    END IF;
+    PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
+        NEW.format, NEW.description, NEW.step, NEW.max_step, NEW.sections);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
+CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+/* Workers find no row, or one that is locked or as it was before: until the transaction ends it counts the keys itself. */
+CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+
+/* Privileges and counters go with their series, whichever role deletes it. */
+CREATE FUNCTION snowflake_ids_internal.series_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = OLD.id;
+    DELETE FROM snowflake_ids.series_bigint AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.series_text AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.series_uuid AS k WHERE k.series = OLD.id;
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
+    DELETE FROM snowflake_ids.segment_restricted AS r WHERE r.tag = ANY (snowflake_ids_internal.series_sections(OLD.name, OLD.sections));
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
+
+/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
+CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
+$$;
+
+/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
+CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    made bigint;
+    series snowflake_ids.series;
+BEGIN
+    IF length(name) > 107 THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'name of monotonic series is too long',
+            DETAIL = format('It has %s characters; of a monotonic series it has at most 107, as its sections are called after it.',
+                            length(name)),
+            HINT = 'Name the series after what it numbers, for example "messages".';
+    END IF;
+    SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+    -- Nobody's, on each server: the rights are the series'.
+    INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
+    ON CONFLICT DO NOTHING;
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RETURN;
+    END IF;
+    PERFORM snowflake_ids_internal.check_registered();
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, description, start, max_value)
+    SELECT t.tag, series.start - 1, series.step, series.max_step, 'of a monotonic series', series.start, series.max_value
+    FROM unnest(snowflake_ids_internal.series_sections(name, series.sections)) AS t (tag)
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS made = ROW_COUNT;
+    IF made <> series.sections THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
+            DETAIL = 'They would be called as its sections are.',
+            HINT = 'Choose another name, or another number of sections.';
+    END IF;
+END
+$$;
+
+/* Its sections are called after it. */
+CREATE FUNCTION snowflake_ids_internal.series_keep_name() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE feature_not_supported USING
+        MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
+        DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+        HINT = 'Create another series, with a start above the numbers of this one.';
+END
+$$;
+CREATE TRIGGER series_keep_name BEFORE UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (OLD.kind = 'monotonic' AND OLD.name <> NEW.name)
+    EXECUTE FUNCTION snowflake_ids_internal.series_keep_name();
+
+/* What the sections reserve follows the series. */
+CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_home();
+    UPDATE snowflake_ids.segment AS s
+    SET step = NEW.step, max_step = NEW.max_step, max_value = NEW.max_value,
+        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
+    WHERE s.tag = ANY (snowflake_ids_internal.series_sections(NEW.name, NEW.sections));
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER series_alter_sections AFTER UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'monotonic'
+                       AND (OLD.step, OLD.max_step, OLD.max_value) IS DISTINCT FROM (NEW.step, NEW.max_step, NEW.max_value))
+    EXECUTE FUNCTION snowflake_ids_internal.series_alter_sections();
+
+/* Fails where other servers number, too. What is looked at stays so until the transaction ends. */
+CREATE FUNCTION snowflake_ids_internal.series_check_home(kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    registries text[];
+BEGIN
+    LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
+    SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
+    PERFORM snowflake_ids_internal.series_refuse(kind, registries[1], cardinality(registries) - 1);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_taken(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE duplicate_object USING
+        MESSAGE = format('series "%s" already exists', left(name, 128)),
+        HINT = 'Change it with snowflake_ids.series_alter, or choose another name.';
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.series_create(
+    name        text,
+    kind        text    DEFAULT 'gapless',
+    key_type    regtype DEFAULT 'bigint',
+    start       bigint  DEFAULT 1,
+    step        integer DEFAULT NULL,
+    max_step    integer DEFAULT NULL,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    description text    DEFAULT NULL,
+    owner       name    DEFAULT NULL,
+    sections    integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    -- The type's name as it is written with these settings.
+    type_name text := coalesce(key_type::text, '');
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
+    END IF;
+    IF kind COLLATE "C" = 'monotonic' THEN
+        sections := coalesce(sections, 16);
+    END IF;
+    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
+        max_step, sections);
+    PERFORM snowflake_ids_internal.series_check_home(kind);
+    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
+        sections)
+    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF kind COLLATE "C" = 'monotonic' THEN
+        PERFORM snowflake_ids_internal.series_make_sections(name);
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
+
+/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/series.rs. */
+CREATE FUNCTION snowflake_ids_internal.series_alter(
+    name        text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    description text,
+    owner       name,
+    new_name    text,
+    step        integer,
+    max_step    integer
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF new_name <> name COLLATE "C" THEN
+        PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
+    END IF;
+    UPDATE snowflake_ids.series AS s
+    SET max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        description = coalesce(description, s.description),
+        step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step)
+    WHERE s.name = name COLLATE "C";
+    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    IF new_name <> name COLLATE "C" THEN
+        UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.series_taken(new_name);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'drop');
+    DELETE FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
+END
+$$;
+
+/* Fails where triggers fill columns from a series. */
+CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    users text;
+BEGIN
+    -- Neither is it attached meanwhile: that locks the series, too.
+    PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
+    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
+                      ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
+    INTO users
+    FROM pg_trigger AS t
+    WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
+        -- Triggers of a superuser's may have other arguments.
+        AND CASE WHEN t.tgnargs = 3
+            THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
+            ELSE false END;
+    IF users IS NOT NULL THEN
+        RAISE dependent_objects_still_exist USING
+            MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
+            DETAIL = left(users, 4000),
+            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_set_owner(name text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+    series_id bigint;
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner is a role.',
+            HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', 'OWNER') WHERE p.series = series_id;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+    PERFORM snowflake_ids_internal.series_add_privileges(series_id, new_owner, 'OWNER');
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_add_privileges(series bigint, grantee oid, privileges text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO snowflake_ids.series_privilege AS p (series, grantee, privileges) VALUES ($1, $2, $3)
+    ON CONFLICT (series, grantee) DO UPDATE
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
+$$;
+
+/* The series' id, which takes privileges to be used from now on. What is left of roles that were dropped goes. */
+CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    SELECT s.id, NOT s.restricted INTO series_id, was_open FROM snowflake_ids.series AS s
+    WHERE s.name = name COLLATE "C" FOR NO KEY UPDATE;
+    DELETE FROM snowflake_ids.series_privilege AS p
+    WHERE p.series = series_id AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.id = series_id AND was_open;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_grant(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grantee oid := snowflake_ids_internal.segment_grantee(role);
+    row record := snowflake_ids_internal.series_restrict(name);
+BEGIN
+    IF row.was_open AND grantee <> 0 THEN
+        RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
+            DETAIL = 'From now on it takes privileges to use it.',
+            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.series_revoke(name text, role name, privileges text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    grantee_oid oid := snowflake_ids_internal.segment_grantee(role);
+    series_id bigint := (SELECT s.id FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" AND s.restricted);
+BEGIN
+    IF grantee_oid = 0 THEN
+        series_id := (snowflake_ids_internal.series_restrict(name)).series_id;
+    ELSIF series_id IS NULL THEN
+        RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
+            DETAIL = 'Nothing was revoked.',
+            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+    END IF;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
+    WHERE p.series = series_id AND p.grantee = grantee_oid;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+END
+$$;
+
+/* The trigger that fills a column; null where there is none. */
+CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT t.tgname FROM pg_trigger AS t
+    WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
+        AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
+        -- The second of three arguments.
+        AND position(decode('00', 'hex') IN t.tgargs)
+            = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
+    ORDER BY t.tgname LIMIT 1
+$$;
+
+/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. Nobody else may make triggers of
+   this function, which takes numbers with the rights of a table's owner: a role with TRIGGER on the table would have those. */
+CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+DECLARE
+    -- Of a long name, what tells it from others is at its end.
+    trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
+BEGIN
+    EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
+        EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
+        trigger_name, relation, column_name, series, column_name, key_column);
+    -- Names may change hands.
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.series_attach(relation regclass, "column" name, series text, key_column name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off
+SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+    column_name  name := "column";
+    table_name   text := relation::text;
+    of_table     pg_class;
+    of_column    pg_attribute;
+    of_key       pg_attribute;
+    terms        record;
+    column_type  oid;
+    key_name     text;
+    is_counted   boolean;
+    member       record;
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
+        RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
+    END IF;
+    SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF of_table.relkind NOT IN ('r', 'p') THEN
+        RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
+            DETAIL = 'A trigger fills the column before a row is stored.';
+    ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
+    END IF;
+    -- No rows come meanwhile, and the table keeps its name.
+    EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
+    IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
+        RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
+    END IF;
+    SELECT * INTO terms FROM snowflake_ids_internal.series_to_attach(series, of_table.relowner);
+
+    SELECT * INTO of_column FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = column_name COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', column_name, relation);
+    END IF;
+    SELECT * INTO of_key FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attname = key_column COLLATE "C" AND a.attnum > 0 AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING MESSAGE = format('column "%s" of table %s does not exist', key_column, relation);
+    END IF;
+    column_type := of_column.atttypid;
+    -- Of a domain, what it is over.
+    key_name := (WITH RECURSIVE over (type, typtype, typbasetype) AS (
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t WHERE t.oid = of_key.atttypid
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype FROM pg_type AS t JOIN over AS o ON o.typtype = 'd' AND t.oid = o.typbasetype)
+        SELECT format_type(o.type, NULL) FROM over AS o WHERE o.typtype <> 'd');
+    IF of_column.attgenerated <> '' OR of_column.attidentity <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('column "%s" of table %s is %s', column_name, relation,
+                CASE WHEN of_column.attgenerated <> '' THEN 'generated' ELSE 'an identity column' END),
+            DETAIL = 'The server fills it by itself.',
+            HINT = CASE WHEN of_column.attgenerated <> '' THEN 'Choose a plain column.'
+                ELSE format('ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY.', relation, quote_ident(column_name)) END;
+    ELSIF of_key.attgenerated <> '' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
+            DETAIL = 'The server computes it after the trigger.',
+            HINT = 'Choose a plain column.';
+    ELSIF of_column.atthasdef THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
+            DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
+            HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
+    ELSIF of_column.attnum = of_key.attnum THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
+    ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
+            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+    ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
+        RAISE numeric_value_out_of_range USING
+            MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
+            DETAIL = format('Its max_value is %s.', terms.max_value),
+            HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
+    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+        RAISE datatype_mismatch USING
+            MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
+            DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
+            HINT = 'Choose another column, or a series whose keys are of this type.';
+    ELSIF EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = relation AND of_column.attnum = ANY (p.partattrs)) THEN
+        RAISE feature_not_supported USING
+            MESSAGE = format('column "%s" of table %s is part of its partition key', column_name, relation),
+            DETAIL = 'The trigger would move rows to another partition.';
+    ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
+            HINT = 'Detach it first: snowflake_ids.series_detach.';
+    END IF;
+
+    -- Above what is there. Of numbers that start over, or are texts, it can't be told in which period they were given. Table by
+    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
+    FOR member IN
+        WITH RECURSIVE below (oid) AS (
+            SELECT relation::oid
+            UNION
+            SELECT i.inhrelid FROM pg_inherits AS i JOIN below AS b ON i.inhparent = b.oid)
+        SELECT c.oid::regclass AS name, c.relowner FROM below AS b JOIN pg_class AS c ON c.oid = b.oid WHERE c.relkind <> 'p' ORDER BY c.oid
+    LOOP
+        IF is_counted AND member.relowner = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+            EXECUTE format('SELECT count(snowflake_ids_internal.series_raise($1, t.key, t.highest)) FROM
+                (SELECT %I::%s%s AS key, max(%I)::bigint AS highest FROM ONLY %s WHERE %I IS NOT NULL AND %I IS NOT NULL GROUP BY 1) AS t',
+                key_column, terms.key_type, CASE terms.key_type WHEN 'text' THEN ' COLLATE "C"' ELSE '' END, column_name, member.name,
+                key_column, column_name)
+            USING series;
+        ELSIF snowflake_ids_internal.as_owner(member.name,
+                format('SELECT 1::bigint FROM ONLY %s WHERE %I IS NOT NULL LIMIT 1', member.name, column_name)) IS NULL THEN
+            CONTINUE;
+        ELSIF is_counted THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('table %s has rows with numbers', member.name),
+                DETAIL = 'The series goes on above them, and its owner has to read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                              quote_ident(pg_get_userbyid(member.relowner)));
+        ELSE
+            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
+                DETAIL = 'Of numbers that start over, or are texts, it cannot be told how far they are.',
+                HINT = 'Set each key with snowflake_ids.series_set before rows come.';
+            EXIT;
+        END IF;
+    END LOOP;
+    PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_attach IS
+    'has a series fill a column from the key in another one, unless a row brings a value';
+
+CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+    END IF;
+    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
+
+/* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
+CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
+SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
+       s.format, s.restricted, s.description, s.step, s.max_step, s.sections
+FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN s.kind = 'monotonic' THEN NULL
+        WHEN s.key_type = 'bigint' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_bigint AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        WHEN s.key_type = 'text' THEN (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_text AS k WHERE k.series = s.id LIMIT 10000) AS k)
+        ELSE (SELECT count(*) FROM (SELECT FROM snowflake_ids.series_uuid AS k WHERE k.series = s.id LIMIT 10000) AS k)
+    END AS keys) AS c
+WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
+COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may see';
+COMMENT ON COLUMN snowflake_ids.series_status.keys IS
+    'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
+
+/* A row each for a key's counter. The key as it is stored is in the column of its type: what compares it there is found by the
+   index. */
+CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
+SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
+FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
+    SELECT b.key::text AS key, b.last_value, b.period, b.key AS key_bigint, NULL::text COLLATE "C" AS key_text, NULL::uuid AS key_uuid
+    FROM snowflake_ids.series_bigint AS b WHERE b.series = s.id
+    UNION ALL
+    SELECT t.key, t.last_value, t.period, NULL, t.key, NULL FROM snowflake_ids.series_text AS t WHERE t.series = s.id
+    UNION ALL
+    SELECT u.key::text, u.last_value, u.period, NULL, NULL, u.key FROM snowflake_ids.series_uuid AS u WHERE u.series = s.id
+) AS k
+WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
+COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
+COMMENT ON COLUMN snowflake_ids.series_key.last_value IS
+    'the last number of the key; of a dense series the highest that is reserved: numbers up to it may be in memory yet';
+GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3843,6 +3862,7 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
@@ -3862,6 +3882,7 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF NOT snowflake_ids_internal.registry_leave() THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
@@ -3914,6 +3935,7 @@ CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -4004,6 +4026,7 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
@@ -5160,251 +5183,6 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 
 /* <begin connected objects> */
 -- requires:
---   layout_change
---   metrics
---   progress
---   registries
---   segment_nextval
---   series
---   snowflake_nextval
---   snowflake_uuid
---   status_history_view
---   status_view
---   clock_accept
---   compose_of_layout
---   datacenter_id_of
---   datacenter_id_of_layout
---   datacenter_id_of_text
---   datacenter_id_of_text_and_layout
---   datacenter_id_of_uuid
---   datacenter_id_of_uuid_and_layout
---   decode_json_of
---   decode_json_of_layout
---   decode_of_layout
---   max_id_of
---   max_id_of_layout
---   min_id_of
---   min_id_of_layout
---   segment_currval
---   segment_nextval_text
---   segment_nextvals
---   sequence_of
---   sequence_of_layout
---   snowflake_compose
---   snowflake_decode
---   snowflake_decode_text
---   snowflake_encode
---   snowflake_lastval
---   snowflake_nextvals
---   snowflake_nextvals_of_generator
---   snowflake_try_decode_text
---   state_adopt
---   state_reset
---   timestamp_of
---   timestamp_of_layout
---   timestamp_of_text
---   timestamp_of_uuid
---   worker_id_of
---   worker_id_of_layout
---   worker_id_of_text
---   worker_id_of_text_and_layout
---   worker_id_of_uuid
---   worker_id_of_uuid_and_layout
-
-/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
-COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
-COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
-COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
-COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
-COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
-COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
-COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
-COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
-COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
-COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(bigint, text) IS 'the datacenter that an id of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(uuid) IS 'the datacenter that a UUID was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(uuid, text) IS 'the datacenter that a UUID of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(text) IS 'the datacenter that an id or a UUID was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(text, text) IS 'the datacenter that an id or a UUID of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_worker_id(bigint) IS 'the worker that generated an id';
-COMMENT ON FUNCTION snowflake_worker_id(bigint, text) IS 'the worker that generated an id of a layout or generator';
-COMMENT ON FUNCTION snowflake_worker_id(uuid) IS 'the worker that generated a UUID';
-COMMENT ON FUNCTION snowflake_worker_id(uuid, text) IS 'the worker that generated a UUID of a layout or generator';
-COMMENT ON FUNCTION snowflake_worker_id(text) IS 'the worker that generated an id or a UUID';
-COMMENT ON FUNCTION snowflake_worker_id(text, text) IS 'the worker that generated an id or a UUID of a layout or generator';
-COMMENT ON FUNCTION snowflake_sequence(bigint) IS 'the number of an id within its tick';
-COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS 'the number of an id of a layout or generator within its tick';
-COMMENT ON FUNCTION snowflake_decode(bigint) IS 'all parts of an id, as a row';
-COMMENT ON FUNCTION snowflake_decode(bigint, text) IS 'all parts of an id of a layout or generator, as a row';
-COMMENT ON FUNCTION snowflake_decode_json(bigint) IS 'all parts of an id, as JSON';
-COMMENT ON FUNCTION snowflake_decode_json(bigint, text) IS 'all parts of an id of a layout or generator, as JSON';
-COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
-COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
-    'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
-COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
-COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
-COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
-COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
-COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
-
-COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
-COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
-COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
-    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
-COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
-COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
-COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
-COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
-    'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
-
-COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this server';
-COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
-COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
-COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
-COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
-COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
-COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
-COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
-COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
-COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
-COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
-COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
-COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
-COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
-COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
-COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
-COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
-COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
-COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
-COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
-
-COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
-COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
-COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
-COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
-COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
-COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
-COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
-COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
-COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
-
-COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
-COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
-COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
-COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
-COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
-COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
-
-COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
-COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
-COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
-COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
-COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
-COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
-COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
-COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
-COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
-COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
-
-COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
-COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
-COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
-COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
-
-COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
-COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
-COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
-COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
-COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
-COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
-COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
-COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
-COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
-COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
-COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
-COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
-COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
-COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
-COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
-COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
-COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
-COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
-COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
-COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
-COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
-COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
-COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
-COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
-COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
-COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
-COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
-COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
 --   snowflake_ids_internal::registry_identity
 --   snowflake_ids_internal::registry_timeline
 --   snowflake_ids_internal::registry_look
@@ -5502,6 +5280,7 @@ RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id inte
                version text, problem text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
     RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
@@ -6222,6 +6001,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column o
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END
@@ -6298,6 +6078,251 @@ COMMENT ON FUNCTION snowflake_ids_internal.unbind_own IS
 
 /* <begin connected objects> */
 -- requires:
+--   layout_change
+--   metrics
+--   progress
+--   registries
+--   segment_nextval
+--   series
+--   snowflake_nextval
+--   snowflake_uuid
+--   status_history_view
+--   status_view
+--   clock_accept
+--   compose_of_layout
+--   datacenter_id_of
+--   datacenter_id_of_layout
+--   datacenter_id_of_text
+--   datacenter_id_of_text_and_layout
+--   datacenter_id_of_uuid
+--   datacenter_id_of_uuid_and_layout
+--   decode_json_of
+--   decode_json_of_layout
+--   decode_of_layout
+--   max_id_of
+--   max_id_of_layout
+--   min_id_of
+--   min_id_of_layout
+--   segment_currval
+--   segment_nextval_text
+--   segment_nextvals
+--   sequence_of
+--   sequence_of_layout
+--   snowflake_compose
+--   snowflake_decode
+--   snowflake_decode_text
+--   snowflake_encode
+--   snowflake_lastval
+--   snowflake_nextvals
+--   snowflake_nextvals_of_generator
+--   snowflake_try_decode_text
+--   state_adopt
+--   state_reset
+--   timestamp_of
+--   timestamp_of_layout
+--   timestamp_of_text
+--   timestamp_of_uuid
+--   worker_id_of
+--   worker_id_of_layout
+--   worker_id_of_text
+--   worker_id_of_text_and_layout
+--   worker_id_of_uuid
+--   worker_id_of_uuid_and_layout
+
+/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
+COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
+COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
+COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
+COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
+COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
+COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
+COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
+COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(bigint, text) IS 'the datacenter that an id of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(uuid) IS 'the datacenter that a UUID was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(uuid, text) IS 'the datacenter that a UUID of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(text) IS 'the datacenter that an id or a UUID was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(text, text) IS 'the datacenter that an id or a UUID of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_worker_id(bigint) IS 'the worker that generated an id';
+COMMENT ON FUNCTION snowflake_worker_id(bigint, text) IS 'the worker that generated an id of a layout or generator';
+COMMENT ON FUNCTION snowflake_worker_id(uuid) IS 'the worker that generated a UUID';
+COMMENT ON FUNCTION snowflake_worker_id(uuid, text) IS 'the worker that generated a UUID of a layout or generator';
+COMMENT ON FUNCTION snowflake_worker_id(text) IS 'the worker that generated an id or a UUID';
+COMMENT ON FUNCTION snowflake_worker_id(text, text) IS 'the worker that generated an id or a UUID of a layout or generator';
+COMMENT ON FUNCTION snowflake_sequence(bigint) IS 'the number of an id within its tick';
+COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS 'the number of an id of a layout or generator within its tick';
+COMMENT ON FUNCTION snowflake_decode(bigint) IS 'all parts of an id, as a row';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS 'all parts of an id of a layout or generator, as a row';
+COMMENT ON FUNCTION snowflake_decode_json(bigint) IS 'all parts of an id, as JSON';
+COMMENT ON FUNCTION snowflake_decode_json(bigint, text) IS 'all parts of an id of a layout or generator, as JSON';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
+COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
+    'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
+COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
+COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
+COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
+COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
+COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
+
+COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
+COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
+    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
+COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
+    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
+COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
+COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
+    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
+COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
+COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
+    'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
+
+COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this server';
+COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
+COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
+COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
+COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
+COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
+COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
+COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
+COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
+COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
+COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
+COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
+COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
+COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
+COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
+COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
+COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
+COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
+COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
+COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+
+COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
+COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
+COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
+COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
+COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
+COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
+COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+
+COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
+COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
+COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
+COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
+
+COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
+COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
+COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
+COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
+COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
+COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
+COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
+COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
+COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
+COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
+COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
+COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
+COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
+
+COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
+COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
+COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
+COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
+
+COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
+COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
+COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
+COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
+COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
+COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
+COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
+COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
+COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
+COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
+COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
+COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
+COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
+COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
+COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
+COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
+COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
+COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
+COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
+COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
+COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
+COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
 --   attach_distributed
 --   citus
 --   registries
@@ -6314,6 +6339,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status_history(),
     snowflake_ids.status_page(),
     snowflake_ids.audit(regclass, name, text, text[], text, integer),
+    snowflake_ids_internal.extension_keep(),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),
     snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
@@ -6435,6 +6461,7 @@ DECLARE
     object_name text;
     object_privileges text;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',

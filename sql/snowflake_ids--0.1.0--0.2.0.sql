@@ -1,6 +1,12 @@
 /* From 0.1.0 to 0.2.0. Nothing that others could have put into a schema of theirs is found. */
 SET LOCAL search_path = pg_catalog, pg_temp;
 
+/* Functions keep the extension from being dropped while they run. */
+CREATE FUNCTION snowflake_ids_internal.extension_keep() RETURNS void
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.extension_keep() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids_internal.extension_keep() TO PUBLIC;
+
 /* Series. */
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -24,6 +30,13 @@ BEGIN
     RETURN NEW;
 END
 $$;
+
+/* The transaction that creates a dense series counts its keys itself: a worker finds no row, or a table that is locked. */
+DROP TRIGGER series_recounted ON snowflake_ids.series;
+CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
+    FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
+ALTER TABLE snowflake_ids.series ENABLE ALWAYS TRIGGER series_recounted;
+
 /* Dense series that draw from a registry. */
 ALTER TABLE snowflake_ids.series_bigint ADD COLUMN version bigint;
 ALTER TABLE snowflake_ids.series_text ADD COLUMN version bigint;
@@ -506,6 +519,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids.attach(relation regclass, "column" name
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -535,7 +549,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
-    IF kind = 'segment' AND tag IS NULL THEN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
@@ -549,7 +563,7 @@ BEGIN
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
     ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
@@ -564,17 +578,17 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
-    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
     -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
     -- and before any node gives ids of the tag.
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
     END IF;
-    IF sequence = 'redirect' THEN
+    IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
-    ELSIF sequence = 'drop' THEN
+    ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
     IF distributed THEN
@@ -593,6 +607,7 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
@@ -608,7 +623,7 @@ BEGIN
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
     IF distributed THEN
-        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind = 'identity');
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         propagation := snowflake_ids_internal.propagate('off');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
@@ -621,12 +636,12 @@ BEGIN
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
-    IF kind = 'none' THEN
+    IF kind COLLATE "C" = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
-        IF kind = 'sequence' THEN
+        IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
             PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
@@ -719,8 +734,8 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
-    WHERE o.of_part = administration_objects.part;
-    IF part IS NULL OR part NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
         RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'The parts are tags, generators, series, registry and state.';
@@ -920,7 +935,7 @@ BEGIN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
     ELSIF found_column.atttypid <> 'bigint'::regtype
-        AND NOT (kind = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
+        AND NOT (kind COLLATE "C" = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
@@ -1043,7 +1058,7 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
@@ -1053,7 +1068,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigi
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
         WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
-        WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
+        WHEN snowflake_ids_internal.kind_of_default(former) COLLATE "C" = 'snowflake'
             THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
         ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
 $$;
@@ -1077,22 +1092,22 @@ BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
     PERFORM snowflake_ids_internal.check_registered();
     here := snowflake_ids_internal.registries_in_use();
-    IF here <> registries THEN
+    IF here <> registries COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
-    ELSIF kind = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout THEN
+    ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
                 current_setting('snowflake_ids.layout'), layout);
     ELSIF generator IS NOT NULL THEN
         SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
-        IF here IS DISTINCT FROM generator_layout THEN
+        IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
                     generator_layout);
         END IF;
     END IF;
-    IF kind = 'snowflake' AND highest IS NOT NULL THEN
+    IF kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
     END IF;
 END
@@ -1126,7 +1141,7 @@ BEGIN
     -- Where it was detached before, and the coordinator was not.
     PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    IF kind = 'none' THEN
+    IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
     sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
@@ -1141,7 +1156,7 @@ BEGIN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
     END IF;
-    IF kind = 'sequence' THEN
+    IF kind COLLATE "C" = 'sequence' THEN
         IF sequence IS NULL THEN
             sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
         END IF;
@@ -1168,6 +1183,7 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END
@@ -1497,6 +1513,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids.generator_alter(
 DECLARE
     former snowflake_ids.generator;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1509,7 +1526,7 @@ BEGIN
     SET name = coalesce(new_name, g.name),
         modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
         remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
-        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start, 'default') END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start COLLATE "C", 'default') END,
         cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
     WHERE g.name = name COLLATE "C";
 EXCEPTION WHEN unique_violation THEN
@@ -1523,6 +1540,7 @@ DECLARE
     object_name text;
     object_privileges text;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
@@ -1545,6 +1563,7 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
@@ -1748,15 +1767,19 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
-            SELECT FROM pg_attrdef AS f
-            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-                AND f.adrelid NOT IN (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written FROM pg_attrdef AS f
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t WHERE t.typtype = 'd') AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
                         AND d.deptype IN ('a', 'i')));
@@ -1782,7 +1805,7 @@ BEGIN
             HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
                 sequence);
     END IF;
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
@@ -1798,7 +1821,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_forget_dropped();
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
     INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest, generator);
+    VALUES (sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
 END
 $$;
 
@@ -1870,12 +1893,14 @@ DECLARE
     is_counted   boolean;
     member       record;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
-            DETAIL = 'In an older snapshot the newest rows may be missing.';
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
     IF NOT FOUND THEN
@@ -1928,7 +1953,9 @@ BEGIN
             DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
             HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -1938,8 +1965,8 @@ BEGIN
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
             DETAIL = format('Its max_value is %s.', terms.max_value),
             HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
-    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
-            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
             DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
@@ -1987,5 +2014,416 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
+END
+$$;
+
+/* Keywords are compared by their bytes, too. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_attach(relation regclass, attribute name, kind text, tag text,
+    sequence text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'relation, column, kind and sequence must not be null';
+    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
+            HINT = 'Known values are redirect, keep and drop.';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.sequence_check_redirects();
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_kind(kind text, tag text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('snowflake', 'segment') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are snowflake and segment.';
+    ELSIF kind COLLATE "C" = 'snowflake' AND tag IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'snowflake ids have no tag',
+            DETAIL = format('The tag given is "%s".', tag),
+            HINT = 'Leave the tag out, or take kind => ''segment''.';
+    ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'ids of a segment tag have no generator',
+            DETAIL = format('The generator given is "%s".', left(generator, 128)),
+            HINT = 'Leave the generator out, or take kind => ''snowflake''.';
+    ELSIF generator IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.generator_keep(generator);
+    END IF;
+    PERFORM snowflake_ids_internal.check_preloaded('snowflake_ids.attach');
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_detach(relation regclass, attribute name, kind text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = 'relation, column and kind must not be null';
+    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
+            HINT = 'Known kinds are sequence, identity and none.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
+        ELSE f || '()' END
+    FROM snowflake_ids_internal.function_of(kind) f
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribute name, kind text, tag text, sequence text,
+    generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(relation);
+    END IF;
+    PERFORM snowflake_ids_internal.citus_run_on_workers(format(
+        'SELECT snowflake_ids_internal.attach_worker(%L, %L, %L, %L, %L, %L, %L, %L)',
+        snowflake_ids_internal.qualified_name(relation), attribute, snowflake_ids_internal.id_default(kind, tag, generator),
+        kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.attach_worker(relation_name text, attribute name, expression text, kind text, tag text,
+    sequence text, generator text, timeout text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+DECLARE
+    relation regclass := relation_name;
+BEGIN
+    PERFORM set_config('lock_timeout', timeout, true), snowflake_ids_internal.propagate('off');
+    PERFORM snowflake_ids_internal.lock_table(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
+    PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
+    PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.discard_received(tag);
+    END IF;
+    IF sequence COLLATE "C" = 'redirect' THEN
+        PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
+    ELSIF sequence COLLATE "C" = 'drop' THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, attribute name, expression text,
+    highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
+            DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.segment_create(
+    tag         text,
+    start       numeric DEFAULT 1,
+    step        bigint  DEFAULT 1000,
+    max_step    bigint  DEFAULT 1000000,
+    increment   bigint  DEFAULT 1,
+    remainder   bigint  DEFAULT 0,
+    description text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL,
+    owner       name    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    first bigint := snowflake_ids_internal.segment_bigint('start', start);
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    PERFORM snowflake_ids_internal.check_registered();
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
+                                       max_value, reset, time_zone, format)
+    VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,
+            description, first, max_value, lower(reset COLLATE "C"), time_zone, format)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'segment tag "%" already exists', tag USING
+            ERRCODE = 'duplicate_object',
+            HINT = 'Change it with snowflake_ids.segment_alter, or move it with snowflake_ids.segment_set.';
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
+                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.series_create(
+    name        text,
+    kind        text    DEFAULT 'gapless',
+    key_type    regtype DEFAULT 'bigint',
+    start       bigint  DEFAULT 1,
+    step        integer DEFAULT NULL,
+    max_step    integer DEFAULT NULL,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    description text    DEFAULT NULL,
+    owner       name    DEFAULT NULL,
+    sections    integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    -- The type's name as it is written with these settings.
+    type_name text := coalesce(key_type::text, '');
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
+    END IF;
+    IF kind COLLATE "C" = 'monotonic' THEN
+        sections := coalesce(sections, 16);
+    END IF;
+    PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
+        max_step, sections);
+    PERFORM snowflake_ids_internal.series_check_home(kind);
+    INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
+        sections)
+    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.series_taken(name);
+    END IF;
+    IF kind COLLATE "C" = 'monotonic' THEN
+        PERFORM snowflake_ids_internal.series_make_sections(name);
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.series_set_owner(name, owner);
+    END IF;
+END
+$$;
+
+/* Settings of the session change nothing that is read of the catalog. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
+        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
+    WHERE c.oid = relation
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
+DECLARE
+    trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF trigger_name IS NULL THEN
+        RAISE undefined_object USING
+            MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+    END IF;
+    EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
+END
+$$;
+
+/* Functions keep the extension from being dropped while they run, continued. */
+CREATE OR REPLACE FUNCTION snowflake_ids.citus_status()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.citus_check();
+    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
+    FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_create(
+    name           text,
+    layout         text    DEFAULT NULL,
+    modulus        integer DEFAULT NULL,
+    remainder      integer DEFAULT NULL,
+    sequence_start text    DEFAULT NULL,
+    cache          integer DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    -- Written out: in another server's dump it means the same.
+    own_layout text := snowflake_ids_internal.server_layout();
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+    -- Two at a time could each find the last place free.
+    LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C") THEN
+        PERFORM snowflake_ids_internal.generator_taken(name);
+    ELSIF (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+    END IF;
+    INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
+    VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM snowflake_ids_internal.generator_unknown(name);
+    END IF;
+    PERFORM snowflake_ids_internal.generator_check_unused(name, 'drop', true);
+    DELETE FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.use_local_registry() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF NOT snowflake_ids_internal.registry_leave() THEN
+        RAISE NOTICE 'this database is its own registry already';
+        RETURN;
+    END IF;
+    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+        DETAIL = 'Other servers that use the registry may get the same ids from now on.',
+        HINT = 'Where they share tables, give the tags different remainders with snowflake_ids.segment_alter.';
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.worker_release(
+    worker_id      integer,
+    datacenter_id  integer DEFAULT NULL,
+    holder_is_down boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    datacenter integer;
+    seen       snowflake_ids.worker_lease;
+    free_from  timestamptz;
+BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM snowflake_ids_internal.worker_check_registry();
+    IF worker_id IS NULL THEN
+        RAISE EXCEPTION 'worker_id must not be null' USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'It says which worker id to give up.';
+    END IF;
+    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
+            ERRCODE = 'undefined_object',
+            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
+            HINT = 'Worker ids of another datacenter take its number: worker_release(worker_id, datacenter_id).';
+    END IF;
+    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
+    IF free_from IS NULL AND holder_is_down THEN
+        free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
+                     + current_setting('snowflake_ids.max_clock_skew')::interval;
+    END IF;
+    UPDATE snowflake_ids.worker_lease AS w
+    SET token = NULL, expires_at = least(w.expires_at, free_from),
+        released_at = coalesce(w.released_at, clock_timestamp())
+    WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id;
 END
 $$;

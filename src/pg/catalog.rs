@@ -19,6 +19,8 @@ pub struct Source(pg_sys::Oid);
 type Action = fn();
 
 static SOURCE: PerProcess<Cell<Option<Source>>> = PerProcess::new(Cell::new(None));
+/// A table, and the extension that it is of, which stays so.
+static EXTENSION: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>> = PerProcess::new(Cell::new(None));
 static ON_CHANGE: PerProcess<Cell<Option<Action>>> = PerProcess::new(Cell::new(None));
 
 impl Source {
@@ -105,14 +107,52 @@ impl Source {
     /// Runs `work` with the rights of the table's owner, and no more (see [`role::with_rights`]): who may use a tag need not be
     /// allowed to see the table, and triggers of its owner must not run with a worker's.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
+        self.keep_extension();
         role::with_rights(self.owner(), false, Settings::Stay, work)
     }
 
     /// The same for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a
     /// `search_path`, and setting one costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
+        self.keep_extension();
         role::with_rights_for_qualified(self.owner(), work)
     }
+
+    /// Keeps the extension that it is of from being dropped until the transaction ends. Else a statement that waits for a lock may
+    /// wait for that, and what it names may be somebody's own by then, whose code would run with the rights of the former owner.
+    fn keep_extension(self) {
+        let known = EXTENSION.get().filter(|(table, _)| *table == self);
+        let extension = known.map_or_else(
+            // SAFETY: within a transaction, as the callers are.
+            || unsafe { pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, self.0) },
+            |(_, extension)| extension,
+        );
+        // A table of nobody's extension is its owner's, with whose rights it is used.
+        if extension != pg_sys::InvalidOid {
+            EXTENSION.set(Some((self, extension)));
+            keep(extension);
+        }
+    }
+}
+
+/// Keeps an extension from being dropped until the transaction ends: a drop locks it before all that it has.
+fn keep(extension: pg_sys::Oid) {
+    let mode = pg_sys::AccessShareLock.cast_signed();
+    // SAFETY: within a transaction; the lock is of a number, whatever that is.
+    unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
+}
+
+/// Keeps this extension from being dropped until the transaction ends. Whether it is there. Only within a transaction.
+pub fn keep_extension() -> bool {
+    let find = || {
+        // SAFETY: as above; the name is a constant.
+        let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
+        (extension != pg_sys::InvalidOid).then_some(extension)
+    };
+    let Some(extension) = find() else { return false };
+    keep(extension);
+    // It may have been dropped while its lock was waited for, and created anew.
+    find() == Some(extension)
 }
 
 /// The oid of the extension in this database: the lower, the earlier it was created. None where it is not, or has no

@@ -103,6 +103,13 @@ impl Row<'_> {
         self.value(column).map(|text| String::from_utf8_lossy(unsafe { bytes_of(text) }).into_owned())
     }
 
+    /// A column that is a name; None where it is null.
+    pub fn name(&self, column: &CStr) -> Option<String> {
+        // SAFETY: the callers ask for names, which end with a zero byte.
+        self.value(column)
+            .map(|name| unsafe { CStr::from_ptr(name.cast_mut_ptr()) }.to_string_lossy().into_owned())
+    }
+
     /// A column that is a bigint; None where it is null.
     pub fn number(&self, column: &CStr) -> Option<i64> {
         // SAFETY: the callers ask for bigints.

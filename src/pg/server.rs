@@ -38,7 +38,7 @@ pub fn in_recovery() -> bool {
 /// Fails where the server replays its log, as the commands that write do there. Else it would be an internal error.
 pub fn refuse_during_recovery() {
     // SAFETY: the text is a constant; the error is the server's own.
-    unsafe { pg_sys::PreventCommandDuringRecovery(c"SQL of snowflake_ids".as_ptr()) };
+    unsafe { pg_sys::PreventCommandDuringRecovery(c"statements on tables of snowflake_ids".as_ptr()) };
 }
 
 /// Fails where a command may not write: while the server replays its log, in a read-only transaction, in a parallel query. With the

@@ -217,7 +217,7 @@ impl Explain for SegmentError {
                 "Try again. To find those calls: SELECT pid, query FROM pg_stat_activity WHERE query ~ 'segment_nextval'."
                     .to_owned()
             }
-            Self::NoTable => "Give CREATE EXTENSION snowflake_ids.".to_owned(),
+            Self::NoTable => "Run CREATE EXTENSION snowflake_ids.".to_owned(),
             Self::TooLate { hint, .. } => hint.clone(),
         })
     }

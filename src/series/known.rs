@@ -35,8 +35,8 @@ pub struct Known {
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     pub(super) table: Source,
-    /// The registries that this database draws from; None: it was looked at during recovery, when nobody takes numbers.
-    registries: Option<Vec<String>>,
+    /// The registries that this database draws from.
+    registries: Vec<String>,
     /// Where its sections are.
     pub(super) sections: Places,
     /// As of which change of the table.
@@ -73,11 +73,6 @@ impl Known {
     #[inline]
     pub(super) fn is(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
-    }
-
-    /// Whether it is known well enough to take numbers by. Only then is it kept: the recovery may end meanwhile.
-    fn is_whole(&self) -> bool {
-        self.registries.is_some()
     }
 
     /// Whether a number of this key can be taken by a role, as far as is known without a look at anything.
@@ -129,7 +124,7 @@ impl Known {
     /// Whether nothing that is about this database forbids to number in it.
     fn goes_anywhere(&self) -> bool {
         // Ranges of several registries are not one above the other.
-        !self.series.kind.counts_at_home() && self.registries.as_ref().is_some_and(|all| all.len() < 2)
+        !self.series.kind.counts_at_home() && self.registries.len() < 2
     }
 
     /// Fails where other servers would number, too, and know nothing of the numbers that are taken here.
@@ -141,7 +136,7 @@ impl Known {
         if !self.series.kind.counts_at_home() {
             return Err(SeriesError::Registries { kind }.into());
         }
-        if let Some(registry) = self.registries.iter().flatten().next() {
+        if let Some(registry) = self.registries.first() {
             return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
         }
         self.refuse_worker()?;
@@ -242,7 +237,7 @@ pub fn look_up(name: &[u8]) -> Result<Rc<Known>, NoNumberError> {
         Some(known) => known,
         None => look_up_anew(&tag)?,
     };
-    USED.replace(known.is_whole().then(|| known.clone()));
+    USED.replace(Some(known.clone()));
     Ok(known)
 }
 
@@ -256,11 +251,7 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     let (series, is_restricted) = row?;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
     let counter_keys = memory::counters().map(|counters| counters.keys(table.number(), series.id));
-    let registries = if server::in_recovery() {
-        None
-    } else {
-        Some(table.as_owner(registry::sites)?.into_iter().map(|site| site.server).collect())
-    };
+    let registries = registry::servers();
     let grants = is_restricted.then(|| store::privileges(series.id));
     let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
     let sections = Places::default();
@@ -279,9 +270,6 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
         period,
     };
     let known = Rc::new(known);
-    if !known.is_whole() {
-        return Ok(known);
-    }
     let mut all = KNOWN.borrow_mut();
     let all = all.get_or_insert_default();
     // Those that were dropped, or have changed, are not kept.

@@ -6,13 +6,14 @@ use pgrx::prelude::*;
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::pg::catalog::Source;
+    use crate::pg::catalog::{self, Source};
     use crate::pg::relation::{self, Relation};
     use crate::pg::report::{bad_argument, spi};
     use crate::pg::role;
     use crate::pg::statement;
     use crate::pg::tag::TagText;
     use crate::pg::text::{Sql, Text};
+    use crate::segment::error::SegmentError;
     use crate::shared::generator;
     use crate::store;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -71,6 +72,13 @@ mod snowflake_ids_internal {
         let position = sequence.position();
         let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
         Ok(TableIterator::once(row))
+    }
+
+    /// Keeps the extension from being dropped until the transaction ends. What functions name that run with more rights than their
+    /// caller's, or a superuser's, could else be somebody's own while they wait for a lock.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn extension_keep() -> Result<(), ErrorReport> {
+        if catalog::keep_extension() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
     }
 
     /// Whether this server gives ids: whether the library was loaded when it started.

@@ -7,6 +7,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status_history(),
     snowflake_ids.status_page(),
     snowflake_ids.audit(regclass, name, text, text[], text, integer),
+    snowflake_ids_internal.extension_keep(),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),
     snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
@@ -114,8 +115,8 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
-    WHERE o.of_part = administration_objects.part;
-    IF part IS NULL OR part NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
         RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'The parts are tags, generators, series, registry and state.';
@@ -129,6 +130,7 @@ DECLARE
     object_name text;
     object_privileges text;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',

@@ -100,8 +100,8 @@ CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
 CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
-/* Workers find the row locked, or as it was before: until the transaction ends it counts the keys itself. */
-CREATE TRIGGER series_recounted AFTER UPDATE ON snowflake_ids.series
+/* Workers find no row, or one that is locked or as it was before: until the transaction ends it counts the keys itself. */
+CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
@@ -231,17 +231,18 @@ CREATE FUNCTION snowflake_ids.series_create(
     description text    DEFAULT NULL,
     owner       name    DEFAULT NULL,
     sections    integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with this search_path.
+    -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
-    IF kind IN ('dense', 'monotonic') THEN
-        step := coalesce(step, least(CASE kind WHEN 'dense' THEN 10 ELSE 1000 END, max_step));
-        max_step := coalesce(max_step, greatest(CASE kind WHEN 'dense' THEN 10000 ELSE 1000000 END, step));
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
     END IF;
-    IF kind = 'monotonic' THEN
+    IF kind COLLATE "C" = 'monotonic' THEN
         sections := coalesce(sections, 16);
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
@@ -249,12 +250,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check_home(kind);
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections)
-    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)
+    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);
     END IF;
-    IF kind = 'monotonic' THEN
+    IF kind COLLATE "C" = 'monotonic' THEN
         PERFORM snowflake_ids_internal.series_make_sections(name);
     END IF;
     IF owner IS NOT NULL THEN
@@ -460,12 +461,14 @@ DECLARE
     is_counted   boolean;
     member       record;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
-            DETAIL = 'In an older snapshot the newest rows may be missing.';
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
     IF NOT FOUND THEN
@@ -518,7 +521,9 @@ BEGIN
             DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
             HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -528,8 +533,8 @@ BEGIN
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
             DETAIL = format('Its max_value is %s.', terms.max_value),
             HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
-    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
-            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
             DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
@@ -587,10 +592,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers
 DECLARE
     trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.';
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
     END IF;
     EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
 END

@@ -38,6 +38,7 @@ DECLARE
     seen       snowflake_ids.worker_lease;
     free_from  timestamptz;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.worker_check_registry();
     IF worker_id IS NULL THEN
         RAISE EXCEPTION 'worker_id must not be null' USING

@@ -264,12 +264,14 @@ impl Explain for SeriesError {
             Self::NoRoom { .. } => "Make the column a bigint.".into(),
             Self::LongText { .. } => "Make the column wider, or the format shorter.".into(),
             Self::NoColumn { .. } | Self::ColumnType { .. } => {
-                "Drop the trigger, and call snowflake_ids.series_attach again.".into()
+                "Detach the column by the name that it had then, with snowflake_ids.series_detach, and attach it again.".into()
             }
             Self::Start { .. } => "Set start to 0 or more.".into(),
             Self::MaxValue { .. } => "Raise max_value or lower start.".into(),
             Self::Format(error) => return error.hint(),
-            Self::NullKey { .. } => "Give the key, or leave rows without one without a number.".into(),
+            Self::NullKey { .. } => {
+                "Give the key; where a trigger takes it from a column, set that column NOT NULL.".into()
+            }
             Self::OtherType { wanted, .. } => format!("Cast the key: key::{wanted}."),
             Self::Exhausted { max_value: i64::MAX, .. } => "No bigint is larger: go on with a new series.".into(),
             Self::Exhausted { .. } => "Raise max_value with snowflake_ids.series_alter.".into(),
@@ -296,7 +298,7 @@ impl Explain for SeriesError {
             Self::CitusWorker { .. } => {
                 "Call it on the coordinator; or create a series of kind 'dense', of which a crash leaves gaps.".into()
             }
-            Self::NoTable => "Give CREATE EXTENSION snowflake_ids.".into(),
+            Self::NoTable => "Run CREATE EXTENSION snowflake_ids.".into(),
         })
     }
 }

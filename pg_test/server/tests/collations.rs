@@ -122,6 +122,33 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
     Ok(about_collation.then(|| format!("{call}: {db:?}")))
 }
 
+/// Words that a collation takes for keywords are none.
+#[test]
+fn keywords_are_what_their_bytes_are() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let Some(mut client) = loose(&server)? else { return Ok(()) };
+    client.batch_execute(
+        "create table victim (id bigint not null); create sequence front; create role clerk;
+         select snowflake_ids.generator_create('web', 'twitter')",
+    )?;
+    for (call, word) in [
+        ("attach('victim', 'id', $)", "segment"),
+        ("attach('victim', 'id', sequence => $)", "keep"),
+        ("detach('victim', 'id', $)", "none"),
+        ("bind_sequence('front', $)", "segment"),
+        ("administration_grant($, 'clerk')", "tags"),
+        ("administration_revoke($, 'clerk')", "series"),
+        ("series_create('orders', $)", "dense"),
+        ("generator_alter('web', sequence_start => $)", "default"),
+    ] {
+        let given = format!("'{}' collate loose", word.to_uppercase());
+        let error = sql::error(&mut client, &format!("select snowflake_ids.{}", call.replace('$', &given)))?;
+        assert_eq!(error.code(), &SqlState::INVALID_PARAMETER_VALUE, "{call}: {error:?}");
+        assert!(error.message().starts_with("unrecognized "), "{call}: {error:?}");
+    }
+    Ok(())
+}
+
 /// A database all of whose texts are compared by ICU.
 #[test]
 fn a_database_of_icu_serves() -> Result<()> {

@@ -1,9 +1,10 @@
 //! A login that may create objects in a schema on every user's path plants functions and operators there that fit better
 //! than those of Postgres: whatever superusers do with the extension, none of them runs.
 
-use anyhow::Result;
-use postgres::Client;
+use anyhow::{Result, ensure};
+use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::{server::Server, sql};
+use std::thread;
 
 /// Each operator for all pairs of these types, and each function of `pg_catalog` whose arguments are others, for these. The
 /// trap notes in whose name it was called.
@@ -114,6 +115,67 @@ fn what_others_planted_in_public_never_runs() -> Result<()> {
     for statement in USES {
         client.batch_execute(statement).map_err(|error| anyhow::anyhow!("{statement}: {error:?}"))?;
         assert_eq!(caught(&mut client)?, Vec::<String>::new(), "{statement}");
+    }
+    Ok(())
+}
+
+/// A database of a login's own, where it has the extension, and a trap that notes in whose name it was called.
+fn own_database(server: &Server) -> Result<Client> {
+    server.session()?.batch_execute("create role holder login; create database held owner holder")?;
+    let mut holder = server.config("held").user("holder").connect(NoTls)?;
+    holder.batch_execute(
+        "create extension snowflake_ids; create schema own;
+         select snowflake_ids.series_create('g'), snowflake_ids.generator_create('web', 'twitter');
+         create table own.loot (who name);
+         create function own.trap() returns boolean language plpgsql as
+             $$ begin insert into own.loot values (current_user); return true; end $$;
+         create function own.trigger() returns trigger language plpgsql as
+             $$ begin perform own.trap(); return new; end $$",
+    )?;
+    Ok(holder)
+}
+
+/// What waits for a lock of the extension that its owner drops, and puts something of the same name in the place of.
+const WAITERS: [(&str, &str); 2] = [
+    (
+        "select series_nextval('g', 1::bigint)",
+        "create table snowflake_ids.series_bigint as table own.series_bigint;
+         create trigger trap before update on snowflake_ids.series_bigint for each row execute function own.trigger()",
+    ),
+    (
+        "select snowflake_ids_internal.generator_keep('web')",
+        "create view snowflake_ids.generator as select * from own.generator where own.trap()",
+    ),
+];
+
+#[test]
+fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Result<()> {
+    for (call, planted) in WAITERS {
+        let server = Server::builder().small().start()?;
+        let mut holder = own_database(&server)?;
+        let mut waiter = server.config("held").user("holder").connect(NoTls)?;
+        // It knows what it uses.
+        waiter.batch_execute(&format!("{call}; {call}"))?;
+        let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
+        holder.batch_execute(&format!(
+            "create table own.series_bigint as table snowflake_ids.series_bigint;
+             create table own.generator as table snowflake_ids.generator;
+             begin; drop extension snowflake_ids cascade; create schema snowflake_ids; {planted}"
+        ))?;
+        let error = thread::scope(|scope| -> Result<_> {
+            let waiting = scope.spawn(|| waiter.batch_execute(call).err());
+            let is_waiting = format!(
+                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
+            );
+            sql::becomes_true(&mut server.session()?, &is_waiting)?;
+            holder.batch_execute("commit")?;
+            waiting.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))
+        })?;
+        ensure!(error.is_some(), "{call}: it has used what is not the extension's");
+        assert_eq!(sql::column::<String>(&mut holder, "select who::text from own.loot")?, [""; 0], "{call}");
+        // The trap works.
+        holder.batch_execute("select own.trap()")?;
+        assert_eq!(sql::column::<String>(&mut holder, "select who::text from own.loot")?, ["holder"]);
     }
     Ok(())
 }

@@ -64,3 +64,26 @@ fn parallel_workers_decode_ids_in_a_filter() -> Result<()> {
     }
     Ok(())
 }
+
+/// A look at what a series is takes neither SQL nor a transaction id.
+#[test]
+fn parallel_workers_know_who_may_use_a_series() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = sessions::parallel(&server, ROWS)?;
+    client.batch_execute("select snowflake_ids.series_create('orders', 'dense')")?;
+    let condition =
+        "snowflake_ids.has_series_privilege('orders', case when a < 0 then 'UPDATE' else 'USAGE' end)";
+    let query = format!("select count(*) from t where {condition}");
+    let plan = explain(&mut client, &query)?;
+    assert!(launched(&plan)? > 0, "{plan:#?}");
+    assert!(of_workers(&plan)?.contains("has_series_privilege"), "{plan:#?}");
+    assert_eq!(sql::one::<i64>(&mut client, &query)?, ROWS);
+
+    let mut other = server.session()?;
+    let mut transaction = other.transaction()?;
+    let seen: i64 =
+        transaction.query_one("select count(*) from snowflake_ids.series_status", &[])?.try_get(0)?;
+    let id = transaction.query_one("select pg_current_xact_id_if_assigned()::text", &[])?;
+    assert_eq!((seen, id.try_get::<_, Option<String>>(0)?), (1, None));
+    Ok(())
+}

@@ -187,6 +187,23 @@ fn a_new_series_gives_numbers_in_the_transaction_that_makes_it() -> Result<()> {
     Ok(())
 }
 
+/// Workers wait for the tables that it drops.
+#[test]
+fn a_transaction_that_creates_the_extension_anew_takes_numbers() -> Result<()> {
+    let (_server, mut client) = server()?;
+    assert_eq!(take(&mut client, "d", 1, 3)?, [1, 2, 3]);
+    let anew = "drop extension snowflake_ids; create extension snowflake_ids;
+         select snowflake_ids.series_create('d', kind => 'dense')";
+    for end in ["rollback", "commit"] {
+        client.batch_execute(&format!("begin; {anew}"))?;
+        assert_eq!(take(&mut client, "d", 1, 30)?, (1..=30).collect::<Vec<i64>>(), "{end}");
+        client.batch_execute(end)?;
+        let next = if end == "commit" { 31 } else { 4 };
+        assert_eq!(take(&mut client, "d", 1, 1)?, [next], "{end}");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_renamed_or_altered_series_goes_on() -> Result<()> {
     let (server, mut client) = server()?;

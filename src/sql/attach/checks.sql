@@ -33,13 +33,13 @@ BEGIN
     IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'relation, column, kind and sequence must not be null';
-    ELSIF sequence NOT IN ('redirect', 'keep', 'drop') THEN
+    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
             HINT = 'Known values are redirect, keep and drop.';
     END IF;
     PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    IF sequence = 'redirect' THEN
+    IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.sequence_check_redirects();
     END IF;
 END
@@ -51,16 +51,16 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF kind IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
-    ELSIF kind NOT IN ('snowflake', 'segment') THEN
+    ELSIF kind COLLATE "C" NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are snowflake and segment.';
-    ELSIF kind = 'snowflake' AND tag IS NOT NULL THEN
+    ELSIF kind COLLATE "C" = 'snowflake' AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'snowflake ids have no tag',
             DETAIL = format('The tag given is "%s".', tag),
             HINT = 'Leave the tag out, or take kind => ''segment''.';
-    ELSIF kind = 'segment' AND generator IS NOT NULL THEN
+    ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'ids of a segment tag have no generator',
             DETAIL = format('The generator given is "%s".', left(generator, 128)),
@@ -79,7 +79,7 @@ BEGIN
     IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'relation, column and kind must not be null';
-    ELSIF kind NOT IN ('sequence', 'identity', 'none') THEN
+    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are sequence, identity and none.';
@@ -159,7 +159,7 @@ BEGIN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
     ELSIF found_column.atttypid <> 'bigint'::regtype
-        AND NOT (kind = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
+        AND NOT (kind COLLATE "C" = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),

@@ -20,7 +20,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function wi
 -- could have the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT string_agg(CASE WHEN part ~ '\.' OR starts_with(part, '"') AND n.nspname || c.relname ~ '\.'
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
         THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
         unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
@@ -30,7 +30,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table fo
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
         WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
         ELSE f || '()' END
     FROM snowflake_ids_internal.function_of(kind) f
@@ -56,7 +56,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r

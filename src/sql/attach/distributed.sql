@@ -84,7 +84,7 @@ CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former 
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
         WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
-        WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
+        WHEN snowflake_ids_internal.kind_of_default(former) COLLATE "C" = 'snowflake'
             THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
         ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
 $$;
@@ -198,7 +198,7 @@ CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribu
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF kind = 'segment' AND tag IS NULL THEN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
     END IF;
     PERFORM snowflake_ids_internal.citus_run_on_workers(format(
@@ -290,22 +290,22 @@ BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
     PERFORM snowflake_ids_internal.check_registered();
     here := snowflake_ids_internal.registries_in_use();
-    IF here <> registries THEN
+    IF here <> registries COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
-    ELSIF kind = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout THEN
+    ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
                 current_setting('snowflake_ids.layout'), layout);
     ELSIF generator IS NOT NULL THEN
         SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
-        IF here IS DISTINCT FROM generator_layout THEN
+        IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
                     generator_layout);
         END IF;
     END IF;
-    IF kind = 'snowflake' AND highest IS NOT NULL THEN
+    IF kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
     END IF;
 END
@@ -323,14 +323,14 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
     PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
-    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence <> 'drop');
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.discard_received(tag);
     END IF;
-    IF sequence = 'redirect' THEN
+    IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
-    ELSIF sequence = 'drop' THEN
+    ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
 END
@@ -365,7 +365,7 @@ BEGIN
     -- Where it was detached before, and the coordinator was not.
     PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    IF kind = 'none' THEN
+    IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
     sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
@@ -380,7 +380,7 @@ BEGIN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
     END IF;
-    IF kind = 'sequence' THEN
+    IF kind COLLATE "C" = 'sequence' THEN
         IF sequence IS NULL THEN
             sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
         END IF;
@@ -409,6 +409,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column o
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END

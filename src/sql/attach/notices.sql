@@ -41,7 +41,7 @@ CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, att
     highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) = 'snowflake' THEN
+    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
             DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);

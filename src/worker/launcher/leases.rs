@@ -202,7 +202,7 @@ fn refuse(board: &Board, nowhere: Nowhere) {
 
 /// Why there is no registry, for the callers.
 fn explained(nowhere: Nowhere) -> LeaseError {
-    const NAMED: &str = "Give CREATE EXTENSION snowflake_ids there, or change the setting and reload.";
+    const NAMED: &str = "Run CREATE EXTENSION snowflake_ids there, or change the setting and reload.";
     let name = settings::registry_database();
     match nowhere {
         Nowhere::NamedIsMissing => LeaseError::yet(
@@ -219,7 +219,7 @@ fn explained(nowhere: Nowhere) -> LeaseError {
         ),
         Nowhere::Nothing => LeaseError::yet(
             "The extension, which brings the registry of worker ids, is in no database yet.",
-            "Give CREATE EXTENSION snowflake_ids, and COMMIT.",
+            "Run CREATE EXTENSION snowflake_ids, and COMMIT.",
         ),
         Nowhere::OutOfReach(database) => LeaseError::yet(
             format!(

@@ -52,6 +52,7 @@ $(LIBRARY): $(SOURCES)
 	@devtools/setup.sh --check
 	rm -rf $(PACKAGE)
 	cargo pgrx package $(FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
+	@devtools/install-script.sh --arrange $(PACKAGE)
 
 setup: ## install what building and testing need and this machine does not have
 	@devtools/setup.sh

@@ -15,6 +15,82 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
 
 /* The next number of a key of a series. */
 CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
@@ -613,10 +689,6 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::series::snowflake_ids::series_drop
 CREATE  FUNCTION snowflake_ids."series_drop"(
 	"name" text /* Option < Text < '_ > > */
@@ -762,10 +834,6 @@ COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::status::snowflake_ids::status
 CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
 	"datacenter_id" INT,  /* Option < i32 > */
@@ -806,10 +874,6 @@ CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
 GRANT SELECT ON snowflake_ids.status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -862,10 +926,6 @@ CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -937,10 +997,6 @@ GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
 CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
 	"held" text, /* Text < '_ > */
@@ -956,10 +1012,6 @@ AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
 -- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
 CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1001,10 +1053,6 @@ AS 'MODULE_PATHNAME', 'status_history_wrapper';
 CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
 COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
 GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1067,10 +1115,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
 CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
 	"new" text, /* Text < '_ > */
@@ -1089,10 +1133,6 @@ CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1199,10 +1239,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::audit::snowflake_ids::audit_run
 
 CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
@@ -1212,10 +1248,6 @@ RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacent
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
 COMMENT ON FUNCTION snowflake_ids.audit IS
     'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1347,10 +1379,6 @@ COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
 CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
 	"nodes" text /* Text < '_ > */
@@ -1411,10 +1439,6 @@ CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Op
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1481,10 +1505,6 @@ AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::change::snowflake_ids::layout_check
 CREATE  FUNCTION snowflake_ids."layout_check"(
 	"new" text, /* Text < '_ > */
@@ -1501,10 +1521,6 @@ CREATE  FUNCTION snowflake_ids."layout_check"(
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1578,10 +1594,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::state::snowflake_ids::state_adopt
 CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
@@ -1605,10 +1617,6 @@ CREATE  FUNCTION snowflake_ids."state_reset"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'state_reset_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1638,10 +1646,6 @@ CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'stats_reset_wrapper';
 COMMENT ON FUNCTION snowflake_ids.stats_reset IS
     'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1929,10 +1933,6 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.layout_change IS
     'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -6486,4 +6486,3 @@ COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowfl
 /* Once all is there. */
 SELECT snowflake_ids_internal.citus_join();
 /* </end connected objects> */
-

@@ -40,7 +40,7 @@ PACKAGES := $(TARGET)/packages
   test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
   sqlsmith chaos test-versions test-orm test-patroni test-citus test-page test-monitoring test-upgrade test-pg-upgrade \
-  package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release \
+  package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release next-version \
   bench
 
 ## Build
@@ -277,6 +277,10 @@ release: ## checks that the last commit is a release, and puts its files below t
 	@devtools/release.sh check
 	@$(MAKE) --no-print-directory package-deb package-rpm reproducible
 	@devtools/release.sh files $(PACKAGES) $(TARGET)/release-files
+
+next-version: ## begins VERSION=0.3.0 after a release: in all files that name the version, with an upgrade script; commits nothing
+	@devtools/next-version.sh "$(VERSION)"
+	@$(MAKE) --no-print-directory install-script
 
 ## Measure
 

@@ -37,7 +37,7 @@ PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall clean help \
   demo demo-stop demo-cluster demo-cluster-stop status status-server monitoring \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz \
+  test fmt-check lint layers shellcheck doc typos deny check-arm64 test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
   sqlsmith chaos test-versions test-orm test-patroni test-citus test-page test-monitoring test-upgrade test-pg-upgrade \
   package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release next-version \
@@ -131,6 +131,10 @@ deny: ## licenses, bans and sources of the dependencies
 	@echo '== dependencies'
 	@devtools/cargo-tool.sh cargo-deny 0.20.2
 	cargo deny --locked check licenses bans sources
+
+check-arm64: ## does it type-check for arm64; skipped without the standard library's source (RUST_SRC) or headers; not part of `make test`
+	@echo '== arm64'
+	@devtools/check-arm64.sh
 
 test-core: ## the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'

@@ -37,10 +37,10 @@ PACKAGES := $(TARGET)/packages
 
 .PHONY: all setup setup-check install uninstall clean help \
   demo demo-stop demo-cluster demo-cluster-stop status status-server monitoring \
-  test fmt-check lint layers shellcheck doc typos deny test-core loom miri fuzz \
+  test fmt-check lint layers shellcheck doc typos deny check-arm64 test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
   sqlsmith chaos test-versions test-orm test-patroni test-citus test-page test-monitoring test-upgrade test-pg-upgrade \
-  package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release \
+  package-deb package-rpm package-image test-packages test-cloudnative docker-check reproducible docs release next-version \
   bench
 
 ## Build
@@ -52,6 +52,7 @@ $(LIBRARY): $(SOURCES)
 	@devtools/setup.sh --check
 	rm -rf $(PACKAGE)
 	cargo pgrx package $(FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
+	@devtools/install-script.sh --arrange $(PACKAGE)
 
 setup: ## install what building and testing need and this machine does not have
 	@devtools/setup.sh
@@ -130,6 +131,10 @@ deny: ## licenses, bans and sources of the dependencies
 	@echo '== dependencies'
 	@devtools/cargo-tool.sh cargo-deny 0.20.2
 	cargo deny --locked check licenses bans sources
+
+check-arm64: ## does it type-check for arm64; skipped without the standard library's source (RUST_SRC) or headers; not part of `make test`
+	@echo '== arm64'
+	@devtools/check-arm64.sh
 
 test-core: ## the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'
@@ -276,6 +281,10 @@ release: ## checks that the last commit is a release, and puts its files below t
 	@devtools/release.sh check
 	@$(MAKE) --no-print-directory package-deb package-rpm reproducible
 	@devtools/release.sh files $(PACKAGES) $(TARGET)/release-files
+
+next-version: ## begins VERSION=0.3.0 after a release: in all files that name the version, with an upgrade script; commits nothing
+	@devtools/next-version.sh "$(VERSION)"
+	@$(MAKE) --no-print-directory install-script
 
 ## Measure
 

@@ -9,8 +9,11 @@ source "$(dirname "$0")/package-lib.sh"
 folder=$1
 while IFS= read -r name; do unset "$name"; done < <(compgen -e | grep -E '^(CARGO_PROFILE_|CARGO_INCREMENTAL|RUSTFLAGS)')
 
-# Later ones come first, and the target folder may lie in the checkout.
-flags=("--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" "--remap-path-prefix=$PWD=/snowflake_ids"
+# Later ones come first, and the target folder may lie in the checkout. Where the standard library's source is installed (rust-src),
+# the compiler names its files there, and else below /rustc.
+source=$(rustc --print sysroot)/lib/rustlib/src/rust
+flags=("--remap-path-prefix=$source=/rustc/$(rustc --verbose --version | sed -n 's/^commit-hash: //p')"
+  "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo" "--remap-path-prefix=$PWD=/snowflake_ids"
   "--remap-path-prefix=$TARGET=/target")
 CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}")
 export CARGO_ENCODED_RUSTFLAGS

@@ -68,10 +68,10 @@ extension_package() {
 Suggests: $name-doc
 Description: distributed 64-bit ids as column defaults for PostgreSQL $major
  snowflake_ids makes ids inside the server: snowflake ids, sorted by time and
- unique on many servers, and segments, numbers that are dense per tag and
- reserved ahead by a background worker. An id takes one atomic step in shared
- memory; no service runs beside the server, and no insert waits for a round
- trip.
+ unique on many servers; segments, numbers that are dense per tag and reserved
+ ahead by a background worker; series, numbers for each tenant or other key. An
+ id takes one atomic step in shared memory; no service runs beside the server,
+ and no insert waits for a round trip.
  .
  The library is loaded by shared_preload_libraries: see README.Debian.
 END
@@ -86,8 +86,9 @@ documents_package() {
 Suggests: $name
 Description: documents of snowflake_ids, ids for PostgreSQL $major
  The guide, the reference of functions, settings and errors, what is guaranteed
- and how it is tested, examples, and the plain SQL for servers that cannot load
- the library of postgresql-$major-snowflake-ids.
+ and how it is tested, examples, alerts for Prometheus and a dashboard for
+ Grafana, and the plain SQL for servers that cannot load the library of
+ postgresql-$major-snowflake-ids.
 END
   build "$root" "$name-doc" all
 }

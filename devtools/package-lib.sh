@@ -40,10 +40,11 @@ stage() {
   rm -rf "$staged"
 }
 
-# stage_documents FOLDER: README and what it links to. Their links to each other hold there.
+# stage_documents FOLDER: README, what it links to but for sources, and files for Prometheus and Grafana. Their links to each
+# other hold there.
 stage_documents() {
   local folder=$1 file
-  git ls-files -- README.md SECURITY.md CHANGELOG.md LICENSE docs sql/plain examples | while IFS= read -r file; do
+  git ls-files -- README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs 'bench/*.md' sql/plain examples monitoring | while IFS= read -r file; do
     install -D -m 644 "$file" "$folder/$file"
   done
 }

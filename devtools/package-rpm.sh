@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # package-rpm.sh BUILT FOLDER: makes RPM packages for PG_CONFIG's major version of the extension that was built below BUILT, the
 # extension's and its documents', for the folders of the PostgreSQL project's own RPMs, and puts them into FOLDER. The library
-# needs the C library that it was built with, or a newer one: the packages say which. Skipped where there is no rpmbuild.
+# needs the C library that it was built with, or a newer one: the packages say which. Skipped where there is no rpmbuild. Rpmlint looks at
+# them, where it is installed.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"
@@ -43,4 +44,9 @@ rpmbuild -bb --quiet --define "_topdir $work/rpm" --define "_rpmdir $work/out" -
   --define "major $major" --define "pgversion $(package_version)" --define "pgrelease $(package_revision)" \
   --define "staged $staged" --define "maintainer $(maintainer)" "$work/snowflake_ids.spec"
 cp "$work"/out/*.rpm "$folder"
+if command -v rpmlint >/dev/null; then
+  rpmlint --config packaging/rpm/rpmlint.toml "$folder/$name"-*.rpm
+else
+  echo "rpmlint: skipped, it is not installed (apt-get install rpmlint)"
+fi
 (cd "$folder" && sha256sum "$name"-*.rpm)

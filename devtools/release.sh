@@ -22,10 +22,11 @@ check_tag() {
 
 # Scripts of released versions never change, and each has a way to the next.
 check_scripts() {
-  local older last=
+  local older script last=
   while IFS= read -r older; do
-    git diff --quiet "v$older" -- "sql/install/snowflake_ids--$older.sql" ||
-      wrong+=("sql/install/snowflake_ids--$older.sql is not the one that was released")
+    while IFS= read -r script; do
+      git diff --quiet "v$older" -- "$script" || wrong+=("$script is not the one that was released")
+    done < <(git ls-tree --name-only "v$older" sql/ sql/install/ | grep '\.sql$')
     last=$older
   done < <(released_versions)
   [[ -z $last || -e sql/snowflake_ids--$last--$version.sql ]] ||

@@ -54,7 +54,9 @@ echo "seconds from apt install to the first id: $(seconds_since "$start"); from 
 [[ $(dpkg-query -W -f '${Depends}' "$name") == *libc6* ]] || fail "the package does not say which libraries it needs"
 if ldd "/usr/lib/postgresql/$major/lib/snowflake_ids.so" | grep 'not found'; then fail "libraries are missing"; fi
 quietly apt-get install -q -y --no-install-recommends /packages/"$name"-doc_*.deb
-[[ -e /usr/share/doc/$name/manual/docs/sql.md ]] || fail "the documents are not there"
+for file in README.md docs/sql.md bench/results/latest.md monitoring/alerts.yaml sql/plain/snowflake_ids.sql; do
+  [[ -e /usr/share/doc/$name/manual/$file ]] || fail "the documents lack $file"
+done
 ok "the documents' package"
 
 # Sessions go on inserting while the next revision is installed, with the library that the server has loaded.

@@ -15,6 +15,82 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
 
 /* The next number of a key of a series. */
 CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
@@ -88,6 +164,23 @@ COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FR
 --   nextval_support
 
 
+/* The next id of a tag: dense, and growing from call to call of a session. */
+CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+
+/* The same for tools that take a default with "nextval" in it for a sequence's, and the tag for the sequence. */
+CREATE FUNCTION segment_id(tag text) RETURNS bigint
+VOLATILE PARALLEL SAFE SUPPORT nextval_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   nextval_support
+
+
 /* The next id: unique across all servers, and growing from call to call of a snowflake. */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
@@ -109,23 +202,6 @@ CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
 COMMENT ON FUNCTION snowflake_id(text) IS 'the same as snowflake_nextval(generator)';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   nextval_support
-
-
-/* The next id of a tag: dense, and growing from call to call of a session. */
-CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
-
-/* The same for tools that take a default with "nextval" in it for a sequence's, and the tag for the sequence. */
-CREATE FUNCTION segment_id(tag text) RETURNS bigint
-VOLATILE PARALLEL SAFE SUPPORT nextval_support
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
-COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -613,232 +689,148 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
-CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
-CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
-CREATE  FUNCTION snowflake_ids_internal."segment_close"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"reserved" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_close_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
-CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'random_number_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
-CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
-CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
-CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
-	"database" oid,  /* pg_sys :: Oid */
-	"source" oid,  /* pg_sys :: Oid */
-	"tag" text,  /* TagText */
-	"current_first" bigint,  /* Option < i64 > */
-	"current_last" bigint,  /* Option < i64 > */
-	"current_next" bigint,  /* Option < i64 > */
-	"next_first" bigint,  /* Option < i64 > */
-	"next_last" bigint,  /* Option < i64 > */
-	"used" double precision,  /* Option < f64 > */
-	"step" bigint,  /* Option < i64 > */
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"last_refill" interval,  /* Option < Interval > */
-	"waits" bigint,  /* i64 */
-	"longest_wait" interval,  /* Option < Interval > */
-	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"trouble" TEXT  /* Option < String > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
-CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
-	"system_identifier" bigint, /* Option < i64 > */
-	"timeline" INT /* Option < i32 > */
-) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
-CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
-CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
-CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
-	"highest" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
-CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
-	"of" oid, /* pg_sys :: Oid */
-	"value" bigint, /* i64 */
-	"is_called" bool /* bool */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
-CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
-	"number" bigint, /* i64 */
-	"increment" bigint /* i64 */
-) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
-CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
-	"increment" bigint, /* Option < i64 > */
-	"generator" text /* Option < Text < '_ > > */
+-- snowflake_ids::sql::series::snowflake_ids::series_drop
+CREATE  FUNCTION snowflake_ids."series_drop"(
+	"name" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
+AS 'MODULE_PATHNAME', 'series_drop_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
-CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
-CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
-CREATE  FUNCTION snowflake_ids."state_reset"(
-	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+-- snowflake_ids::sql::series::snowflake_ids::series_revoke
+CREATE  FUNCTION snowflake_ids."series_revoke"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
-CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text, /* Option < Text < '_ > > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids::layout_check
-CREATE  FUNCTION snowflake_ids."layout_check"(
-	"new" text, /* Text < '_ > */
-	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS TABLE (
-	"old_layout" TEXT,  /* String */
-	"new_layout" TEXT,  /* String */
-	"ready" bool,  /* bool */
-	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"years" double precision,  /* f64 */
-	"ends" timestamp with time zone  /* TimestampWithTimeZone */
-)
-VOLATILE PARALLEL SAFE
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid, /* Option < Uuid > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_check_wrapper';
+AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
+-- snowflake_ids::sql::series::snowflake_ids::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint, /* Option < i64 > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_grant
+CREATE  FUNCTION snowflake_ids."series_grant"(
+	"series" text, /* Option < Text < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::series_alter
+CREATE  FUNCTION snowflake_ids."series_alter"(
+	"name" text, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"step" INT DEFAULT NULL, /* Option < i32 > */
+	"max_step" INT DEFAULT NULL /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
+CREATE  FUNCTION snowflake_ids."has_series_privilege"(
+	"series" text, /* Text < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   series_nextval
+--   series_nextval_text
+--   series_nextval_text_of_text
+--   series_nextval_text_of_uuid
+--   series_currval
+--   series_currval_of_text
+--   series_currval_of_uuid
+--   snowflake_ids::series_set
+--   snowflake_ids::series_set_of_text
+--   snowflake_ids::series_set_of_uuid
+--   snowflake_ids::series_alter
+--   snowflake_ids::series_drop
+--   snowflake_ids::series_grant
+--   snowflake_ids::series_revoke
+--   snowflake_ids::has_series_privilege
+
+
+COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
+    'has a key go on above a value, like setval';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.series_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
+    'whether the current role has a privilege on a series; of several, any';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -885,17 +877,241 @@ GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::library_version
+CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'library_version_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
-CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
-	"new" text /* Text < '_ > */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::layout_seconds_left
+CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
+	"layout" text /* Text < '_ > */
+) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_counts
+CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
+	"database" oid,  /* pg_sys :: Oid */
+	"source" oid,  /* pg_sys :: Oid */
+	"tag" text,  /* TagText */
+	"refill_seconds" double precision,  /* f64 */
+	"wait_seconds" double precision,  /* f64 */
+	"buffered_ids" bigint,  /* i64 */
+	"buffer_ids" bigint,  /* i64 */
+	"remaining_ids" bigint,  /* Option < i64 > */
+	"stats_reset" timestamp with time zone  /* TimestampWithTimeZone */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_totals
+CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"refill_seconds" double precision,  /* f64 */
+	"waits" bigint,  /* i64 */
+	"wait_seconds" double precision,  /* f64 */
+	"places" bigint,  /* i64 */
+	"places_in_use" bigint  /* i64 */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_tables
+CREATE  FUNCTION snowflake_ids_internal."progress_tables"(
+	"done" bigint, /* i64 */
+	"total" bigint /* i64 */
+) RETURNS void
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_tables_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_places
+CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
+	"pid" INT,  /* i32 */
+	"datid" oid,  /* pg_sys :: Oid */
+	"relid" oid,  /* Option < pg_sys :: Oid > */
+	"command" TEXT,  /* Option < & '_ str > */
+	"phase" TEXT,  /* Option < & '_ str > */
+	"rows_done" bigint,  /* Option < i64 > */
+	"rows_total" bigint,  /* Option < i64 > */
+	"tables_done" bigint,  /* Option < i64 > */
+	"tables_total" bigint,  /* Option < i64 > */
+	"started_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_places_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_end
+CREATE  FUNCTION snowflake_ids_internal."progress_end"(
+	"command" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
+AS 'MODULE_PATHNAME', 'progress_end_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::progress::snowflake_ids_internal::progress_enter
+CREATE  FUNCTION snowflake_ids_internal."progress_enter"(
+	"command" text, /* Text < '_ > */
+	"relation" oid, /* pg_sys :: Oid */
+	"phase" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::progress_enter
+--   snowflake_ids_internal::progress_tables
+--   snowflake_ids_internal::progress_end
+--   snowflake_ids_internal::progress_places
+--   status_view
+
+
+CREATE VIEW snowflake_ids.progress AS
+SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
+FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
+COMMENT ON VIEW snowflake_ids.progress IS 'how far calls of audit, attach and detach have come';
+GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
+	"held" text, /* Text < '_ > */
+	"more" text, /* Text < '_ > */
+	"less" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::status_page::snowflake_ids::status_page
+
+/* What PostgREST and its like take for the type of a response. */
+CREATE DOMAIN snowflake_ids."text/html" AS text;
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::status_page::snowflake_ids::status_history
+CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
+	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
+	"elapsed" interval,  /* Interval */
+	"ids_per_second" double precision,  /* Option < f64 > */
+	"segment_ids_per_second" double precision,  /* Option < f64 > */
+	"drift" interval,  /* Interval */
+	"waits" bigint,  /* Option < i64 > */
+	"refills" bigint,  /* Option < i64 > */
+	"steps_back" bigint,  /* i64 */
+	"steps_forward" bigint,  /* i64 */
+	"clock_ahead" interval  /* Interval */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'status_history_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::status_history
+--   status_view
+
+
+CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
+COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
+GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
+	"increment" bigint, /* Option < i64 > */
+	"generator" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
+CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
+	"highest" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
+CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
+CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
+	"number" bigint, /* i64 */
+	"increment" bigint /* i64 */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
+CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
+	"of" oid, /* pg_sys :: Oid */
+	"value" bigint, /* i64 */
+	"is_called" bool /* bool */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -910,41 +1126,256 @@ AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
+-- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
+CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
+	"new" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
-CREATE  FUNCTION snowflake_ids_internal."registry_look"(
-	"server" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
+CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
+	"series" text, /* Option < Text < '_ > > */
+	"relation" oid, /* Option < pg_sys :: Oid > */
+	"column" text, /* Option < Text < '_ > > */
+	"key_column" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_look_wrapper';
+AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
-CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" text, /* Text < '_ > */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
+AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
-CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" uuid, /* Uuid */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
+AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
-CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Text < '_ > */
+	"key" bigint, /* i64 */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
+AS 'MODULE_PATHNAME', 'series_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
+CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
+	"series" text, /* Option < Text < '_ > > */
+	"owner" oid /* Option < pg_sys :: Oid > */
+) RETURNS TABLE (
+	"key_type" TEXT,  /* & '_ str */
+	"max_value" bigint,  /* i64 */
+	"is_dated" bool  /* bool */
+)
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
+CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
+	"kind" text, /* Option < Text < '_ > > */
+	"registry" text, /* Option < Text < '_ > > */
+	"others" bigint /* Option < i64 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_check
+CREATE  FUNCTION snowflake_ids_internal."series_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"kind" text, /* Option < Text < '_ > > */
+	"key_type" text, /* Option < Text < '_ > > */
+	"start" bigint, /* Option < i64 > */
+	"max_value" bigint, /* Option < i64 > */
+	"reset" text, /* Option < Text < '_ > > */
+	"time_zone" text, /* Option < Text < '_ > > */
+	"format" text, /* Option < Text < '_ > > */
+	"description" text, /* Option < Text < '_ > > */
+	"step" INT, /* Option < i32 > */
+	"max_step" INT, /* Option < i32 > */
+	"sections" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_check_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
+CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::audit::snowflake_ids::audit_run
+
+CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
+    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
+RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
+    day date, detail text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
+COMMENT ON FUNCTION snowflake_ids.audit IS
+    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+CREATE  FUNCTION snowflake_ids."segment_alter"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"step" bigint DEFAULT NULL, /* Option < i64 > */
+	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
+	"increment" bigint DEFAULT NULL, /* Option < i64 > */
+	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
+	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
+	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
+	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+CREATE  FUNCTION snowflake_ids."segment_grant"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+CREATE  FUNCTION snowflake_ids."segment_raise"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_discard
+CREATE  FUNCTION snowflake_ids."segment_discard"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
+	"tag" text, /* TagArg < '_ > */
+	"privilege" text /* Text < '_ > */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+CREATE  FUNCTION snowflake_ids."segment_revoke"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"role" text, /* Option < Text < '_ > > */
+	"privileges" text /* Option < Text < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_set
+CREATE  FUNCTION snowflake_ids."segment_set"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"value" NUMERIC, /* Option < AnyNumeric > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+CREATE  FUNCTION snowflake_ids."segment_drop"(
+	"tag" text /* Option < TagArg < '_ > > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids::segment_alter
+--   snowflake_ids::segment_drop
+--   snowflake_ids::segment_set
+--   snowflake_ids::segment_raise
+--   snowflake_ids::segment_discard
+--   snowflake_ids::segment_grant
+--   snowflake_ids::segment_revoke
+--   snowflake_ids::has_segment_privilege
+--   snowflake_ids_internal::segment_privileges
+--   snowflake_ids_internal::segment_privileges_changed
+--   status_view
+
+
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
+COMMENT ON FUNCTION snowflake_ids.segment_set IS
+    'moves a segment tag, like setval: the next id is the first above the value';
+COMMENT ON FUNCTION snowflake_ids.segment_raise IS
+    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+COMMENT ON FUNCTION snowflake_ids.segment_discard IS
+    'takes away what this server has reserved of a segment tag and not handed out';
+COMMENT ON FUNCTION snowflake_ids.segment_grant IS
+    'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
+COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
+    'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
+COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
+    'whether the current role has a privilege on a segment tag; of several, any';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -969,6 +1400,14 @@ AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
+CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
 CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
 STRICT VOLATILE PARALLEL UNSAFE
@@ -977,91 +1416,236 @@ AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::audit::snowflake_ids */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
+CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids::audit_run
-
-CREATE FUNCTION snowflake_ids.audit("table" regclass, "column" name, generator text DEFAULT NULL,
-    connections text[] DEFAULT NULL, tag text DEFAULT NULL, max_findings integer DEFAULT 10000)
-RETURNS TABLE (finding text, is_fault boolean, id bigint, count bigint, datacenter_id integer, worker_id integer,
-    day date, detail text)
-LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100 AS 'MODULE_PATHNAME', 'audit_run_wrapper';
-COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
+CREATE  FUNCTION snowflake_ids_internal."registry_look"(
+	"server" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_look_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status_page::snowflake_ids */
+-- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
+CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_page
-
-/* What PostgREST and its like take for the type of a response. */
-CREATE DOMAIN snowflake_ids."text/html" AS text;
-COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
-CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
-VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'status_page_wrapper';
-COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+-- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::status_page::snowflake_ids::status_history
-CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
-	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
-	"elapsed" interval,  /* Interval */
-	"ids_per_second" double precision,  /* f64 */
-	"segment_ids_per_second" double precision,  /* f64 */
-	"drift" interval,  /* Interval */
-	"waits" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"steps_back" bigint,  /* i64 */
-	"steps_forward" bigint,  /* i64 */
-	"clock_ahead" interval  /* Interval */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
+	"expression" text /* Text < '_ > */
+) RETURNS text /* Result < Option < TagText > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+CREATE  FUNCTION snowflake_ids_internal."as_owner"(
+	"relation" oid, /* pg_sys :: Oid */
+	"statement" text /* Sql */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'as_owner_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
+	"relation" oid /* pg_sys :: Oid */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
+	"sequence" oid /* pg_sys :: Oid */
+) RETURNS TABLE (
+	"last_value" bigint,  /* Option < i64 > */
+	"is_called" bool  /* Option < bool > */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'status_history_wrapper';
+AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- requires:
---   snowflake_ids::status_history
---   status_view
-
-
-CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
-COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
-GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
-CREATE  FUNCTION snowflake_ids_internal."generator_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"layout" text, /* Option < Text < '_ > > */
-	"modulus" INT, /* Option < i32 > */
-	"remainder" INT, /* Option < i32 > */
-	"sequence_start" text, /* Option < Text < '_ > > */
-	"cache" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::change::snowflake_ids::layout_check
+CREATE  FUNCTION snowflake_ids."layout_check"(
+	"new" text, /* Text < '_ > */
+	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
+) RETURNS TABLE (
+	"old_layout" TEXT,  /* String */
+	"new_layout" TEXT,  /* String */
+	"ready" bool,  /* bool */
+	"above_from" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"old_until" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"years" double precision,  /* f64 */
+	"ends" timestamp with time zone  /* TimestampWithTimeZone */
+)
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'generator_check_wrapper';
+AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
-CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'server_layout_wrapper';
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
+CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_adopt
+CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::clock_accept
+CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::state::snowflake_ids::state_reset
+CREATE  FUNCTION snowflake_ids."state_reset"(
+	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'state_reset_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_serve
+CREATE  FUNCTION snowflake_ids."registry_serve"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_take_over
+CREATE  FUNCTION snowflake_ids."registry_take_over"(
+	"request" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids::stats_reset
+
+CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'stats_reset_wrapper';
+COMMENT ON FUNCTION snowflake_ids.stats_reset IS
+    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1081,6 +1665,29 @@ CREATE  FUNCTION snowflake_ids_internal."layout_status"(
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_status_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
+CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT STABLE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'server_layout_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
+CREATE  FUNCTION snowflake_ids_internal."generator_check"(
+	"name" text, /* Option < Text < '_ > > */
+	"layout" text, /* Option < Text < '_ > > */
+	"modulus" INT, /* Option < i32 > */
+	"remainder" INT, /* Option < i32 > */
+	"sequence_start" text, /* Option < Text < '_ > > */
+	"cache" INT /* Option < i32 > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'generator_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1329,717 +1936,128 @@ COMMENT ON FUNCTION snowflake_ids.layout_change IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids::stats_reset
-
-CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'stats_reset_wrapper';
-COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
-CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
-	"held" text, /* Text < '_ > */
-	"more" text, /* Text < '_ > */
-	"less" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
-CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
-CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
-CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
-CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
-	"relation" oid /* pg_sys :: Oid */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
-CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
-	"sequence" oid /* pg_sys :: Oid */
-) RETURNS TABLE (
-	"last_value" bigint,  /* Option < i64 > */
-	"is_called" bool  /* Option < bool > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
-CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
-	"expression" text /* Text < '_ > */
-) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
-CREATE  FUNCTION snowflake_ids_internal."as_owner"(
-	"relation" oid, /* pg_sys :: Oid */
-	"statement" text /* Sql */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'as_owner_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_places
-CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
-	"pid" INT,  /* i32 */
-	"datid" oid,  /* pg_sys :: Oid */
-	"relid" oid,  /* Option < pg_sys :: Oid > */
-	"command" TEXT,  /* Option < & '_ str > */
-	"phase" TEXT,  /* Option < & '_ str > */
-	"rows_done" bigint,  /* Option < i64 > */
-	"rows_total" bigint,  /* Option < i64 > */
-	"tables_done" bigint,  /* Option < i64 > */
-	"tables_total" bigint,  /* Option < i64 > */
-	"started_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_places_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_enter
-CREATE  FUNCTION snowflake_ids_internal."progress_enter"(
-	"command" text, /* Text < '_ > */
-	"relation" oid, /* pg_sys :: Oid */
-	"phase" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_end
-CREATE  FUNCTION snowflake_ids_internal."progress_end"(
-	"command" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_end_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_tables
-CREATE  FUNCTION snowflake_ids_internal."progress_tables"(
-	"done" bigint, /* i64 */
-	"total" bigint /* i64 */
-) RETURNS void
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'progress_tables_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::progress_enter
---   snowflake_ids_internal::progress_tables
---   snowflake_ids_internal::progress_end
---   snowflake_ids_internal::progress_places
---   status_view
-
-
-CREATE VIEW snowflake_ids.progress AS
-SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
-FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
-COMMENT ON VIEW snowflake_ids.progress IS 'how far calls of audit, attach and detach have come';
-GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" bigint, /* Option < i64 > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_alter
-CREATE  FUNCTION snowflake_ids."series_alter"(
-	"name" text, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"new_name" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"step" INT DEFAULT NULL, /* Option < i32 > */
-	"max_step" INT DEFAULT NULL /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" uuid, /* Option < Uuid > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::worker::worker_give_up
+CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
+	"datacenter_id" INT, /* Option < i32 > */
+	"worker_id" INT, /* Option < i32 > */
+	"token" bigint /* Option < i64 > */
+) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
 VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
+AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_grant
-CREATE  FUNCTION snowflake_ids."series_grant"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
-CREATE  FUNCTION snowflake_ids."has_series_privilege"(
-	"series" text, /* Text < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" text, /* Option < Text < '_ > > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_revoke
-CREATE  FUNCTION snowflake_ids."series_revoke"(
-	"series" text, /* Option < Text < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_drop
-CREATE  FUNCTION snowflake_ids."series_drop"(
-	"name" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   series_nextval
---   series_nextval_text
---   series_nextval_text_of_text
---   series_nextval_text_of_uuid
---   series_currval
---   series_currval_of_text
---   series_currval_of_uuid
---   snowflake_ids::series_set
---   snowflake_ids::series_set_of_text
---   snowflake_ids::series_set_of_uuid
---   snowflake_ids::series_alter
---   snowflake_ids::series_drop
---   snowflake_ids::series_grant
---   snowflake_ids::series_revoke
---   snowflake_ids::has_series_privilege
-
-
-COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
-    'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
-COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.series_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS
-    'whether the current role has a privilege on a series; of several, any';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
-CREATE  FUNCTION snowflake_ids."segment_alter"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"step" bigint DEFAULT NULL, /* Option < i64 > */
-	"max_step" bigint DEFAULT NULL, /* Option < i64 > */
-	"increment" bigint DEFAULT NULL, /* Option < i64 > */
-	"remainder" bigint DEFAULT NULL, /* Option < i64 > */
-	"description" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
-	"time_zone" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
-	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
-CREATE  FUNCTION snowflake_ids."segment_raise"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" bigint /* Option < i64 > */
-) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
-CREATE  FUNCTION snowflake_ids."segment_grant"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_discard
-CREATE  FUNCTION snowflake_ids."segment_discard"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
-CREATE  FUNCTION snowflake_ids."segment_drop"(
-	"tag" text /* Option < TagArg < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_serve
-CREATE  FUNCTION snowflake_ids."registry_serve"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_serve_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::registry_take_over
-CREATE  FUNCTION snowflake_ids."registry_take_over"(
-	"request" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
-CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
-	"tag" text, /* TagArg < '_ > */
-	"privilege" text /* Text < '_ > */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
-CREATE  FUNCTION snowflake_ids."segment_revoke"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"role" text, /* Option < Text < '_ > > */
-	"privileges" text /* Option < Text < '_ > > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
-CREATE  FUNCTION snowflake_ids."segment_set"(
-	"tag" text, /* Option < TagArg < '_ > > */
-	"value" NUMERIC, /* Option < AnyNumeric > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_set_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids::segment_alter
---   snowflake_ids::segment_drop
---   snowflake_ids::segment_set
---   snowflake_ids::segment_raise
---   snowflake_ids::segment_discard
---   snowflake_ids::segment_grant
---   snowflake_ids::segment_revoke
---   snowflake_ids::has_segment_privilege
---   snowflake_ids_internal::segment_privileges
---   snowflake_ids_internal::segment_privileges_changed
---   status_view
-
-
-COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
-COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
-COMMENT ON FUNCTION snowflake_ids.segment_set IS
-    'moves a segment tag, like setval: the next id is the first above the value';
-COMMENT ON FUNCTION snowflake_ids.segment_raise IS
-    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
-COMMENT ON FUNCTION snowflake_ids.segment_discard IS
-    'takes away what this server has reserved of a segment tag and not handed out';
-COMMENT ON FUNCTION snowflake_ids.segment_grant IS
-    'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
-COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
-    'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
-    'whether the current role has a privilege on a segment tag; of several, any';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
-CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'check_registered_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
+-- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+AS 'MODULE_PATHNAME', 'timeline_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
-CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" uuid, /* Uuid */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
-CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
-	"series" text, /* Option < Text < '_ > > */
-	"relation" oid, /* Option < pg_sys :: Oid > */
-	"column" text, /* Option < Text < '_ > > */
-	"key_column" text /* Option < Text < '_ > > */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
+	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+IMMUTABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
+AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
-CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
-	"series" text, /* Option < Text < '_ > > */
-	"owner" oid /* Option < pg_sys :: Oid > */
-) RETURNS TABLE (
-	"key_type" TEXT,  /* & '_ str */
-	"max_value" bigint,  /* i64 */
-	"is_dated" bool  /* bool */
-)
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" text, /* Text < '_ > */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" bigint, /* i64 */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_check
-CREATE  FUNCTION snowflake_ids_internal."series_check"(
-	"name" text, /* Option < Text < '_ > > */
-	"kind" text, /* Option < Text < '_ > > */
-	"key_type" text, /* Option < Text < '_ > > */
-	"start" bigint, /* Option < i64 > */
-	"max_value" bigint, /* Option < i64 > */
-	"reset" text, /* Option < Text < '_ > > */
-	"time_zone" text, /* Option < Text < '_ > > */
-	"format" text, /* Option < Text < '_ > > */
-	"description" text, /* Option < Text < '_ > > */
-	"step" INT, /* Option < i32 > */
-	"max_step" INT, /* Option < i32 > */
-	"sections" INT /* Option < i32 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
+	"system_identifier" bigint, /* Option < i64 > */
+	"timeline" INT /* Option < i32 > */
+) RETURNS bool /* bool */
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_check_wrapper';
+AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
-CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
-	"kind" text, /* Option < Text < '_ > > */
-	"registry" text, /* Option < Text < '_ > > */
-	"others" bigint /* Option < i64 > */
-) RETURNS VOID /* Result < (), ErrorReport > */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
+AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
-CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
+-- snowflake_ids::sql::worker::worker_check_registry
+CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::dense_counts
-CREATE  FUNCTION snowflake_ids_internal."dense_counts"() RETURNS TABLE (
-	"keys" bigint,  /* i64 */
-	"places" bigint,  /* i64 */
-	"rounds" bigint,  /* i64 */
-	"reservations" bigint,  /* i64 */
-	"reserved" bigint,  /* i64 */
-	"evictions" bigint,  /* i64 */
-	"evicted" bigint,  /* i64 */
-	"waits" bigint,  /* i64 */
-	"wait_seconds" double precision  /* f64 */
-)
+-- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'dense_counts_wrapper';
+AS 'MODULE_PATHNAME', 'random_number_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::library_version
-CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
-STRICT STABLE PARALLEL SAFE
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+CREATE  FUNCTION snowflake_ids_internal."segment_close"(
+	"tag" text, /* Option < TagArg < '_ > > */
+	"reserved" bigint /* Option < i64 > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'library_version_wrapper';
+AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::layout_seconds_left
-CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
-	"layout" text /* Text < '_ > */
-) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_counts
-CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 	"database" oid,  /* pg_sys :: Oid */
 	"source" oid,  /* pg_sys :: Oid */
 	"tag" text,  /* TagText */
-	"refill_seconds" double precision,  /* f64 */
-	"wait_seconds" double precision,  /* f64 */
-	"buffered_ids" bigint,  /* i64 */
-	"buffer_ids" bigint,  /* i64 */
-	"remaining_ids" bigint,  /* Option < i64 > */
-	"stats_reset" timestamp with time zone  /* TimestampWithTimeZone */
+	"current_first" bigint,  /* Option < i64 > */
+	"current_last" bigint,  /* Option < i64 > */
+	"current_next" bigint,  /* Option < i64 > */
+	"next_first" bigint,  /* Option < i64 > */
+	"next_last" bigint,  /* Option < i64 > */
+	"used" double precision,  /* Option < f64 > */
+	"step" bigint,  /* Option < i64 > */
+	"ids_issued" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
+	"last_refill" interval,  /* Option < Interval > */
+	"waits" bigint,  /* i64 */
+	"longest_wait" interval,  /* Option < Interval > */
+	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"trouble" TEXT  /* Option < String > */
 )
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
+AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2576,364 +2594,6 @@ FROM slots
 WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and what was done with them since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::sequence_check_redirects
---   snowflake_ids_internal::sequence_move
---   snowflake_ids_internal::sequence_reach
---   snowflake_ids_internal::sequence_resume_above
---   snowflake_ids_internal::sequence_check_layout
---   snowflake_ids_internal::sequence_binding_changed
---   generators
---   segments
-
-/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
-   the sequence itself stands at its end, so that a call that is not redirected fails. */
-CREATE TABLE snowflake_ids.sequence_binding (
-    sequence    regclass PRIMARY KEY,
-    tag         text COLLATE "C",
-    last_number bigint NOT NULL,
-    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    generator   text COLLATE "C"
-);
-COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
-    'the named generator that its snowflake ids are of; null: the server''s own';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
-/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
-SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
-    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
-
-CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
-
-/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
-CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
-
-/* So does a generator. */
-CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    UPDATE snowflake_ids.sequence_binding AS b SET generator = NEW.name WHERE b.generator = OLD.name;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
-    FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
-
-/* For every role: they check the rights that the server's functions check. */
-CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
-CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
-
-/* The number of a column's default, noted as its sequence's: for currval. */
-CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
-
-/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
-CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    reached bigint;
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
-        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
-            RETURN reached;
-        END IF;
-        RETURN value;
-    END IF;
-    RETURN snowflake_ids_internal.segment_raise(tag, value);
-END
-$$;
-
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that. */
-CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
-        OR EXISTS (
-            SELECT FROM pg_attrdef AS f
-            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-                AND f.adrelid NOT IN (
-                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
-                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
-                        AND d.deptype IN ('a', 'i')));
-END
-$$;
-
-/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
-CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    has_workers boolean := false;
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
-        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
-    END IF;
-    RETURN has_workers;
-END
-$$;
-
-/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
-CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
-            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
-    ELSIF snowflake_ids_internal.has_workers() THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
-            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
-                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
-    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
-        RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
-            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
-            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
-    ELSE
-        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
-    END IF;
-END
-$$;
-
-/* Removes the bindings of sequences that are not there any more. */
-CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM snowflake_ids.sequence_binding AS b
-    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
-$$;
-
-/* Fails unless this is a sequence of the caller's. */
-CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF class.relkind <> 'S' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('"%s" is not a sequence', relation),
-            DETAIL = 'Only sequences can be bound.',
-            HINT = 'For a table''s column use snowflake_ids.attach.';
-    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of sequence %s', relation),
-            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
-            HINT = 'Ask that role to bind it.';
-    END IF;
-END
-$$;
-
-/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-    terms pg_sequence;
-BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF class.relpersistence = 't' THEN
-        message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It ends with its session.';
-        hint := 'Bind a sequence that stays.';
-    ELSIF class.relpersistence = 'u' THEN
-        message := format('cannot bind unlogged sequence "%s"', sequence);
-        detail := 'A crash would set it back to numbers that were given.';
-        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
-    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
-        message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
-            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
-        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
-    ELSIF terms.seqcycle THEN
-        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
-        detail := 'Ids do not come again.';
-        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
-    ELSIF terms.seqincrement < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
-    END IF;
-END
-$$;
-
-/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
-CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.as_owner(sequence,
-        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
-    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
-END
-$$;
-
-/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
-CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
-    most bigint DEFAULT 9223372036854775807) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    highest bigint := snowflake_ids_internal.highest_number(sequence);
-    following bigint;
-    expression text;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
-    IF highest = 9223372036854775807 THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
-            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
-                sequence);
-    END IF;
-    IF kind = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
-    ELSE
-        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
-        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
-        EXECUTE format('SELECT %s', expression) INTO following;
-        IF following <= highest THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
-                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-                HINT = 'Bind it with kind => ''segment''.';
-        END IF;
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_forget_dropped();
-    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
-    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest, generator);
-END
-$$;
-
-/* Gives a sequence its own numbers back, above all that were given, and above an id. */
-CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
-    number numeric;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence_unbind.sequence;
-    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
-    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
-        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
-    IF number > terms.seqmax THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
-            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
-            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = $1)
-$$;
-
-CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
-    generator text DEFAULT NULL) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
-SET quote_all_identifiers = off AS $$
-#variable_conflict use_variable
-DECLARE
-    obstacle record;
-BEGIN
-    PERFORM snowflake_ids_internal.sequence_check_redirects();
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE duplicate_object USING
-            MESSAGE = format('sequence "%s" is already bound', sequence),
-            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
-                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
-                ELSE format('It gives ids of segment tag "%s".', b.tag) END
-                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
-    END IF;
-    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
-    IF obstacle.message IS NOT NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-    END IF;
-    IF kind = 'segment' AND tag IS NULL THEN
-        tag := snowflake_ids_internal.default_tag(sequence);
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
-    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
-
-CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-BEGIN
-    IF sequence IS NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    PERFORM snowflake_ids_internal.lock_relation(sequence);
-    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
-    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not bound', sequence),
-            DETAIL = 'It gives numbers of its own.',
-            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
-    'gives a sequence its own numbers back, above all ids that it gave';
-
-CREATE VIEW snowflake_ids.sequence_status AS
-SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind, b.tag, s.seqincrement AS increment,
-       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at, b.generator
-FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
-    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
-        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
-    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE b.tag IS NULL OR snowflake_ids.has_segment_privilege(b.tag, 'SELECT');
-COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
-GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3595,42 +3255,6 @@ GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_give_up
-CREATE  FUNCTION snowflake_ids_internal."worker_give_up"(
-	"datacenter_id" INT, /* Option < i32 > */
-	"worker_id" INT, /* Option < i32 > */
-	"token" bigint /* Option < i64 > */
-) RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_totals
-CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
-	"ids_issued" bigint,  /* i64 */
-	"refills" bigint,  /* i64 */
-	"refill_seconds" double precision,  /* f64 */
-	"waits" bigint,  /* i64 */
-	"wait_seconds" double precision,  /* f64 */
-	"places" bigint,  /* i64 */
-	"places_in_use" bigint  /* i64 */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::worker::worker_check_registry
-CREATE  FUNCTION snowflake_ids_internal."worker_check_registry"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- requires:
 --   worker_check_registry
 --   worker_give_up
@@ -3706,6 +3330,364 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release IS
     'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::sequence_check_redirects
+--   snowflake_ids_internal::sequence_move
+--   snowflake_ids_internal::sequence_reach
+--   snowflake_ids_internal::sequence_resume_above
+--   snowflake_ids_internal::sequence_check_layout
+--   snowflake_ids_internal::sequence_binding_changed
+--   generators
+--   segments
+
+/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
+   the sequence itself stands at its end, so that a call that is not redirected fails. */
+CREATE TABLE snowflake_ids.sequence_binding (
+    sequence    regclass PRIMARY KEY,
+    tag         text COLLATE "C",
+    last_number bigint NOT NULL,
+    bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    generator   text COLLATE "C"
+);
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
+    'the named generator that its snowflake ids are of; null: the server''s own';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
+SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
+
+CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
+
+/* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
+CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET tag = NEW.tag WHERE b.tag = OLD.tag;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER sequence_follow AFTER UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (OLD.tag <> NEW.tag) EXECUTE FUNCTION snowflake_ids_internal.sequence_follow();
+
+/* So does a generator. */
+CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE snowflake_ids.sequence_binding AS b SET generator = NEW.name WHERE b.generator = OLD.name;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
+    FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
+
+/* For every role: they check the rights that the server's functions check. */
+CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_currval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_lastval() RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_lastval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
+
+/* The number of a column's default, noted as its sequence's: for currval. */
+CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
+
+/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
+CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reached bigint;
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        SELECT max(r.max_id) INTO reached FROM snowflake_ids.received AS r WHERE r.tag = sequence_raise.tag COLLATE "C";
+        IF reached >= value OR NOT snowflake_ids_internal.registry_seed(tag, value) THEN
+            RETURN reached;
+        END IF;
+        RETURN value;
+    END IF;
+    RETURN snowflake_ids_internal.segment_raise(tag, value);
+END
+$$;
+
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that. */
+CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
+        OR EXISTS (
+            SELECT FROM pg_attrdef AS f
+            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
+                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+                AND f.adrelid NOT IN (
+                    SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
+                    WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
+                        AND d.deptype IN ('a', 'i')));
+END
+$$;
+
+/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
+CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    has_workers boolean := false;
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NOT NULL THEN
+        EXECUTE 'SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_node AS n WHERE n.groupid <> 0)' INTO has_workers;
+    END IF;
+    RETURN has_workers;
+END
+$$;
+
+/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
+CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", which a registry gives to other servers, too.', tag),
+            HINT = 'To restart the tag, move it at the registry, with snowflake_ids.segment_set.';
+    ELSIF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('It gives ids of segment tag "%s", of which other nodes of this Citus cluster hold some.', tag),
+            HINT = format('To restart the tag, with no inserts meanwhile: SELECT snowflake_ids.segment_set(%1$L, 0, true), and on each other '
+                'node SELECT snowflake_ids.segment_discard(%1$L).', tag);
+    ELSIF snowflake_ids_internal.sequence_tag_is_shared(sequence, tag) THEN
+        RAISE NOTICE USING
+            MESSAGE = format('sequence "%s" is not restarted', (SELECT c.relname FROM pg_class AS c WHERE c.oid = sequence)),
+            DETAIL = format('Others take ids of segment tag "%s", too.', tag),
+            HINT = format('To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).', tag);
+    ELSE
+        PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
+    END IF;
+END
+$$;
+
+/* Removes the bindings of sequences that are not there any more. */
+CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM snowflake_ids.sequence_binding AS b
+    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+$$;
+
+/* Fails unless this is a sequence of the caller's. */
+CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> 'S' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', relation),
+            DETAIL = 'Only sequences can be bound.',
+            HINT = 'For a table''s column use snowflake_ids.attach.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', relation),
+            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
+            HINT = 'Ask that role to bind it.';
+    END IF;
+END
+$$;
+
+/* Why a sequence cannot give ids of ours, with its type made wide before; no row where it can. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+    terms pg_sequence;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF class.relpersistence = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It ends with its session.';
+        hint := 'Bind a sequence that stays.';
+    ELSIF class.relpersistence = 'u' THEN
+        message := format('cannot bind unlogged sequence "%s"', sequence);
+        detail := 'A crash would set it back to numbers that were given.';
+        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
+    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
+        message := format('sequence "%s" must be bigint', sequence);
+        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype,
+            CASE terms.seqtypid WHEN 'smallint'::regtype THEN 32767 ELSE 2147483647 END);
+        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+    ELSIF terms.seqcycle THEN
+        message := format('cannot bind sequence "%s", which starts again at its end', sequence);
+        detail := 'Ids do not come again.';
+        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+    ELSIF terms.seqincrement < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+
+/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
+CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.as_owner(sequence,
+        format('ALTER SEQUENCE %s RESTART', snowflake_ids_internal.qualified_name(sequence)));
+    PERFORM snowflake_ids_internal.sequence_move(sequence, number, is_called);
+END
+$$;
+
+/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
+CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+    expression text;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+                sequence);
+    END IF;
+    IF kind = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
+    ELSE
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
+        EXECUTE format('SELECT %s', expression) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_forget_dropped();
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
+    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest, generator);
+END
+$$;
+
+/* Gives a sequence its own numbers back, above all that were given, and above an id. */
+CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
+    number numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence_unbind.sequence;
+    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+    IF number > terms.seqmax THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
+            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
+            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = $1)
+$$;
+
+CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
+    generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    obstacle record;
+BEGIN
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE duplicate_object USING
+            MESSAGE = format('sequence "%s" is already bound', sequence),
+            DETAIL = (SELECT CASE WHEN b.generator IS NOT NULL THEN format('It gives ids of generator "%s".', b.generator)
+                WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
+                ELSE format('It gives ids of segment tag "%s".', b.tag) END
+                FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
+            HINT = format('To bind it otherwise, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+    END IF;
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+    IF kind = 'segment' AND tag IS NULL THEN
+        tag := snowflake_ids_internal.default_tag(sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS
+    'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+
+CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    IF sequence IS NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    PERFORM snowflake_ids_internal.lock_relation(sequence);
+    PERFORM snowflake_ids_internal.sequence_check_owned(sequence);
+    IF NOT snowflake_ids_internal.sequence_is_bound(sequence) THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not bound', sequence),
+            DETAIL = 'It gives numbers of its own.',
+            HINT = 'snowflake_ids.sequence_status has the sequences that are bound.';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
+    'gives a sequence its own numbers back, above all ids that it gave';
+
+CREATE VIEW snowflake_ids.sequence_status AS
+SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind, b.tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at, b.generator
+FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE b.tag IS NULL OR snowflake_ids.has_segment_privilege(b.tag, 'SELECT');
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
+GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3898,7 +3880,6 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 -- requires:
 --   snowflake_ids::stats_reset
 --   snowflake_ids_internal::segment_totals
---   snowflake_ids_internal::dense_counts
 --   snowflake_ids_internal::layout_seconds_left
 --   snowflake_ids_internal::library_version
 --   status_view
@@ -4032,24 +4013,6 @@ COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that the
 COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
-CREATE VIEW snowflake_ids.metric_dense AS
-SELECT c.keys::double precision AS keys, c.places::double precision AS places, c.rounds::double precision AS rounds_total,
-       c.reservations::double precision AS reservations_total, c.reserved::double precision AS reserved_total,
-       c.evictions::double precision AS evictions_total, c.evicted::double precision AS evicted_total,
-       c.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total
-FROM snowflake_ids_internal.dense_counts() AS c;
-COMMENT ON VIEW snowflake_ids.metric_dense IS
-    'keys of dense series of all databases in memory, and what was done for them since this server started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_dense.keys IS 'Keys in memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.places IS 'Keys that memory has room for, by the setting series_memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or had keys leave memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.reservations_total IS 'Reservations of these workers, each of one key.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.reserved_total IS 'Numbers that these reservations got.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys with numbers left that left memory for others.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that these keys had left.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.waits_total IS 'Calls that found no number of their key in memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'What these calls waited.';
-
 CREATE VIEW snowflake_ids.metric_registry AS
 SELECT r.database::text AS database, r.server::text AS registry,
        CASE r.state WHEN 'up' THEN 1 WHEN 'failing' THEN 0 END::double precision AS up,
@@ -4069,7 +4032,655 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
 
 GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
-    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;
+    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_registry TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   layout_change
+--   metrics
+--   progress
+--   registries
+--   segment_nextval
+--   series
+--   snowflake_nextval
+--   snowflake_uuid
+--   status_history_view
+--   status_view
+--   clock_accept
+--   compose_of_layout
+--   datacenter_id_of
+--   datacenter_id_of_layout
+--   datacenter_id_of_text
+--   datacenter_id_of_text_and_layout
+--   datacenter_id_of_uuid
+--   datacenter_id_of_uuid_and_layout
+--   decode_json_of
+--   decode_json_of_layout
+--   decode_of_layout
+--   max_id_of
+--   max_id_of_layout
+--   min_id_of
+--   min_id_of_layout
+--   segment_currval
+--   segment_nextval_text
+--   segment_nextvals
+--   sequence_of
+--   sequence_of_layout
+--   snowflake_compose
+--   snowflake_decode
+--   snowflake_decode_text
+--   snowflake_encode
+--   snowflake_lastval
+--   snowflake_nextvals
+--   snowflake_nextvals_of_generator
+--   snowflake_try_decode_text
+--   state_adopt
+--   state_reset
+--   timestamp_of
+--   timestamp_of_layout
+--   timestamp_of_text
+--   timestamp_of_uuid
+--   worker_id_of
+--   worker_id_of_layout
+--   worker_id_of_text
+--   worker_id_of_text_and_layout
+--   worker_id_of_uuid
+--   worker_id_of_uuid_and_layout
+
+/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
+COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
+COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
+COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
+COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
+COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
+COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
+COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
+COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
+COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
+COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(bigint, text) IS 'the datacenter that an id of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(uuid) IS 'the datacenter that a UUID was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(uuid, text) IS 'the datacenter that a UUID of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(text) IS 'the datacenter that an id or a UUID was generated in';
+COMMENT ON FUNCTION snowflake_datacenter_id(text, text) IS 'the datacenter that an id or a UUID of a layout or generator was generated in';
+COMMENT ON FUNCTION snowflake_worker_id(bigint) IS 'the worker that generated an id';
+COMMENT ON FUNCTION snowflake_worker_id(bigint, text) IS 'the worker that generated an id of a layout or generator';
+COMMENT ON FUNCTION snowflake_worker_id(uuid) IS 'the worker that generated a UUID';
+COMMENT ON FUNCTION snowflake_worker_id(uuid, text) IS 'the worker that generated a UUID of a layout or generator';
+COMMENT ON FUNCTION snowflake_worker_id(text) IS 'the worker that generated an id or a UUID';
+COMMENT ON FUNCTION snowflake_worker_id(text, text) IS 'the worker that generated an id or a UUID of a layout or generator';
+COMMENT ON FUNCTION snowflake_sequence(bigint) IS 'the number of an id within its tick';
+COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS 'the number of an id of a layout or generator within its tick';
+COMMENT ON FUNCTION snowflake_decode(bigint) IS 'all parts of an id, as a row';
+COMMENT ON FUNCTION snowflake_decode(bigint, text) IS 'all parts of an id of a layout or generator, as a row';
+COMMENT ON FUNCTION snowflake_decode_json(bigint) IS 'all parts of an id, as JSON';
+COMMENT ON FUNCTION snowflake_decode_json(bigint, text) IS 'all parts of an id of a layout or generator, as JSON';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
+COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
+    'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
+COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
+COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
+COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
+COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
+COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
+
+COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
+COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
+    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
+COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
+    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
+COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
+COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
+    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
+COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
+COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
+    'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
+
+COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this server';
+COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
+COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
+COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
+COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
+COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
+COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
+COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
+COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
+COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
+COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
+COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
+COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
+COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
+COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
+COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
+COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
+COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
+COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
+COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+
+COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
+COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
+COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
+COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
+COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
+COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
+COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+
+COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
+COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
+COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
+COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
+
+COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
+COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
+COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
+COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
+COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
+COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
+COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
+COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
+COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
+COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
+COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
+COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
+COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
+COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
+
+COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
+COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
+COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
+COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
+
+COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
+COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
+COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
+COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
+COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
+COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
+COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
+COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
+COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
+COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
+COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
+COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
+COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
+COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
+COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
+COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
+COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
+COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
+COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
+COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
+COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
+COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
+COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   snowflake_ids_internal::registry_identity
+--   snowflake_ids_internal::registry_timeline
+--   snowflake_ids_internal::registry_look
+--   snowflake_ids_internal::citus_judge
+--   snowflake_ids_internal::citus_may_join
+--   snowflake_ids_internal::in_transaction_block
+--   registries
+--   status_view
+
+/* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
+   transaction of its own there. What was done on some nodes stays done where others fail. */
+CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed text;
+    failures bigint;
+BEGIN
+    SELECT count(*), string_agg(format('node %s (%s:%s): %s', n.nodeid, r.nodename, r.nodeport, left(coalesce(r.result, 'no answer'), 1000)), E'\n'
+                                ORDER BY n.nodeid)
+    INTO failures, failed
+    FROM pg_catalog.run_command_on_workers(command) AS r LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
+    WHERE r.success IS NOT TRUE;
+    IF failures > 0 THEN
+        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = failed,
+            HINT = 'Mend that, and do the same again: what other nodes did stays as it is, or is done once more.';
+    END IF;
+END
+$$;
+
+/* What this node says of itself to others of its cluster, in JSON. */
+CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
+        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
+        'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
+        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END)::text
+    FROM snowflake_ids.status AS s,
+         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
+                 string_agg(server, ',' ORDER BY position) AS server
+          FROM snowflake_ids.registry_server) AS r
+$$;
+
+/* Refuses where this database belongs to no cluster. */
+CREATE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_node') IS NULL OR to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RAISE EXCEPTION 'this database does not have Citus' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'There is no table pg_dist_node.',
+            HINT = 'CREATE EXTENSION citus first; servers without it share a registry by snowflake_ids.use_registry.';
+    END IF;
+END
+$$;
+
+/* The nodes that can have ids of their own, as Citus' catalog has them; standbys have their primaries' place. What not every version
+   has is read as JSON. */
+CREATE FUNCTION snowflake_ids_internal.citus_nodes()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT n.nodeid, n.nodename::text, n.nodeport, n.groupid, coalesce((to_jsonb(n) ->> 'isactive')::boolean, true)
+    FROM pg_catalog.pg_dist_node AS n
+    WHERE coalesce(to_jsonb(n) ->> 'noderole', 'primary') = 'primary'
+    ORDER BY n.groupid, n.nodeid;
+END
+$$;
+
+/* What is wrong with each node. Nodes are asked first for what every server can tell. */
+CREATE FUNCTION snowflake_ids_internal.citus_look()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text, may_pass boolean)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    nodes text;
+BEGIN
+    SELECT coalesce(json_agg(json_build_object('node_id', n.node_id, 'node_name', n.node_name, 'node_port', n.node_port, 'group_id', n.group_id,
+        'is_active', n.is_active, 'version', CASE WHEN v.success THEN left(v.result, 100) END,
+        'report', CASE WHEN r.success THEN left(r.result, 10000) END,
+        'error', left(CASE WHEN v.success THEN r.result ELSE v.result END, 1000))), '[]')::text
+    INTO nodes
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        LEFT JOIN pg_catalog.run_command_on_all_nodes(
+            $command$SELECT coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids'), '')$command$
+        ) AS v ON v.nodeid = n.node_id
+        LEFT JOIN pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.citus_report()') AS r ON r.nodeid = n.node_id;
+    RETURN QUERY SELECT j.* FROM snowflake_ids_internal.citus_judge(nodes) AS j;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.citus_status()
+RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
+               version text, problem text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.citus_check();
+    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
+    FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.citus_status IS
+    'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+
+/* Gives this node the user mapping that it needs for a registry. Its options may have a password: what fails is given back, not
+   raised, as the statement would be logged with the error. */
+CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    owner name;
+BEGIN
+    PERFORM set_config('pg_stat_statements.track_utility', 'off', true);
+    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
+    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server COLLATE "C" AND m.usename = owner COLLATE "C"
+        AND coalesce(m.umoptions, '{}') = options COLLATE "C") THEN
+        EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
+        EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
+            (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
+             FROM pg_options_to_table(options) AS o));
+    END IF;
+    RETURN '';
+EXCEPTION WHEN OTHERS OR query_canceled THEN
+    RETURN format('its user mapping was not made: %s', SQLERRM);
+END
+$$;
+
+/* Has this node use the registry of this identity, unless it does already. From another one it is not taken away: other nodes may
+   still draw from that. */
+CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    used    record;
+    found   json;
+    message text;
+    detail  text;
+    hint    text;
+BEGIN
+    SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
+    IF used.identity <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
+    IF found ->> 'identity' <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF (found ->> 'timeline')::bigint < timeline THEN
+        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF used.server IS NOT NULL THEN
+        UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
+        WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
+        RETURN NULL;
+    END IF;
+    -- Another session may be at it.
+    PERFORM set_config('lock_timeout', '20s', true);
+    PERFORM snowflake_ids.use_registry(server);
+    RETURN server;
+EXCEPTION WHEN OTHERS THEN
+    -- Citus passes nothing on but the message.
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
+END
+$$;
+
+/* Refuses where a node draws from another registry than the one of this identity. As nodes would be moved one after another, one
+   that has moved could get the worker id, or the numbers, of one that has not. */
+CREATE FUNCTION snowflake_ids_internal.citus_refuse_move(identity text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    others text;
+BEGIN
+    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO others
+    FROM snowflake_ids_internal.citus_nodes() AS n
+        JOIN pg_catalog.run_command_on_all_nodes(format($command$
+            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
+                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
+            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
+    WHERE n.is_active AND r.success AND r.result <> '';
+    IF others IS NOT NULL THEN
+        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = others,
+            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
+                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+    END IF;
+END
+$$;
+
+/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, by the numbers of nodes. */
+CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    failed jsonb;
+BEGIN
+    IF on_workers THEN
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_workers(command) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE;
+    ELSE
+        SELECT jsonb_object_agg(c.nodeid, left(coalesce(c.result, 'no answer'), 1000)) INTO failed
+        FROM pg_catalog.run_command_on_coordinator(command) AS c WHERE c.success IS NOT TRUE;
+    END IF;
+    RETURN coalesce(failed, '{}');
+END
+$$;
+
+CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    /* For how long worker ids are waited for. */
+    deadline timestamptz := clock_timestamp() + interval '30 s';
+    outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
+    used     text;
+    identity text;
+    options  text[];
+    timeline bigint;
+    there    json;
+    version  text;
+    place    text;
+    old      text;
+    told     jsonb;
+    idle     jsonb;
+    mapped   jsonb;
+    failed   text[];
+    passes   boolean;
+    nodes    bigint;
+    workers  text;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
+            ERRCODE = 'insufficient_privilege',
+            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
+    END IF;
+    PERFORM snowflake_ids_internal.citus_check();
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
+            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+    END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
+        RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
+    ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
+        RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'pg_dist_node has no row of group 0.',
+            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+    ELSIF snowflake_ids_internal.registry_is_busy() THEN
+        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
+            ERRCODE = 'active_sql_transaction',
+            HINT = 'Commit first.';
+    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
+        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
+            ERRCODE = 'active_sql_transaction',
+            DETAIL = 'The other nodes do not see it yet.',
+            HINT = 'Commit first.';
+    END IF;
+    SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
+    IF outside THEN
+        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        SELECT coalesce(m.umoptions, '{}') INTO options
+        FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
+        WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
+                ERRCODE = 'undefined_object',
+                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+        END IF;
+    ELSIF used IS NOT NULL THEN
+        RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
+            ERRCODE = 'object_not_in_prerequisite_state',
+            DETAIL = 'A database that has its ids from elsewhere is no registry.',
+            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+    END IF;
+    FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
+        WHERE NOT n.is_active
+    LOOP
+        RAISE NOTICE 'node % is not active, and left out', place USING
+            HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
+    END LOOP;
+
+    IF outside THEN
+        there := snowflake_ids_internal.registry_look(server);
+        identity := there ->> 'identity';
+        timeline := (there ->> 'timeline')::bigint;
+    ELSE
+        identity := snowflake_ids_internal.registry_identity();
+        timeline := snowflake_ids_internal.registry_timeline();
+    END IF;
+    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
+
+    -- An extension that was created here before Citus is not on the workers.
+    SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
+    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
+            PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
+            CREATE EXTENSION snowflake_ids VERSION %L;
+        END IF;
+    END$do$ $command$, version), true);
+
+    IF outside THEN
+        -- A worker that does not know the function would log the statement, with the password.
+        SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
+        FROM pg_catalog.run_command_on_workers(
+                $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success AND w.result <> 'f';
+        IF old IS NOT NULL THEN
+            RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = old,
+                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
+        END IF;
+        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
+        FROM pg_catalog.run_command_on_workers(format(
+                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
+                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
+                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
+            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
+        WHERE w.success IS NOT TRUE OR w.result <> '';
+        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        told := told || snowflake_ids_internal.citus_tell(
+            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
+    END IF;
+    -- While the coordinator gives ids of its own, none goes to the registry.
+    IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
+        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
+            coalesce(server, 'citus_coordinator'), identity, timeline), true);
+    END IF;
+    told := told || coalesce(mapped, '{}');
+
+    -- Worker ids come within a second or so.
+    LOOP
+        -- Before they are looked at: a server takes a worker id for its first one.
+        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
+        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
+        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
+                   FILTER (WHERE p.problem IS NOT NULL),
+               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
+               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
+        INTO nodes, failed, passes, workers
+        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
+                     (l.problem IS NULL OR l.may_pass) AND told ->> l.node_id::text IS NULL AS may_pass,
+                     CASE WHEN told ->> l.node_id::text IS NOT NULL THEN told ->> l.node_id::text WHEN l.problem IS NULL OR l.may_pass THEN
+                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
+                          ELSE l.problem END AS problem
+              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
+              WHERE n.is_active) AS p;
+        EXIT WHEN failed IS NULL;
+        IF NOT passes OR clock_timestamp() > deadline THEN
+            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
+                ERRCODE = 'object_not_in_prerequisite_state',
+                DETAIL = array_to_string(failed, E'\n'),
+                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
+        END IF;
+        PERFORM pg_sleep(0.5);
+    END LOOP;
+    RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
+        DETAIL = format('Worker ids: %s.', workers);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS
+    'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+
+/* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
+   its workers cannot see that yet, and wait for use_citus. */
+CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
+        RETURN;
+    ELSIF NOT snowflake_ids_internal.citus_may_join() THEN
+        RAISE EXCEPTION 'another database leases the worker id of this server';
+    END IF;
+    PERFORM snowflake_ids.use_registry('citus_coordinator');
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
+        DETAIL = SQLERRM || '.',
+        HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
+END
+$$;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5188,654 +5799,6 @@ COMMENT ON FUNCTION snowflake_ids_internal.tell_shared_tag IS
 
 /* <begin connected objects> */
 -- requires:
---   layout_change
---   metrics
---   progress
---   registries
---   segment_nextval
---   series
---   snowflake_nextval
---   snowflake_uuid
---   status_history_view
---   status_view
---   clock_accept
---   compose_of_layout
---   datacenter_id_of
---   datacenter_id_of_layout
---   datacenter_id_of_text
---   datacenter_id_of_text_and_layout
---   datacenter_id_of_uuid
---   datacenter_id_of_uuid_and_layout
---   decode_json_of
---   decode_json_of_layout
---   decode_of_layout
---   max_id_of
---   max_id_of_layout
---   min_id_of
---   min_id_of_layout
---   segment_currval
---   segment_nextval_text
---   segment_nextvals
---   sequence_of
---   sequence_of_layout
---   snowflake_compose
---   snowflake_decode
---   snowflake_decode_text
---   snowflake_encode
---   snowflake_lastval
---   snowflake_nextvals
---   snowflake_nextvals_of_generator
---   snowflake_try_decode_text
---   state_adopt
---   state_reset
---   timestamp_of
---   timestamp_of_layout
---   timestamp_of_text
---   timestamp_of_uuid
---   worker_id_of
---   worker_id_of_layout
---   worker_id_of_text
---   worker_id_of_text_and_layout
---   worker_id_of_uuid
---   worker_id_of_uuid_and_layout
-
-/* What psql's \df+ and \d+ show, of what has its comment nowhere else; docs/reference is made of them. */
-COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
-COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
-COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
-COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
-COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
-COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
-COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
-COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
-COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
-COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(bigint, text) IS 'the datacenter that an id of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(uuid) IS 'the datacenter that a UUID was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(uuid, text) IS 'the datacenter that a UUID of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(text) IS 'the datacenter that an id or a UUID was generated in';
-COMMENT ON FUNCTION snowflake_datacenter_id(text, text) IS 'the datacenter that an id or a UUID of a layout or generator was generated in';
-COMMENT ON FUNCTION snowflake_worker_id(bigint) IS 'the worker that generated an id';
-COMMENT ON FUNCTION snowflake_worker_id(bigint, text) IS 'the worker that generated an id of a layout or generator';
-COMMENT ON FUNCTION snowflake_worker_id(uuid) IS 'the worker that generated a UUID';
-COMMENT ON FUNCTION snowflake_worker_id(uuid, text) IS 'the worker that generated a UUID of a layout or generator';
-COMMENT ON FUNCTION snowflake_worker_id(text) IS 'the worker that generated an id or a UUID';
-COMMENT ON FUNCTION snowflake_worker_id(text, text) IS 'the worker that generated an id or a UUID of a layout or generator';
-COMMENT ON FUNCTION snowflake_sequence(bigint) IS 'the number of an id within its tick';
-COMMENT ON FUNCTION snowflake_sequence(bigint, text) IS 'the number of an id of a layout or generator within its tick';
-COMMENT ON FUNCTION snowflake_decode(bigint) IS 'all parts of an id, as a row';
-COMMENT ON FUNCTION snowflake_decode(bigint, text) IS 'all parts of an id of a layout or generator, as a row';
-COMMENT ON FUNCTION snowflake_decode_json(bigint) IS 'all parts of an id, as JSON';
-COMMENT ON FUNCTION snowflake_decode_json(bigint, text) IS 'all parts of an id of a layout or generator, as JSON';
-COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
-COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
-    'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
-COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
-COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
-COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
-COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
-COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag that this session got';
-
-COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
-COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
-COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
-    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
-COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
-COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
-COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
-COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
-    'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
-
-COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this server';
-COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
-COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
-COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
-COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
-COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
-COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
-COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
-COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
-COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
-COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
-COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
-COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
-COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
-COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
-COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
-COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
-COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
-COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
-COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
-
-COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
-COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
-COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
-COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
-COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
-COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
-COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
-COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
-COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
-
-COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
-COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
-COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
-COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
-COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
-COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
-
-COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless, dense or monotonic';
-COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
-COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
-COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
-COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
-COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
-COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
-COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
-COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
-COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
-COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
-
-COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
-COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
-COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
-COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
-
-COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
-COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
-COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
-COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
-COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
-COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
-COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
-COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
-COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
-COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
-COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
-COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
-COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
-COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'how many rows it has read';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'how many rows there are, as the planner estimates';
-COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
-COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
-COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
-COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
-COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
-COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
-COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
-COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
-COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
-COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
-COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
-COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
-COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
-COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
---   snowflake_ids_internal::registry_identity
---   snowflake_ids_internal::registry_timeline
---   snowflake_ids_internal::registry_look
---   snowflake_ids_internal::citus_judge
---   snowflake_ids_internal::citus_may_join
---   snowflake_ids_internal::in_transaction_block
---   registries
---   status_view
-
-/* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
-   transaction of its own there. What was done on some nodes stays done where others fail. */
-CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    failed text;
-    failures bigint;
-BEGIN
-    SELECT count(*), string_agg(format('node %s (%s:%s): %s', n.nodeid, r.nodename, r.nodeport, left(coalesce(r.result, 'no answer'), 1000)), E'\n'
-                                ORDER BY n.nodeid)
-    INTO failures, failed
-    FROM pg_catalog.run_command_on_workers(command) AS r LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
-    WHERE r.success IS NOT TRUE;
-    IF failures > 0 THEN
-        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = failed,
-            HINT = 'Mend that, and do the same again: what other nodes did stays as it is, or is done once more.';
-    END IF;
-END
-$$;
-
-/* What this node says of itself to others of its cluster, in JSON. */
-CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
-        'identity', coalesce(r.identity, snowflake_ids_internal.registry_identity()),
-        'timeline', coalesce(r.timeline, snowflake_ids_internal.registry_timeline()::text), 'registry', r.server,
-        'leased_from', CASE WHEN s.scope = 'this server only' THEN s.leased_from END)::text
-    FROM snowflake_ids.status AS s,
-         (SELECT string_agg(identity, ',' ORDER BY position) AS identity, string_agg(timeline::text, ',' ORDER BY position) AS timeline,
-                 string_agg(server, ',' ORDER BY position) AS server
-          FROM snowflake_ids.registry_server) AS r
-$$;
-
-/* Refuses where this database belongs to no cluster. */
-CREATE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_node') IS NULL OR to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
-        RAISE EXCEPTION 'this database does not have Citus' USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'There is no table pg_dist_node.',
-            HINT = 'CREATE EXTENSION citus first; servers without it share a registry by snowflake_ids.use_registry.';
-    END IF;
-END
-$$;
-
-/* The nodes that can have ids of their own, as Citus' catalog has them; standbys have their primaries' place. What not every version
-   has is read as JSON. */
-CREATE FUNCTION snowflake_ids_internal.citus_nodes()
-RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN QUERY SELECT n.nodeid, n.nodename::text, n.nodeport, n.groupid, coalesce((to_jsonb(n) ->> 'isactive')::boolean, true)
-    FROM pg_catalog.pg_dist_node AS n
-    WHERE coalesce(to_jsonb(n) ->> 'noderole', 'primary') = 'primary'
-    ORDER BY n.groupid, n.nodeid;
-END
-$$;
-
-/* What is wrong with each node. Nodes are asked first for what every server can tell. */
-CREATE FUNCTION snowflake_ids_internal.citus_look()
-RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
-               version text, problem text, may_pass boolean)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    nodes text;
-BEGIN
-    SELECT coalesce(json_agg(json_build_object('node_id', n.node_id, 'node_name', n.node_name, 'node_port', n.node_port, 'group_id', n.group_id,
-        'is_active', n.is_active, 'version', CASE WHEN v.success THEN left(v.result, 100) END,
-        'report', CASE WHEN r.success THEN left(r.result, 10000) END,
-        'error', left(CASE WHEN v.success THEN r.result ELSE v.result END, 1000))), '[]')::text
-    INTO nodes
-    FROM snowflake_ids_internal.citus_nodes() AS n
-        LEFT JOIN pg_catalog.run_command_on_all_nodes(
-            $command$SELECT coalesce((SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids'), '')$command$
-        ) AS v ON v.nodeid = n.node_id
-        LEFT JOIN pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.citus_report()') AS r ON r.nodeid = n.node_id;
-    RETURN QUERY SELECT j.* FROM snowflake_ids_internal.citus_judge(nodes) AS j;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids.citus_status()
-RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
-               version text, problem text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM snowflake_ids_internal.citus_check();
-    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
-    FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
-END
-$$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS
-    'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
-
-/* Gives this node the user mapping that it needs for a registry. Its options may have a password: what fails is given back, not
-   raised, as the statement would be logged with the error. */
-CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    owner name;
-BEGIN
-    PERFORM set_config('pg_stat_statements.track_utility', 'off', true);
-    SELECT pg_get_userbyid(c.relowner) INTO owner FROM pg_class AS c WHERE c.oid = 'snowflake_ids.segment'::regclass;
-    IF NOT EXISTS (SELECT FROM pg_user_mappings AS m WHERE m.srvname = server COLLATE "C" AND m.usename = owner COLLATE "C"
-        AND coalesce(m.umoptions, '{}') = options COLLATE "C") THEN
-        EXECUTE format('DROP USER MAPPING IF EXISTS FOR %I SERVER %I', owner, server);
-        EXECUTE format('CREATE USER MAPPING FOR %I SERVER %I %s', owner, server,
-            (SELECT 'OPTIONS (' || string_agg(format('%I %L', o.option_name, o.option_value), ', ') || ')'
-             FROM pg_options_to_table(options) AS o));
-    END IF;
-    RETURN '';
-EXCEPTION WHEN OTHERS OR query_canceled THEN
-    RETURN format('its user mapping was not made: %s', SQLERRM);
-END
-$$;
-
-/* Has this node use the registry of this identity, unless it does already. From another one it is not taken away: other nodes may
-   still draw from that. */
-CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    used    record;
-    found   json;
-    message text;
-    detail  text;
-    hint    text;
-BEGIN
-    SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
-    IF used.identity <> identity COLLATE "C" THEN
-        RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
-    END IF;
-    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
-    found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
-    IF found ->> 'identity' <> identity COLLATE "C" THEN
-        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
-    ELSIF (found ->> 'timeline')::bigint < timeline THEN
-        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
-            USING ERRCODE = 'object_not_in_prerequisite_state';
-    ELSIF used.server IS NOT NULL THEN
-        UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
-        WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
-        RETURN NULL;
-    END IF;
-    -- Another session may be at it.
-    PERFORM set_config('lock_timeout', '20s', true);
-    PERFORM snowflake_ids.use_registry(server);
-    RETURN server;
-EXCEPTION WHEN OTHERS THEN
-    -- Citus passes nothing on but the message.
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    RAISE EXCEPTION '%', concat_ws(' ', message || '.', nullif(detail, ''), nullif(hint, '')) USING ERRCODE = SQLSTATE;
-END
-$$;
-
-/* Refuses where a node draws from another registry than the one of this identity. As nodes would be moved one after another, one
-   that has moved could get the worker id, or the numbers, of one that has not. */
-CREATE FUNCTION snowflake_ids_internal.citus_refuse_move(identity text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    others text;
-BEGIN
-    SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO others
-    FROM snowflake_ids_internal.citus_nodes() AS n
-        JOIN pg_catalog.run_command_on_all_nodes(format($command$
-            SELECT coalesce(pg_catalog.string_agg(pg_catalog.format('registry "%%s"', r.server), ', ' ORDER BY r.position)
-                            FILTER (WHERE r.identity OPERATOR(pg_catalog.<>) %L::pg_catalog.text), '')
-            FROM snowflake_ids.registry_server AS r$command$, identity)) AS r ON r.nodeid = n.node_id
-    WHERE n.is_active AND r.success AND r.result <> '';
-    IF others IS NOT NULL THEN
-        RAISE EXCEPTION 'nodes of the cluster draw from another registry' USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = others,
-            HINT = 'Nothing was changed. Stop all inserts, end that by snowflake_ids.use_local_registry() on each of these nodes, '
-                   'and CALL snowflake_ids.use_citus again before inserts go on.';
-    END IF;
-END
-$$;
-
-/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, by the numbers of nodes. */
-CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    failed jsonb;
-BEGIN
-    IF on_workers THEN
-        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO failed
-        FROM pg_catalog.run_command_on_workers(command) AS w
-            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
-        WHERE w.success IS NOT TRUE;
-    ELSE
-        SELECT jsonb_object_agg(c.nodeid, left(coalesce(c.result, 'no answer'), 1000)) INTO failed
-        FROM pg_catalog.run_command_on_coordinator(command) AS c WHERE c.success IS NOT TRUE;
-    END IF;
-    RETURN coalesce(failed, '{}');
-END
-$$;
-
-CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    /* For how long worker ids are waited for. */
-    deadline timestamptz := clock_timestamp() + interval '30 s';
-    outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
-    used     text;
-    identity text;
-    options  text[];
-    timeline bigint;
-    there    json;
-    version  text;
-    place    text;
-    old      text;
-    told     jsonb;
-    idle     jsonb;
-    mapped   jsonb;
-    failed   text[];
-    passes   boolean;
-    nodes    bigint;
-    workers  text;
-BEGIN
-    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-        RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
-            ERRCODE = 'insufficient_privilege',
-            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
-            HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
-    END IF;
-    PERFORM snowflake_ids_internal.citus_check();
-    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
-            ERRCODE = 'active_sql_transaction',
-            DETAIL = 'It would not see what nodes do meanwhile, this one included.',
-            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
-    END IF;
-    IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
-        SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
-        RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
-            HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
-    ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
-        RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'pg_dist_node has no row of group 0.',
-            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
-    ELSIF snowflake_ids_internal.registry_is_busy() THEN
-        RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
-            ERRCODE = 'active_sql_transaction',
-            HINT = 'Commit first.';
-    ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
-        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
-        RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
-            ERRCODE = 'active_sql_transaction',
-            DETAIL = 'The other nodes do not see it yet.',
-            HINT = 'Commit first.';
-    END IF;
-    SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
-    IF outside THEN
-        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
-        SELECT coalesce(m.umoptions, '{}') INTO options
-        FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
-        WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
-                ERRCODE = 'undefined_object',
-                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
-                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
-        END IF;
-    ELSIF used IS NOT NULL THEN
-        RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
-            ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that has its ids from elsewhere is no registry.',
-            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
-    END IF;
-    FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
-        WHERE NOT n.is_active
-    LOOP
-        RAISE NOTICE 'node % is not active, and left out', place USING
-            HINT = 'CALL snowflake_ids.use_citus() again after SELECT citus_activate_node(...).';
-    END LOOP;
-
-    IF outside THEN
-        there := snowflake_ids_internal.registry_look(server);
-        identity := there ->> 'identity';
-        timeline := (there ->> 'timeline')::bigint;
-    ELSE
-        identity := snowflake_ids_internal.registry_identity();
-        timeline := snowflake_ids_internal.registry_timeline();
-    END IF;
-    PERFORM snowflake_ids_internal.citus_refuse_move(identity);
-
-    -- An extension that was created here before Citus is not on the workers.
-    SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
-    told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
-        IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
-            PERFORM pg_catalog.set_config('citus.enable_ddl_propagation', 'off', true);
-            CREATE EXTENSION snowflake_ids VERSION %L;
-        END IF;
-    END$do$ $command$, version), true);
-
-    IF outside THEN
-        -- A worker that does not know the function would log the statement, with the password.
-        SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
-        FROM pg_catalog.run_command_on_workers(
-                $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
-            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
-        WHERE w.success AND w.result <> 'f';
-        IF old IS NOT NULL THEN
-            RAISE EXCEPTION 'nodes of the cluster do not have this version of the extension' USING
-                ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = old,
-                HINT = 'They were not given the user mapping. Mend that, and CALL snowflake_ids.use_citus() again.';
-        END IF;
-        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
-        SELECT jsonb_object_agg(n.node_id, left(coalesce(w.result, 'no answer'), 1000)) INTO mapped
-        FROM pg_catalog.run_command_on_workers(format(
-                $command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
-                    AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
-                    THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options)) AS w
-            JOIN snowflake_ids_internal.citus_nodes() AS n ON (n.node_name, n.node_port) = (w.nodename, w.nodeport)
-        WHERE w.success IS NOT TRUE OR w.result <> '';
-        -- Each node in a transaction of its own, which the others see: this one is not over yet.
-        told := told || snowflake_ids_internal.citus_tell(
-            format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline), false);
-    END IF;
-    -- While the coordinator gives ids of its own, none goes to the registry.
-    IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
-        told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)',
-            coalesce(server, 'citus_coordinator'), identity, timeline), true);
-    END IF;
-    told := told || coalesce(mapped, '{}');
-
-    -- Worker ids come within a second or so.
-    LOOP
-        -- Before they are looked at: a server takes a worker id for its first one.
-        SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
-        INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
-        SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
-                   FILTER (WHERE p.problem IS NOT NULL),
-               coalesce(bool_or(p.may_pass) FILTER (WHERE p.problem IS NOT NULL), false),
-               string_agg(p.worker_id::text, ', ' ORDER BY p.worker_id)
-        INTO nodes, failed, passes, workers
-        FROM (SELECT l.node_id, l.node_name, l.node_port, l.worker_id,
-                     (l.problem IS NULL OR l.may_pass) AND told ->> l.node_id::text IS NULL AS may_pass,
-                     CASE WHEN told ->> l.node_id::text IS NOT NULL THEN told ->> l.node_id::text WHEN l.problem IS NULL OR l.may_pass THEN
-                              coalesce(idle ->> l.node_id::text, l.problem, CASE WHEN l.worker_id IS NULL THEN 'it has no worker id yet' END)
-                          ELSE l.problem END AS problem
-              FROM snowflake_ids_internal.citus_look() AS l JOIN snowflake_ids_internal.citus_nodes() AS n USING (node_id)
-              WHERE n.is_active) AS p;
-        EXIT WHEN failed IS NULL;
-        IF NOT passes OR clock_timestamp() > deadline THEN
-            RAISE EXCEPTION '% of % nodes of the cluster cannot give ids that no other gives', cardinality(failed), nodes USING
-                ERRCODE = 'object_not_in_prerequisite_state',
-                DETAIL = array_to_string(failed, E'\n'),
-                HINT = 'Mend that, and CALL snowflake_ids.use_citus() again. The other nodes stay as they are.';
-        END IF;
-        PERFORM pg_sleep(0.5);
-    END LOOP;
-    RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
-        DETAIL = format('Worker ids: %s.', workers);
-END
-$$;
-COMMENT ON PROCEDURE snowflake_ids.use_citus IS
-    'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
-
-/* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
-   its workers cannot see that yet, and wait for use_citus. */
-CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF to_regclass('pg_catalog.pg_dist_local_group') IS NULL THEN
-        RETURN;
-    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
-        RETURN;
-    ELSIF NOT snowflake_ids_internal.citus_may_join() THEN
-        RAISE EXCEPTION 'another database leases the worker id of this server';
-    END IF;
-    PERFORM snowflake_ids.use_registry('citus_coordinator');
-EXCEPTION WHEN OTHERS THEN
-    RAISE WARNING 'this worker of a Citus cluster uses no registry yet, and gives no ids' USING
-        DETAIL = SQLERRM || '.',
-        HINT = 'On the coordinator: CALL snowflake_ids.use_citus().';
-END
-$$;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
 --   attach_notices
 --   citus
 
@@ -6373,7 +6336,6 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.segment_counts(),
     snowflake_ids_internal.segment_totals(),
-    snowflake_ids_internal.dense_counts(),
     snowflake_ids_internal.library_version(),
     snowflake_ids_internal.layout_seconds_left(text),
     snowflake_ids_internal.progress_places(),
@@ -6524,4 +6486,3 @@ COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowfl
 /* Once all is there. */
 SELECT snowflake_ids_internal.citus_join();
 /* </end connected objects> */
-

@@ -34,9 +34,21 @@ fn pgxn_finds_what_it_asks_for() -> Result<()> {
         ensure!(!meta[field].is_null(), "META.json has no {field}");
     }
     ensure!(meta["meta-spec"]["version"] == "1.0.0", "META.json is of no known form");
-    // Its words for a release that may be used, and for one that is tried.
-    let status = meta["release_status"].as_str().unwrap_or("stable");
-    ensure!(["stable", "testing", "unstable"].contains(&status), "META.json: release_status is {status}");
+    Ok(())
+}
+
+/// PGXN's words: `testing` and `stable` for what is released, `unstable` for what is worked on.
+#[test]
+fn meta_json_says_whether_this_version_is_released() -> Result<()> {
+    let meta = meta()?;
+    let status = meta["release_status"].as_str().context("META.json has no release_status")?;
+    let heading = heading_of_this_version()?;
+    let fitting: &[&str] =
+        if heading.ends_with("(unreleased)") { &["unstable"] } else { &["testing", "stable"] };
+    ensure!(
+        fitting.contains(&status),
+        "META.json: release_status is {status}, and CHANGELOG.md has {heading:?}"
+    );
     Ok(())
 }
 
@@ -87,11 +99,16 @@ fn the_control_file_takes_its_version_from_cargo() -> Result<()> {
     Ok(())
 }
 
+/// The first of the changelog.
+fn heading_of_this_version() -> Result<String> {
+    let changelog = text("CHANGELOG.md")?;
+    let first = changelog.lines().find(|line| line.starts_with("## "));
+    first.map(str::to_owned).context("CHANGELOG.md has no version")
+}
+
 #[test]
 fn the_version_has_an_entry_in_the_changelog_and_an_install_script() -> Result<()> {
-    let changelog = text("CHANGELOG.md")?;
-    let first =
-        changelog.lines().find(|line| line.starts_with("## ")).context("CHANGELOG.md has no version")?;
+    let first = heading_of_this_version()?;
     ensure!(
         first.starts_with(&format!("## {VERSION} (")),
         "CHANGELOG.md begins with {first:?}, not {VERSION}"

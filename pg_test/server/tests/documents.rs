@@ -1,4 +1,4 @@
-//! The documents: their SQL runs and prints what they show, their links lead somewhere, the tests they name are there.
+//! The documents: their SQL runs and prints what they show, their links lead somewhere, the book has each, the tests they name are there.
 //!
 //! Each document has a database and a session of psql to itself. It runs the blocks of SQL in their order. The comment that
 //! follows a statement is what psql prints for it; a comment that is not about the statement above comes after an empty
@@ -104,6 +104,11 @@ fn the_sql_of_the_documents_prints_what_they_show() -> Result<()> {
 #[test]
 fn the_links_of_the_documents_lead_somewhere() -> Result<()> {
     none(&links::dead(&documents()?))
+}
+
+#[test]
+fn the_book_has_each_document_once() -> Result<()> {
+    none(&links::not_once(&documents()?))
 }
 
 #[test]

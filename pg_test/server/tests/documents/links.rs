@@ -16,6 +16,23 @@ pub fn dead(documents: &[Document]) -> Vec<String> {
         .collect()
 }
 
+/// The documents below `docs` that the book's summary lacks, and those of any folder that it has twice: mdBook takes neither.
+pub fn not_once(documents: &[Document]) -> Vec<String> {
+    let (summaries, others): (Vec<_>, Vec<_>) =
+        documents.iter().partition(|document| document.path == Path::new("docs/SUMMARY.md"));
+    let listed: Vec<PathBuf> = summaries
+        .iter()
+        .flat_map(|summary| prose(&summary.text).flat_map(links))
+        .map(|link| plain(&Path::new("docs").join(link)))
+        .collect();
+    let wrong = others.iter().filter_map(|document| {
+        let times = listed.iter().filter(|path| **path == document.path).count();
+        let is_right = times == 1 || (times == 0 && !document.path.starts_with("docs"));
+        (!is_right).then(|| format!("docs/SUMMARY.md has {} {times} times", document.path.display()))
+    });
+    wrong.collect()
+}
+
 /// The lines of a document outside of its blocks of code.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;

@@ -97,7 +97,7 @@ configure_and_make() {
     CFLAGS='-O1 -g0 -fno-omit-frame-pointer'
   make -s -j "$(nproc)"
   make -s install
-  for module in contrib/{dblink,postgres_fdw,pg_stat_statements,amcheck,test_decoding} src/test/isolation; do
+  for module in contrib/{amcheck,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation; do
     make -s -j "$(nproc)" -C "$module" install
   done
   # Before 14 nothing installs these.

@@ -2,6 +2,7 @@
 # test-versions.sh [--smoke] [MAJOR...]: the suites on each major version of PostgreSQL, all six where none is named. A server is
 # built for each (build-server.sh), or named in PG_CONFIGS='/path/to/bin/pg_config ...'. What came of it goes into the table of
 # docs/versions.md. With --smoke: SQL, sessions and some of the server tests only, with a build that is quick to make, and no table.
+# It leaves the packages below target/ as they are.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -62,9 +63,8 @@ test_all() {
 
 test_smoke() {
   local suite
-  # LTO takes most of the time that a build for users takes.
-  export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
-  step install || { failed+=("$version install"); return; }
+  # The profile of tests, for which `make test` has built most of what this takes.
+  step install PROFILE=dev PACKAGE="$TARGET/versions/packages/$major" || { failed+=("$version install"); return; }
   for suite in installcheck isolationcheck; do step "$suite" || failed+=("$version $suite"); done
   step test-server FILTER="$smoke" || failed+=("$version test-server")
 }

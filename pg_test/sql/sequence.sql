@@ -101,10 +101,6 @@ CREATE SEQUENCE small AS smallint;
 SELECT snowflake_ids.bind_sequence('small');
 \echo :LAST_ERROR_SQLSTATE
 DROP SEQUENCE small;
-CREATE UNLOGGED SEQUENCE unlogged;
-SELECT snowflake_ids.bind_sequence('unlogged');
-\echo :LAST_ERROR_SQLSTATE
-DROP SEQUENCE unlogged;
 SELECT snowflake_ids.bind_sequence(0);
 \echo :LAST_ERROR_SQLSTATE
 CREATE SEQUENCE cycles CYCLE;

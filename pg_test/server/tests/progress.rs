@@ -170,11 +170,14 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error() -> Result<()> {
 #[test]
 fn attach_tells_how_many_partitions_it_has_searched() -> Result<()> {
     let (server, mut client) = server()?;
-    // The last of three tables is read elsewhere, where it is held up.
-    client.batch_execute(
-        "create foreign table parted_3 partition of parted for values from (20) to (1000000)
-             server here options (table_name 'slow')",
-    )?;
+    // The last of three tables is read elsewhere, from its highest id on, where it is held up.
+    client.batch_execute(&format!(
+        "create view slow_end as
+             select id from slow_rows where id <> {} or pg_advisory_xact_lock_shared(1) is not null;
+         create foreign table parted_3 partition of parted for values from (20) to (1000000)
+             server here options (table_name 'slow_end')",
+        3 * BATCH
+    ))?;
     let (pid, attaching) = begin(&server, "select snowflake_ids.attach('parted', 'id', 'segment', 'p')")?;
     wait_for(
         &mut client,

@@ -125,7 +125,8 @@ fn is_rule(line: &str) -> bool {
 fn tidy(lines: &[&str], varies: bool) -> Vec<String> {
     let mut tidy: Vec<String> = Vec::new();
     for line in lines {
-        tidy.push(if varies { without_numbers(line) } else { line.trim_end().to_owned() });
+        let line = without_units(line.trim_end());
+        tidy.push(if varies { without_numbers(&line) } else { line });
         if let [.., _, rule, value] = &tidy[..]
             && is_rule(rule)
             && value.is_empty()
@@ -137,6 +138,15 @@ fn tidy(lines: &[&str], varies: bool) -> Vec<String> {
         tidy.pop();
     }
     tidy
+}
+
+/// A line without the units of a setting's limits, which the server names from 18 on: `(1 s .. 10 s)` is `(1 .. 10)`.
+fn without_units(line: &str) -> String {
+    let limits = line.strip_suffix(')').and_then(|line| line.rsplit_once(" ("));
+    let parts = limits.and_then(|(told, limits)| Some((told, limits.split_once(" .. ")?)));
+    let Some((told, (lowest, highest))) = parts else { return line.to_owned() };
+    let number = |limit: &str| limit.split(' ').next().unwrap_or_default().to_owned();
+    format!("{told} ({} .. {})", number(lowest), number(highest))
 }
 
 /// A line with `0` for each number, and one space or hyphen for several, as columns are as wide as what is in them.

@@ -91,6 +91,32 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::attach::snowflake_ids_internal::extension_keep
+CREATE  FUNCTION snowflake_ids_internal."extension_keep"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::metrics::snowflake_ids_internal::dense_counts
+CREATE  FUNCTION snowflake_ids_internal."dense_counts"() RETURNS TABLE (
+	"keys" bigint,  /* i64 */
+	"places" bigint,  /* i64 */
+	"rounds" bigint,  /* i64 */
+	"reservations" bigint,  /* i64 */
+	"reserved" bigint,  /* i64 */
+	"evictions" bigint,  /* i64 */
+	"evicted" bigint,  /* i64 */
+	"waits" bigint,  /* i64 */
+	"wait_seconds" double precision  /* f64 */
+)
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'dense_counts_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 
 /* The next number of a key of a series. */
 CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
@@ -1030,11 +1056,11 @@ COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this serv
 CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
 	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
 	"elapsed" interval,  /* Interval */
-	"ids_per_second" double precision,  /* Option < f64 > */
-	"segment_ids_per_second" double precision,  /* Option < f64 > */
+	"ids_per_second" double precision,  /* f64 */
+	"segment_ids_per_second" double precision,  /* f64 */
 	"drift" interval,  /* Interval */
-	"waits" bigint,  /* Option < i64 > */
-	"refills" bigint,  /* Option < i64 > */
+	"waits" bigint,  /* i64 */
+	"refills" bigint,  /* i64 */
 	"steps_back" bigint,  /* i64 */
 	"steps_forward" bigint,  /* i64 */
 	"clock_ahead" interval  /* Interval */
@@ -1774,6 +1800,7 @@ DECLARE
     own_layout text := snowflake_ids_internal.server_layout();
     most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -1797,6 +1824,7 @@ CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1857,6 +1885,7 @@ CREATE FUNCTION snowflake_ids.generator_alter(
 DECLARE
     former snowflake_ids.generator;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -1869,7 +1898,7 @@ BEGIN
     SET name = coalesce(new_name, g.name),
         modulus = CASE WHEN modulus IS NULL THEN g.modulus ELSE nullif(modulus, 0) END,
         remainder = CASE WHEN modulus IS NULL THEN g.remainder WHEN modulus = 0 THEN NULL ELSE remainder END,
-        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start, 'default') END,
+        sequence_start = CASE WHEN sequence_start IS NULL THEN g.sequence_start ELSE nullif(sequence_start COLLATE "C", 'default') END,
         cache = CASE WHEN cache IS NULL THEN g.cache ELSE nullif(cache, 0) END
     WHERE g.name = name COLLATE "C";
 EXCEPTION WHEN unique_violation THEN
@@ -1883,6 +1912,7 @@ CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -2315,13 +2345,14 @@ CREATE FUNCTION snowflake_ids.segment_create(
 DECLARE
     first bigint := snowflake_ids_internal.segment_bigint('start', start);
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     PERFORM snowflake_ids_internal.check_registered();
     INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
                                        max_value, reset, time_zone, format)
     VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,
-            description, first, max_value, lower(reset), time_zone, format)
+            description, first, max_value, lower(reset COLLATE "C"), time_zone, format)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'segment tag "%" already exists', tag USING
@@ -2722,8 +2753,8 @@ CREATE TRIGGER series_check BEFORE INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_check_row();
 CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
-/* Workers find the row locked, or as it was before: until the transaction ends it counts the keys itself. */
-CREATE TRIGGER series_recounted AFTER UPDATE ON snowflake_ids.series
+/* Workers find no row, or one that is locked or as it was before: until the transaction ends it counts the keys itself. */
+CREATE TRIGGER series_recounted AFTER INSERT OR UPDATE ON snowflake_ids.series
     FOR EACH ROW WHEN (NEW.kind = 'dense') EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
@@ -2853,17 +2884,18 @@ CREATE FUNCTION snowflake_ids.series_create(
     description text    DEFAULT NULL,
     owner       name    DEFAULT NULL,
     sections    integer DEFAULT NULL
-) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with this search_path.
+    -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
-    IF kind IN ('dense', 'monotonic') THEN
-        step := coalesce(step, least(CASE kind WHEN 'dense' THEN 10 ELSE 1000 END, max_step));
-        max_step := coalesce(max_step, greatest(CASE kind WHEN 'dense' THEN 10000 ELSE 1000000 END, step));
+    PERFORM snowflake_ids_internal.extension_keep();
+    IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
+        step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
+        max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
     END IF;
-    IF kind = 'monotonic' THEN
+    IF kind COLLATE "C" = 'monotonic' THEN
         sections := coalesce(sections, 16);
     END IF;
     PERFORM snowflake_ids_internal.series_check(name, kind, type_name, start, max_value, reset, time_zone, format, description, step,
@@ -2871,12 +2903,12 @@ BEGIN
     PERFORM snowflake_ids_internal.series_check_home(kind);
     INSERT INTO snowflake_ids.series (name, kind, key_type, start, max_value, reset, time_zone, format, description, step, max_step,
         sections)
-    VALUES (name, kind, type_name, start, max_value, lower(reset), time_zone, format, description, step, max_step, sections)
+    VALUES (name, kind, type_name, start, max_value, lower(reset COLLATE "C"), time_zone, format, description, step, max_step, sections)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.series_taken(name);
     END IF;
-    IF kind = 'monotonic' THEN
+    IF kind COLLATE "C" = 'monotonic' THEN
         PERFORM snowflake_ids_internal.series_make_sections(name);
     END IF;
     IF owner IS NOT NULL THEN
@@ -3082,12 +3114,14 @@ DECLARE
     is_counted   boolean;
     member       record;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
-    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+    ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
-            MESSAGE = 'snowflake_ids.series_attach takes a READ COMMITTED transaction',
-            DETAIL = 'In an older snapshot the newest rows may be missing.';
+            MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
+            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
     IF NOT FOUND THEN
@@ -3140,7 +3174,9 @@ BEGIN
             DETAIL = 'A row that brings a value keeps it, and so would each row that takes the default.',
             HINT = format('ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT.', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
-        RAISE invalid_parameter_value USING MESSAGE = format('column "%s" cannot be its own key', column_name);
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" cannot be its own key', column_name),
+            HINT = 'Name the column whose values each have numbers of their own as the key.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
@@ -3150,8 +3186,8 @@ BEGIN
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
             DETAIL = format('Its max_value is %s.', terms.max_value),
             HINT = 'Lower it with snowflake_ids.series_alter, or make the column a bigint.';
-    ELSIF terms.key_type <> (CASE WHEN key_name IN ('smallint', 'integer', 'bigint') THEN 'bigint'
-            WHEN key_name IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
+    ELSIF terms.key_type COLLATE "C" <> (CASE WHEN key_name COLLATE "C" IN ('smallint', 'integer', 'bigint') THEN 'bigint'
+            WHEN key_name COLLATE "C" IN ('text', 'character varying') THEN 'text' ELSE key_name END) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('key column "%s" of table %s is of type %s', key_column, relation, key_name),
             DETAIL = format('Keys of series "%s" are of type %s.', left(series, 128), terms.key_type),
@@ -3209,10 +3245,12 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers
 DECLARE
     trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.';
+            DETAIL = 'There is no trigger of the extension that fills it.',
+            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
     END IF;
     EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
 END
@@ -3301,6 +3339,7 @@ DECLARE
     seen       snowflake_ids.worker_lease;
     free_from  timestamptz;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.worker_check_registry();
     IF worker_id IS NULL THEN
         RAISE EXCEPTION 'worker_id must not be null' USING
@@ -3419,17 +3458,22 @@ BEGIN
 END
 $$;
 
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that. */
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
+   default, of a column or a domain, with a call for it. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
-            SELECT FROM pg_attrdef AS f
-            WHERE regexp_replace(pg_get_expr(f.adbin, f.adrelid), '^segment_id\(', 'segment_nextval(')
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
-                AND f.adrelid NOT IN (
+            SELECT FROM (
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written FROM pg_attrdef AS f
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t WHERE t.typtype = 'd') AS f
+            WHERE EXISTS (
+                    SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
+                    WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
+                AND f.relation NOT IN (
                     SELECT t FROM pg_depend AS d, snowflake_ids_internal.table_and_below(d.refobjid::regclass) AS t
                     WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence AND d.refclassid = 'pg_class'::regclass
                         AND d.deptype IN ('a', 'i')));
@@ -3569,7 +3613,7 @@ BEGIN
             HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
                 sequence);
     END IF;
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
@@ -3585,7 +3629,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_forget_dropped();
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
     INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-    VALUES (sequence, CASE kind WHEN 'segment' THEN tag END, highest, generator);
+    VALUES (sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
 END
 $$;
 
@@ -3626,6 +3670,7 @@ SET quote_all_identifiers = off AS $$
 DECLARE
     obstacle record;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -3647,7 +3692,7 @@ BEGIN
     IF obstacle.message IS NOT NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
     END IF;
-    IF kind = 'segment' AND tag IS NULL THEN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
@@ -3660,6 +3705,7 @@ CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
     END IF;
@@ -3834,6 +3880,7 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
@@ -3853,6 +3900,7 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF NOT snowflake_ids_internal.registry_leave() THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
@@ -3880,6 +3928,7 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 -- requires:
 --   snowflake_ids::stats_reset
 --   snowflake_ids_internal::segment_totals
+--   snowflake_ids_internal::dense_counts
 --   snowflake_ids_internal::layout_seconds_left
 --   snowflake_ids_internal::library_version
 --   status_view
@@ -4013,6 +4062,24 @@ COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that the
 COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless, dense or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
+CREATE VIEW snowflake_ids.metric_dense AS
+SELECT c.keys::double precision AS keys, c.places::double precision AS places, c.rounds::double precision AS rounds_total,
+       c.reservations::double precision AS reservations_total, c.reserved::double precision AS reserved_total,
+       c.evictions::double precision AS evictions_total, c.evicted::double precision AS evicted_total,
+       c.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total
+FROM snowflake_ids_internal.dense_counts() AS c;
+COMMENT ON VIEW snowflake_ids.metric_dense IS
+    'keys of dense series of all databases in memory, and what was done for them since this server started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_dense.keys IS 'Keys in memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.places IS 'Keys that memory has room for, by the setting series_memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or had keys leave memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.reservations_total IS 'Reservations of these workers, each of one key.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.reserved_total IS 'Numbers that these reservations got.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys with numbers left that left memory for others.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that these keys had left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.waits_total IS 'Calls that found no number of their key in memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'What these calls waited.';
+
 CREATE VIEW snowflake_ids.metric_registry AS
 SELECT r.database::text AS database, r.server::text AS registry,
        CASE r.state WHEN 'up' THEN 1 WHEN 'failing' THEN 0 END::double precision AS up,
@@ -4032,7 +4099,7 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
 
 GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
-    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_registry TO PUBLIC;
+    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4271,10 +4338,10 @@ COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes 
 COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
 COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
 COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
-COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
-COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up; null where it is not known';
-COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched; null where it is not known';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up, of all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
@@ -4379,6 +4446,7 @@ RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id inte
                version text, problem text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
     RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
@@ -4712,6 +4780,7 @@ CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -4743,7 +4812,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
-    IF kind = 'segment' AND tag IS NULL THEN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
         PERFORM snowflake_ids_internal.tell_shared_tag(relation, "column", snowflake_ids_internal.id_default(kind, tag));
     END IF;
@@ -4757,7 +4826,7 @@ BEGIN
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
     highest := snowflake_ids_internal.highest_id(relation, "column");
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'changing defaults');
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
     ELSIF expression IS DISTINCT FROM former COLLATE "C" THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, "column", highest, expression);
@@ -4772,17 +4841,17 @@ BEGIN
         PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
-    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence <> 'drop');
+    PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
     -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
     -- and before any node gives ids of the tag.
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
     END IF;
-    IF sequence = 'redirect' THEN
+    IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);
-    ELSIF sequence = 'drop' THEN
+    ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, "column");
     END IF;
     IF distributed THEN
@@ -4802,6 +4871,7 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;
@@ -4817,7 +4887,7 @@ BEGIN
             HINT = 'Only a default of snowflake_nextval() or segment_nextval(tag) is taken back.';
     END IF;
     IF distributed THEN
-        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind = 'identity');
+        PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         propagation := snowflake_ids_internal.propagate('off');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
         -- Before the highest id is looked for: from then on no worker takes one.
@@ -4830,12 +4900,12 @@ BEGIN
         PERFORM snowflake_ids_internal.unbind_sequences(relation, "column", highest);
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'changing defaults');
-    IF kind = 'none' THEN
+    IF kind COLLATE "C" = 'none' THEN
         PERFORM snowflake_ids_internal.set_default(relation, "column", 'DROP DEFAULT');
     ELSE
         PERFORM snowflake_ids_internal.check_room_above(relation, "column", highest);
         PERFORM snowflake_ids_internal.tell_numbers_go_on(relation, "column", expression, highest) WHERE NOT distributed;
-        IF kind = 'sequence' THEN
+        IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
         ELSE
             PERFORM snowflake_ids_internal.restore_identity(relation, "column", highest);
@@ -4891,13 +4961,13 @@ BEGIN
     IF relation IS NULL OR attribute IS NULL OR sequence IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'relation, column, kind and sequence must not be null';
-    ELSIF sequence NOT IN ('redirect', 'keep', 'drop') THEN
+    ELSIF sequence COLLATE "C" NOT IN ('redirect', 'keep', 'drop') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized value for sequence: "%s"', left(sequence, 128)),
             HINT = 'Known values are redirect, keep and drop.';
     END IF;
     PERFORM snowflake_ids_internal.check_kind(kind, tag, generator);
-    IF sequence = 'redirect' THEN
+    IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.sequence_check_redirects();
     END IF;
 END
@@ -4909,16 +4979,16 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF kind IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'kind must not be null';
-    ELSIF kind NOT IN ('snowflake', 'segment') THEN
+    ELSIF kind COLLATE "C" NOT IN ('snowflake', 'segment') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are snowflake and segment.';
-    ELSIF kind = 'snowflake' AND tag IS NOT NULL THEN
+    ELSIF kind COLLATE "C" = 'snowflake' AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'snowflake ids have no tag',
             DETAIL = format('The tag given is "%s".', tag),
             HINT = 'Leave the tag out, or take kind => ''segment''.';
-    ELSIF kind = 'segment' AND generator IS NOT NULL THEN
+    ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'ids of a segment tag have no generator',
             DETAIL = format('The generator given is "%s".', left(generator, 128)),
@@ -4937,7 +5007,7 @@ BEGIN
     IF relation IS NULL OR attribute IS NULL OR kind IS NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'relation, column and kind must not be null';
-    ELSIF kind NOT IN ('sequence', 'identity', 'none') THEN
+    ELSIF kind COLLATE "C" NOT IN ('sequence', 'identity', 'none') THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('unrecognized kind "%s"', left(kind, 128)),
             HINT = 'Known kinds are sequence, identity and none.';
@@ -5017,7 +5087,7 @@ BEGIN
         RAISE undefined_column USING
             MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
     ELSIF found_column.atttypid <> 'bigint'::regtype
-        AND NOT (kind = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
+        AND NOT (kind COLLATE "C" = 'segment' AND found_column.atttypid = 'integer'::regtype) THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
@@ -5263,7 +5333,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.call_with IS 'a call of a function wi
 -- could have the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT string_agg(CASE WHEN part ~ '\.' OR starts_with(part, '"') AND n.nspname || c.relname ~ '\.'
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
         THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
         unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
@@ -5273,7 +5343,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.default_tag IS 'the tag of a table fo
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
         WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
         ELSE f || '()' END
     FROM snowflake_ids_internal.function_of(kind) f
@@ -5299,7 +5369,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.kind_of_default IS
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, '^(snowflake|segment)_id\(', '\1_nextval(') AS renamed
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
@@ -5726,7 +5796,7 @@ CREATE FUNCTION snowflake_ids_internal.tell_numbers_go_on(relation regclass, att
     highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) = 'snowflake' THEN
+    IF highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" counts on from its highest id', attribute, relation),
             DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
@@ -5888,7 +5958,7 @@ CREATE FUNCTION snowflake_ids_internal.above_other_nodes(highest bigint, former 
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
         WHEN highest < 1::bigint << 48 OR former IS NOT DISTINCT FROM expression COLLATE "C" THEN highest
-        WHEN snowflake_ids_internal.kind_of_default(former) = 'snowflake'
+        WHEN snowflake_ids_internal.kind_of_default(former) COLLATE "C" = 'snowflake'
             THEN least(highest::numeric + (1::bigint << 42), 9223372036854775807)::bigint
         ELSE least(highest::numeric + (1::bigint << 36), 9223372036854775807)::bigint END
 $$;
@@ -6002,7 +6072,7 @@ CREATE FUNCTION snowflake_ids_internal.attach_workers(relation regclass, attribu
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF kind = 'segment' AND tag IS NULL THEN
+    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(relation);
     END IF;
     PERFORM snowflake_ids_internal.citus_run_on_workers(format(
@@ -6094,22 +6164,22 @@ BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, generator);
     PERFORM snowflake_ids_internal.check_registered();
     here := snowflake_ids_internal.registries_in_use();
-    IF here <> registries THEN
+    IF here <> registries COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
-    ELSIF kind = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout THEN
+    ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
                 current_setting('snowflake_ids.layout'), layout);
     ELSIF generator IS NOT NULL THEN
         SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
-        IF here IS DISTINCT FROM generator_layout THEN
+        IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here,
                     generator_layout);
         END IF;
     END IF;
-    IF kind = 'snowflake' AND highest IS NOT NULL THEN
+    IF kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL THEN
         PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression);
     END IF;
 END
@@ -6127,14 +6197,14 @@ BEGIN
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
     PERFORM snowflake_ids_internal.unbind_own(relation, attribute, NULL);
-    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence <> 'drop');
+    PERFORM snowflake_ids_internal.drop_identities(relation, attribute, sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'SET DEFAULT ' || expression);
-    IF kind = 'segment' THEN
+    IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.discard_received(tag);
     END IF;
-    IF sequence = 'redirect' THEN
+    IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_own(relation, attribute, tag, generator);
-    ELSIF sequence = 'drop' THEN
+    ELSIF sequence COLLATE "C" = 'drop' THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
 END
@@ -6169,7 +6239,7 @@ BEGIN
     -- Where it was detached before, and the coordinator was not.
     PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
-    IF kind = 'none' THEN
+    IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
     sequence := snowflake_ids_internal.kept_sequence(relation, attribute);
@@ -6184,7 +6254,7 @@ BEGIN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
     END IF;
-    IF kind = 'sequence' THEN
+    IF kind COLLATE "C" = 'sequence' THEN
         IF sequence IS NULL THEN
             sequence := snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options);
         END IF;
@@ -6213,6 +6283,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column o
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END
@@ -6305,6 +6376,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status_history(),
     snowflake_ids.status_page(),
     snowflake_ids.audit(regclass, name, text, text[], text, integer),
+    snowflake_ids_internal.extension_keep(),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),
     snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
@@ -6336,6 +6408,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.segment_slots(),
     snowflake_ids_internal.segment_counts(),
     snowflake_ids_internal.segment_totals(),
+    snowflake_ids_internal.dense_counts(),
     snowflake_ids_internal.library_version(),
     snowflake_ids_internal.layout_seconds_left(text),
     snowflake_ids_internal.progress_places(),
@@ -6411,8 +6484,8 @@ BEGIN
         ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
         ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
     ) AS o (of_part, object, privileges)
-    WHERE o.of_part = administration_objects.part;
-    IF part IS NULL OR part NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
         RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'The parts are tags, generators, series, registry and state.';
@@ -6426,6 +6499,7 @@ DECLARE
     object_name text;
     object_privileges text;
 BEGIN
+    PERFORM snowflake_ids_internal.extension_keep();
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',

@@ -3,7 +3,7 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 
 /* Functions keep the extension from being dropped while they run. */
 CREATE FUNCTION snowflake_ids_internal.extension_keep() RETURNS void
-VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.extension_keep() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_ids_internal.extension_keep() TO PUBLIC;
 

@@ -121,7 +121,9 @@ fn what_others_planted_in_public_never_runs() -> Result<()> {
 
 /// A database of a login's own, where it has the extension, and a trap that notes in whose name it was called.
 fn own_database(server: &Server) -> Result<Client> {
-    server.session()?.batch_execute("create role holder login; create database held owner holder")?;
+    let mut client = server.connect("postgres")?;
+    client.batch_execute("create role holder login")?;
+    client.batch_execute("create database held owner holder")?;
     let mut holder = server.config("held").user("holder").connect(NoTls)?;
     holder.batch_execute(
         "create extension snowflake_ids; create schema own;

@@ -296,4 +296,4 @@ bench: setup ## what an id costs, compared; results in bench/results
 	cargo run -p snowflake_ids_bench
 
 help: ## this list
-	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z0-9-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' Makefile

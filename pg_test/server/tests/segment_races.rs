@@ -57,14 +57,26 @@ enum Worker {
     HeldUp,
 }
 
-/// Holds the worker up, wherever it happens to be, for longer than a round takes.
-fn hold_worker_up(server: &Server, stop: &AtomicBool, mut client: Client) -> Result<()> {
+/// Holds the worker up, wherever it happens to be, for longer than a round takes. From time to time it is let alone until ids flow: a
+/// worker that is stopped again and again has lock waits end while it is, and on a busy machine would serve nobody.
+fn hold_worker_up(
+    server: &Server,
+    stop: &AtomicBool,
+    mut client: Client,
+    given: &[AtomicUsize],
+) -> Result<()> {
+    let in_all = || given.iter().map(|given| given.load(Ordering::Relaxed)).sum::<usize>();
     while !stop.load(Ordering::Relaxed) {
         let worker = process(&mut client, WORKER)?;
+        let before = in_all();
         for micros in (0..1_500).step_by(13) {
-            server.hold_up(worker, Duration::from_millis(12))?;
+            // It may have ended since: the next one is looked for.
+            if server.hold_up(worker, Duration::from_millis(12)).is_err() {
+                break;
+            }
             sleep(Duration::from_micros(micros));
         }
+        wait::until_true("ids to flow", || Ok(stop.load(Ordering::Relaxed) || in_all() > before))?;
     }
     Ok(())
 }
@@ -84,7 +96,7 @@ fn under_load(
             changed
         }
         0..SESSIONS => take_until(&stop, client, &given[number]),
-        _ if worker == Worker::HeldUp => hold_worker_up(server, &stop, client).map(|()| Vec::new()),
+        _ if worker == Worker::HeldUp => hold_worker_up(server, &stop, client, &given).map(|()| Vec::new()),
         _ => Ok(Vec::new()),
     })?;
     Ok(taken.concat())

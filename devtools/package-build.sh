@@ -20,6 +20,11 @@ export CARGO_ENCODED_RUSTFLAGS
 # pgrx compiles a C file in its build folder.
 export CFLAGS="-ffile-prefix-map=$TARGET=/target -ffile-prefix-map=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 
+# pgrx has rustfmt format what bindgen wrote, and the library names lines of it: by the nearest settings, which are the checkout's
+# only where the target folder lies in it. These are none.
+mkdir -p "$TARGET/shipped"
+: >"$TARGET/shipped/rustfmt.toml"
+
 rm -rf "$folder"
 CARGO_TARGET_DIR=$TARGET/shipped cargo pgrx package --no-default-features --features "pg$major" \
   --pg-config "$PGRX_PG_CONFIG_PATH" --out-dir "$folder"

@@ -4,27 +4,18 @@
 #![cfg(loom)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "loom/model.rs"]
+mod model;
+#[path = "loom/without.rs"]
+mod without;
+
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
+use model::model;
 use snowflake_ids_core::gate::{Gate, In};
-use snowflake_ids_core::guard::{Guard, leave_out};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Every interleaving with up to three preemptions, as in `loom_segment.rs`.
-fn model(test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(test);
-}
-
-/// Fails unless some interleaving goes wrong without a rule.
-fn fails_without(guard: Guard, test: fn()) {
-    leave_out(Some(guard));
-    let went = catch_unwind(AssertUnwindSafe(|| model(test)));
-    leave_out(None);
-    assert!(went.is_err(), "all goes well without {guard:?}");
-}
+use snowflake_ids_core::guard::Guard;
+use without::fails_without;
 
 /// What is behind the gate: loom fails where two are at it at a time, or one does not see what was done there before.
 struct Guarded {

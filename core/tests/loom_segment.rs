@@ -4,9 +4,13 @@
 #![cfg(loom)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "loom/model.rs"]
+mod model;
+
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
+use model::model;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::definition::Range;
 use snowflake_ids_core::request::{Answer, Request};
@@ -16,14 +20,6 @@ use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 const NOW: UnixMicros = UnixMicros(0);
-
-/// Every interleaving with up to three preemptions, which is where such faults show; without a bound the
-/// three-step tests take hours.
-fn model(test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(test);
-}
 
 fn supply(first: i64, count: u32) -> Supply {
     Supply { range: Range { first, count, increment: 1 }, period: Period::FOREVER, prefetch_at: count }

@@ -4,27 +4,18 @@
 #![cfg(loom)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "loom/model.rs"]
+mod model;
+#[path = "loom/without.rs"]
+mod without;
+
 use loom::sync::Arc;
 use loom::thread;
+use model::model;
 use snowflake_ids_core::definition::Range;
-use snowflake_ids_core::guard::{Guard, leave_out};
+use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::series::monotonic::{Bucket, Claim, Hash, Keys, Miss, Section, Supplied};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Every interleaving with up to three preemptions, as in `loom_segment.rs`.
-fn model(test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(test);
-}
-
-/// Fails unless some interleaving goes wrong without a rule.
-fn fails_without(guard: Guard, test: fn()) {
-    leave_out(Some(guard));
-    let went = catch_unwind(AssertUnwindSafe(|| model(test)));
-    leave_out(None);
-    assert!(went.is_err(), "all goes well without {guard:?}");
-}
+use without::fails_without;
 
 const HERE: Claim = Claim { place: 0, owner: 1 };
 const A: Hash = Hash(1);

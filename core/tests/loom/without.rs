@@ -1,0 +1,13 @@
+//! Tests that leave a rule out.
+
+use super::model::model;
+use snowflake_ids_core::guard::{Guard, leave_out};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Fails unless some interleaving goes wrong without a rule.
+pub fn fails_without(guard: Guard, test: fn()) {
+    leave_out(Some(guard));
+    let went = catch_unwind(AssertUnwindSafe(|| model(test)));
+    leave_out(None);
+    assert!(went.is_err(), "all goes well without {guard:?}");
+}

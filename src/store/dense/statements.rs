@@ -49,6 +49,18 @@ macro_rules! said {
     };
 }
 
+/// The rows of the keys that are looked for, each with its place among them.
+macro_rules! found {
+    ($table:literal) => {
+        concat!(
+            " FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
+             JOIN snowflake_ids.",
+            $table,
+            " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key"
+        )
+    };
+}
+
 macro_rules! counters {
     ($name:ident, $table:literal, $one:ident, $many:ident) => {
         static $name: Counters = Counters {
@@ -103,10 +115,7 @@ macro_rules! counters {
                 concat!(
                     "SELECT w.place, k.last_value, ",
                     day!("k"),
-                    " FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
-                     JOIN snowflake_ids.",
-                    $table,
-                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key"
+                    found!($table)
                 ),
                 &[INT8ARRAYOID, $many],
             ),
@@ -126,12 +135,9 @@ macro_rules! counters {
             ),
             lock_free: Statement::new(
                 concat!(
-                    "SELECT w.place
-                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
-                     JOIN snowflake_ids.",
-                    $table,
-                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key
-                     FOR NO KEY UPDATE OF k SKIP LOCKED"
+                    "SELECT w.place",
+                    found!($table),
+                    " FOR NO KEY UPDATE OF k SKIP LOCKED"
                 ),
                 &[INT8ARRAYOID, $many],
             ),
@@ -157,10 +163,8 @@ macro_rules! counters {
                 concat!(
                     "SELECT w.place, k.last_value, ",
                     day!("k"),
-                    ", k.version FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
-                     JOIN snowflake_ids.",
-                    $table,
-                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key"
+                    ", k.version",
+                    found!($table)
                 ),
                 &[INT8ARRAYOID, $many],
             ),
@@ -168,12 +172,9 @@ macro_rules! counters {
                 concat!(
                     "SELECT w.place, k.last_value, ",
                     day!("k"),
-                    ", k.version
-                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) WITH ORDINALITY AS w (series, key, place)
-                     JOIN snowflake_ids.",
-                    $table,
-                    " AS k ON k.series OPERATOR(pg_catalog.=) w.series AND k.key OPERATOR(pg_catalog.=) w.key
-                     FOR NO KEY UPDATE OF k SKIP LOCKED"
+                    ", k.version",
+                    found!($table),
+                    " FOR NO KEY UPDATE OF k SKIP LOCKED"
                 ),
                 &[INT8ARRAYOID, $many],
             ),

@@ -1,26 +1,28 @@
-//! A gate beside a lock: who is quick passes through it and leaves the lock alone; who holds the lock closes it.
+//! A gate beside a lock: a process that is quick enters by the gate and leaves the lock alone; a process that holds the lock closes the
+//! gate.
 //!
-//! A lock that many processes share and can sleep on costs more than what is done under it here, a number taken. So who takes one
-//! enters by the gate, one at a time, for a few instructions that neither wait nor fail. Whoever stays longer takes the lock and closes
-//! the gate, waits until nobody is in, and opens it before giving up the lock. Who finds it closed takes the lock like them.
+//! A lock that many processes share and can sleep on costs more than what is done under it here, a number taken. So a process that takes
+//! a number enters by the gate, one at a time, for a few instructions that neither wait nor fail. A process that stays longer takes the
+//! lock, closes the gate and waits until it is alone; it opens the gate before it gives the lock up. A process that finds the gate closed
+//! takes the lock in the same way.
 
 use crate::guard::{Guard, holds};
 use crate::sync::{AtomicU32, Ordering, pause};
 
 const OPEN: u32 = 0;
-/// Somebody is in.
+/// A process is inside by the gate.
 const ENTERED: u32 = 1;
-/// For whoever holds the lock alone.
+/// Only the process that holds the lock is inside, or is about to be.
 const CLOSED: u32 = 2;
 
-/// How often it is tried to enter while somebody else is in: as long as a turn takes, or a few.
+/// How often a process tries to enter while another one is inside: for as long as a turn takes, or a few.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 32 };
 
 /// The gate. All processes that share what is behind it share this value.
 #[derive(Debug)]
 pub struct Gate(AtomicU32);
 
-/// How somebody was in who leaves.
+/// How a process that leaves came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum In {
     /// By the gate.
@@ -43,7 +45,7 @@ impl Gate {
         Self(AtomicU32::new(OPEN))
     }
 
-    /// Enters, unless it is closed, or others are in all the while.
+    /// Enters, unless the gate is closed, or other processes are inside all the while.
     #[inline]
     pub fn enter(&self) -> bool {
         self.try_enter().is_ok() || self.keep_trying()
@@ -67,7 +69,8 @@ impl Gate {
         false
     }
 
-    /// Closes it, and waits until nobody is in. Only with the lock. One that whoever held the lock before left closed stays so.
+    /// Closes the gate, and waits until no process is inside. Only with the lock. A gate that the last holder of the lock left closed
+    /// stays so.
     pub fn close(&self) {
         if !holds(Guard::GateEmpty) {
             self.0.store(CLOSED, Ordering::Relaxed);
@@ -79,7 +82,7 @@ impl Gate {
         }
     }
 
-    /// Leaves, and opens the gate. Only by who entered it or closed it; which of both it was.
+    /// Leaves, and opens the gate; says how the process came in. Only for the process that has entered or closed it.
     #[inline]
     pub fn leave(&self) -> In {
         let was = self.0.load(Ordering::Relaxed);

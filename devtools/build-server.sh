@@ -91,18 +91,20 @@ versions_folder() {
   if as_server_user test -x "$TARGET/versions"; then echo "$TARGET/versions"; else echo /var/cache/snowflake_ids; fi
 }
 
-# Quick to build rather than to run: the library is what is tested.
+# Quick to build rather than to run: the library is what is tested. Joined by &&, as its caller asks for its status, where `set -e`
+# has no effect. Without what a make above this one tells those below it: PostgreSQL makes its headers at the top level only.
 configure_and_make() {
+  unset MAKELEVEL MAKEFLAGS MFLAGS
   ./configure --prefix="$prefix" --enable-cassert --with-openssl --with-icu --with-gssapi --without-llvm \
-    CFLAGS='-O1 -g0 -fno-omit-frame-pointer'
-  make -s -j "$(nproc)"
-  make -s install
-  for module in contrib/{amcheck,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation; do
-    make -s -j "$(nproc)" -C "$module" install
-  done
-  # Before 14 nothing installs these.
-  install -D --target-directory "$(dirname "$("$prefix/bin/pg_config" --pgxs)")/../test/isolation" \
-    src/test/isolation/{pg_isolation_regress,isolationtester}
+    CFLAGS='-O1 -g0 -fno-omit-frame-pointer' &&
+    make -s -j "$(nproc)" &&
+    make -s install &&
+    for module in contrib/{amcheck,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation; do
+      make -s -j "$(nproc)" -C "$module" install || return
+    done &&
+    # Before 14 nothing installs these.
+    install -D --target-directory "$(dirname "$("$prefix/bin/pg_config" --pgxs)")/../test/isolation" \
+      src/test/isolation/{pg_isolation_regress,isolationtester}
 }
 
 major=$1

@@ -65,10 +65,8 @@ fn take_at_once(held: &Held) -> Result<(&'static Slot, Taken), Miss> {
 pub fn next(function: &'static str, bytes: &[u8]) -> Result<i64, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
     let timeout = Timeout::new();
-    privilege::to_take(&tag, &timeout)?;
-    match take_own(segments, &tag, &timeout)? {
-        Some((taken, _)) => Ok(taken.range.first),
-        None => take(segments, &tag, &timeout).map(|(_, taken)| taken.range.first),
+    match take(segments, &tag, &timeout)? {
+        Served::Buffers((_, taken)) | Served::Own(taken, _) => Ok(taken.range.first),
     }
 }
 
@@ -106,12 +104,12 @@ pub fn next_of_sequence(
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
     let timeout = Timeout::new();
-    privilege::to_take(&tag, &timeout)?;
-    if let Some((taken, row)) = take_own(segments, &tag, &timeout)? {
-        return Ok(held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first));
-    }
-    let (slot, taken) = take(segments, &tag, &timeout)?;
-    Ok(held::hold(&tag).write(slot, taken.day, taken.range.first))
+    Ok(match take(segments, &tag, &timeout)? {
+        Served::Buffers((slot, taken)) => held::hold(&tag).write(slot, taken.day, taken.range.first),
+        Served::Own(taken, row) => {
+            held::written(held::format_of(&row.format).as_ref(), taken.day, taken.range.first)
+        }
+    })
 }
 
 /// The last id of a tag that this session got.
@@ -130,126 +128,118 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
     Ok((tag::checked(bytes).map_err(SegmentError::BadTag)?, segments))
 }
 
-/// Takes an id of a tag that the transaction has changed. None for other tags, and while there are ids in the buffers
-/// that the change does not concern.
-fn take_own(
-    segments: &'static Segments,
-    tag: &Tag,
-    timeout: &Timeout,
-) -> Result<Option<(Taken, Row)>, SegmentError> {
-    if own::leaves_buffers(tag) {
-        let held = held::hold(tag);
-        if held.place().is_none() {
-            find_place(segments, held, tag, timeout, settings::segment_auto_create())?;
-        }
-        if held.has_ids() {
-            return Ok(None);
-        }
-    }
-    let own = own::next(tag, &SystemClock)?;
-    if let Some((taken, _)) = &own {
-        held::hold(tag).set_last(taken.range.first);
-    }
-    Ok(own)
+/// Where an id of a tag comes from.
+pub enum Served<T> {
+    /// What was made of its buffers.
+    Buffers(T),
+    /// The transaction, which has changed the tag: the id, and the row that it is above.
+    Own(Taken, Row),
 }
 
-/// Takes an id out of the buffers, and waits for one if there is none.
+/// For whom the buffers of a tag are used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum User {
+    /// The caller, who must have the right to take ids, and may have the tag created by that.
+    Caller,
+    /// This extension, for something else that the tag serves: whatever the caller may do with it, and never one that there is not.
+    Extension,
+}
+
+impl User {
+    fn creates(self) -> bool {
+        self == Self::Caller && settings::segment_auto_create()
+    }
+}
+
+/// Takes an id, and waits for one if there is none.
 fn take(
     segments: &'static Segments,
     tag: &Tag,
     timeout: &Timeout,
-) -> Result<(&'static Slot, Taken), SegmentError> {
-    if let Some(held) = held::find(tag.as_bytes()) {
-        return take_with(segments, held, tag, timeout);
-    }
-    // Kept only if the tag is found: else each name that a user tries would stay in memory.
-    let held = Held::new(tag);
-    let found = take_with(segments, &held, tag, timeout)?;
-    held::keep(held);
-    Ok(found)
+) -> Result<Served<(&'static Slot, Taken)>, SegmentError> {
+    privilege::to_take(tag, timeout)?;
+    use_buffers(segments, tag, timeout, User::Caller, take_at_once)
 }
 
-fn take_with(
-    segments: &'static Segments,
-    held: &Held,
-    tag: &Tag,
-    timeout: &Timeout,
-) -> Result<(&'static Slot, Taken), SegmentError> {
-    // From the moment on in which a place is found: what comes before the wait may fail.
-    let mut visit = None;
-    loop {
-        // Again each time, for while a place is looked for, the server may have told of a change.
-        held.set_permit(privilege::to_take(tag, timeout)?);
-        match take_at_once(held) {
-            Ok(found) => return Ok(found),
-            Err(Miss::Gone) => {
-                drop(visit.take());
-                find_place(segments, held, tag, timeout, settings::segment_auto_create())?;
-                visit = held.place().map(|(slot, incarnation)| Visit::begin(slot, incarnation));
-            }
-            Err(Miss::Dry | Miss::Over) => {
-                let take = || take_at_once(held);
-                if let Some(found) = wait(held, tag, timeout, settings::segment_auto_create(), take)? {
-                    return Ok(found);
-                }
-            }
-        }
-    }
-}
-
-/// What comes of a tag that serves something else of this extension.
-pub enum Served<T> {
-    /// What was made of its buffers.
-    Buffers(T),
-    /// An id that is the transaction's, which has changed the tag.
-    Own(i64),
-}
-
-/// Has something made of the buffers of a tag that serves something else of this extension: whatever the caller may do with the tag
-/// itself, and never with one that there is not. `take` is called again after each refill.
+/// Has something made of the buffers of a tag that serves something else of this extension. `take` is called again after each refill.
 pub fn serve<T>(
     function: &'static str,
     bytes: &[u8],
     take: impl Fn(&'static Slot, u64) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    let timeout = Timeout::new();
-    if let Some((taken, _)) = take_own(segments, &tag, &timeout)? {
-        return Ok(Served::Own(taken.range.first));
-    }
-    if let Some(held) = held::find(bytes) {
-        return serve_with(segments, held, &tag, &timeout, take).map(Served::Buffers);
-    }
-    let held = Held::new(&tag);
-    let made = serve_with(segments, &held, &tag, &timeout, take)?;
-    held::keep(held);
-    Ok(Served::Buffers(made))
+    use_buffers(segments, &tag, &Timeout::new(), User::Extension, |held| {
+        let (slot, incarnation) = held.place().ok_or(Miss::Gone)?;
+        take(slot, incarnation)
+    })
 }
 
-fn serve_with<T>(
+fn use_buffers<T>(
+    segments: &'static Segments,
+    tag: &Tag,
+    timeout: &Timeout,
+    user: User,
+    take: impl Fn(&Held) -> Result<T, Miss>,
+) -> Result<Served<T>, SegmentError> {
+    let known = if own::leaves_buffers(tag) {
+        Some(held::hold(tag))
+    } else if let Some((taken, row)) = take_own(tag)? {
+        return Ok(Served::Own(taken, row));
+    } else {
+        held::find(tag.as_bytes())
+    };
+    if let Some(held) = known {
+        return use_held(segments, held, tag, timeout, user, take);
+    }
+    // Kept only if the tag is found: else each name that a user tries would stay in memory.
+    let held = Held::new(tag);
+    let served = use_held(segments, &held, tag, timeout, user, take)?;
+    held::keep(held);
+    Ok(served)
+}
+
+fn use_held<T>(
     segments: &'static Segments,
     held: &Held,
     tag: &Tag,
     timeout: &Timeout,
-    take: impl Fn(&'static Slot, u64) -> Result<T, Miss>,
-) -> Result<T, SegmentError> {
-    let take = || held.place().ok_or(Miss::Gone).and_then(|(slot, incarnation)| take(slot, incarnation));
+    user: User,
+    take: impl Fn(&Held) -> Result<T, Miss>,
+) -> Result<Served<T>, SegmentError> {
+    // From the moment on in which a place is found: what comes before the wait may fail.
     let mut visit = None;
     loop {
-        match take() {
-            Ok(made) => return Ok(made),
+        // Again each time, for while a place is looked for, the server may have told of a change.
+        if user == User::Caller {
+            held.set_permit(privilege::to_take(tag, timeout)?);
+        }
+        match take(held) {
+            Ok(made) => return Ok(Served::Buffers(made)),
             Err(Miss::Gone) => {
                 drop(visit.take());
-                find_place(segments, held, tag, timeout, false)?;
+                find_place(segments, held, tag, timeout, user.creates())?;
                 visit = held.place().map(|(slot, incarnation)| Visit::begin(slot, incarnation));
             }
             Err(Miss::Dry | Miss::Over) => {
-                if let Some(made) = wait(held, tag, timeout, false, take)? {
-                    return Ok(made);
+                // A refill would wait for the end of the transaction that has the row locked: this one.
+                if let Some((taken, row)) = take_own(tag)? {
+                    return Ok(Served::Own(taken, row));
+                }
+                if let Some(made) = wait(held, tag, timeout, user.creates(), || take(held))? {
+                    return Ok(Served::Buffers(made));
                 }
             }
         }
     }
+}
+
+/// Takes an id of a tag that the transaction has changed; None for other tags. From then on none comes out of the buffers.
+fn take_own(tag: &Tag) -> Result<Option<(Taken, Row)>, SegmentError> {
+    let own = own::next(tag, &SystemClock)?;
+    if let Some((taken, _)) = &own {
+        held::hold(tag).set_last(taken.range.first);
+    }
+    Ok(own)
 }
 
 /// Finds the tag's place, or gives it one. It may be taken away before there is an id in it, and so again and again: not

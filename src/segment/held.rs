@@ -116,13 +116,6 @@ impl Held {
         });
     }
 
-    /// Whether its buffers are known and not used up.
-    pub fn has_ids(&self) -> bool {
-        self.place.get().is_some_and(|(slot, incarnation)| {
-            slot.segment.incarnation() == incarnation && slot.segment.shelves().left() > 0
-        })
-    }
-
     /// Where its buffers are.
     pub fn place(&self) -> Option<(&'static Slot, u64)> {
         self.place.get()

@@ -172,12 +172,12 @@ fn supply(
         let find = |slot, incarnation| open(sections, slot, incarnation, seen);
         let (slot, claim, ahead) = match segment::serve(FUNCTION, &tag, find) {
             Ok(Served::Buffers(found)) => found,
-            Ok(Served::Own(number)) => {
+            Ok(Served::Own(taken, _)) => {
                 // The number is above all that the section and its buffers have: the key must not go on there.
                 if let Some((source, tag)) = Source::find().zip(Tag::new(&tag)) {
                     place::discard(source, &tag);
                 }
-                return Ok(number);
+                return Ok(taken.range.first);
             }
             Err(error) => return Err(explained(error, known, key)),
         };

@@ -139,3 +139,21 @@ fn an_idle_tag_skips_the_days_without_a_key() -> Result<()> {
     assert_eq!(numbers, (1..=30).map(|n| format!("{later}-{n:06}")).collect::<Vec<_>>());
     Ok(())
 }
+
+#[test]
+fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffers_is_over() -> Result<()> {
+    let (server, mut client) = server()?;
+    set_clock_to_midnight(&server, &mut client, 0.0, 600.0)?;
+    let first = key(&mut client)?;
+    set_clock_to_midnight(&server, &mut client, 1.0, 600.0)?;
+    // It has the row locked, so that nobody else can fill the buffers.
+    client.batch_execute("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
+    let day = today(&mut client)?;
+    assert!(day > first.0);
+    for number in 1..=30 {
+        assert_eq!(key(&mut client)?, (day.clone(), number));
+    }
+    client.batch_execute("commit")?;
+    assert_eq!(key(&mut client)?, (day, 31));
+    Ok(())
+}

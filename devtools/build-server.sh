@@ -76,7 +76,7 @@ get_source() {
   [[ -s $work/sources.list ]] || skip "only $distribution $release has its sources; name a mirror in ${distribution^^}_MIRROR"
   mkdir -p "$work/lists/partial"
   own_apt apt-get update -q >"$work/apt.log" 2>&1 || true
-  (cd "$work" && own_apt apt-get source -q --download-only "postgresql-$major" >>"$work/apt.log" 2>&1) || {
+  (cd "$work" && own_apt apt-get source -q --download-only --tar-only "postgresql-$major" >>"$work/apt.log" 2>&1) || {
     tail -n 5 "$work/apt.log"
     skip "the sources of $distribution $release cannot be had; above is why"
   }

@@ -1,6 +1,7 @@
 //! The extension and its tables, as the catalog knows them.
 
-use pgrx::{IntoDatum, PgRelation, pg_sys};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{IntoDatum, PgRelation, PgSqlErrorCode, function_name, pg_sys};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
@@ -8,6 +9,7 @@ use std::sync::Once;
 use super::process::PerProcess;
 use super::relation::Relation;
 use super::relcache::{self, Listener};
+use super::report::raise;
 use super::role::{self, Settings};
 use super::sequence::plan_anew;
 
@@ -97,30 +99,26 @@ impl Source {
     /// Its owner, as far as this session was told. Only within a transaction. Fails where the table is no more.
     pub fn owner(self) -> pg_sys::Oid {
         // The catalog's row says it. To open the table for it would cost ten times as much, at each number of a series.
-        if let Some(table) = Relation::find(self.0) {
-            return table.owner();
-        }
-        // SAFETY: as above; the table is open while its row is read.
-        unsafe { (*PgRelation::with_lock(self.0, pg_sys::AccessShareLock.cast_signed()).rd_rel).relowner }
+        Relation::find(self.0).map_or_else(|| raise(no_extension()), |table| table.owner())
     }
 
     /// Runs `work` with the rights of the table's owner, and no more (see [`role::with_rights`]): who may use a tag need not be
     /// allowed to see the table, and triggers of its owner must not run with a worker's.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
-        self.keep_extension();
+        self.keep();
         role::with_rights(self.owner(), false, Settings::Stay, work)
     }
 
     /// The same for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a
     /// `search_path`, and setting one costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
-        self.keep_extension();
+        self.keep();
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps the extension that it is of from being dropped until the transaction ends. Else a statement that waits for a lock may
+    /// Keeps it, with the extension that it is of, from being dropped until the transaction ends. Else a statement that waits for a lock may
     /// wait for that, and what it names may be somebody's own by then, whose code would run with the rights of the former owner.
-    fn keep_extension(self) {
+    fn keep(self) {
         let known = EXTENSION.get().filter(|(table, _)| *table == self);
         let extension = known.map_or_else(
             // SAFETY: within a transaction, as the callers are.
@@ -130,13 +128,22 @@ impl Source {
         // A table of nobody's extension is its owner's, with whose rights it is used.
         if extension != pg_sys::InvalidOid {
             EXTENSION.set(Some((self, extension)));
-            keep(extension);
+            lock(extension);
         }
     }
 }
 
+/// Why a call can't go on whose extension was dropped while it waited.
+#[cold]
+fn no_extension() -> ErrorReport {
+    let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+    ErrorReport::new(code, "extension \"snowflake_ids\" does not exist any more", function_name!())
+        .set_detail("It was dropped from this database while the call waited.")
+        .set_hint("Run CREATE EXTENSION snowflake_ids.")
+}
+
 /// Keeps an extension from being dropped until the transaction ends: a drop locks it before all that it has.
-fn keep(extension: pg_sys::Oid) {
+fn lock(extension: pg_sys::Oid) {
     let mode = pg_sys::AccessShareLock.cast_signed();
     // SAFETY: within a transaction; the lock is of a number, whatever that is.
     unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
@@ -150,7 +157,7 @@ pub fn keep_extension() -> bool {
         (extension != pg_sys::InvalidOid).then_some(extension)
     };
     let Some(extension) = find() else { return false };
-    keep(extension);
+    lock(extension);
     // It may have been dropped while its lock was waited for, and created anew.
     find() == Some(extension)
 }

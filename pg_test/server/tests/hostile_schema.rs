@@ -1,7 +1,8 @@
 //! A login that may create objects in a schema on every user's path plants functions and operators there that fit better
 //! than those of Postgres: whatever superusers do with the extension, none of them runs.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
+use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::{server::Server, sql};
 use std::thread;
@@ -173,7 +174,8 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights() -> Resu
             holder.batch_execute("commit")?;
             waiting.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))
         })?;
-        ensure!(error.is_some(), "{call}: it has used what is not the extension's");
+        let error = error.with_context(|| format!("{call}: it has used what is not the extension's"))?;
+        assert_eq!(error.code(), Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE), "{call}: {error:?}");
         assert_eq!(sql::column::<String>(&mut holder, "select who::text from own.loot")?, [""; 0], "{call}");
         // The trap works.
         holder.batch_execute("select own.trap()")?;

@@ -2,6 +2,7 @@
 
 use crate::pg::encoding::legible;
 use crate::pg::process::PerProcess;
+use crate::pg::report;
 use crate::pg::wait::Event;
 use crate::settings;
 use crate::shared::generator::Shared;
@@ -92,7 +93,7 @@ pub fn note(leases: &Leases, trouble: Option<&LeaseError>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();
     if let Some(none) = trouble.filter(|none| !none.holders.is_empty() && former != text) {
-        pgrx::log!("{none}: {} {}", none.detail, none.holders);
+        report::log(format!("{none}: {} {}", none.detail, none.holders));
     }
     leases.trouble.write(&text);
 }

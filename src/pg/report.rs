@@ -93,6 +93,15 @@ pub fn sqlstate(code: i32) -> String {
     (0..5).map(|index| char::from(b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])).collect()
 }
 
+/// Writes a line to the server's log. `pgrx::log!` writes none on 13 where `log_min_messages` is what it is by default: there it takes
+/// the level for one below warnings.
+#[cold]
+#[track_caller]
+pub fn log(message: impl Into<String>) {
+    let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
+    ErrorReport::new(code, message.into(), function_name!()).report(PgLogLevel::LOG);
+}
+
 /// Reports an error where a `Result` can't be returned: in an iterator, or at server start.
 #[cold]
 pub fn raise(report: impl Into<ErrorReport>) -> ! {

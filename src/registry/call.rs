@@ -3,7 +3,7 @@
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
-use crate::pg::report::{raise, report, spi};
+use crate::pg::report::{log, raise, report, spi};
 use crate::pg::{server, worker};
 use crate::shared::registries::{self, Entry};
 use crate::store::citus;
@@ -85,7 +85,7 @@ impl Network for Libpq {
     }
 
     fn log(&self, text: &str) {
-        pgrx::log!("{text}");
+        log(text);
     }
 }
 

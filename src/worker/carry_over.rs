@@ -1,7 +1,7 @@
 //! The carry-over file: ids that were reserved and not handed out when the server stopped, and how far transactions came
 //! that were rolled back. What is done with it is in [`snowflake_ids_core::carry_over_file`].
 
-use crate::pg::database;
+use crate::pg::{database, report};
 use crate::segment::place;
 use crate::shared::segments::segments;
 use crate::store::durable;
@@ -53,14 +53,16 @@ pub fn save() {
     match carry_over_file::save(&InDataDirectory, in_use(), database::has_files) {
         Ok(Saved::Nothing | Saved::Written(None)) => {}
         Ok(Saved::Written(Some(error))) => {
-            pgrx::log!("snowflake_ids could not read all of \"{FILE}\", which it has replaced: {error}");
+            report::log(format!(
+                "snowflake_ids could not read all of \"{FILE}\", which it has replaced: {error}"
+            ));
         }
-        Ok(Saved::Kept(error)) => pgrx::log!(
+        Ok(Saved::Kept(error)) => report::log(format!(
             "snowflake_ids leaves \"{FILE}\" as it is, ids not yet handed out will be missing: {error}"
-        ),
-        Err(error) => pgrx::log!(
+        )),
+        Err(error) => report::log(format!(
             "snowflake_ids could not write \"{FILE}\", ids not yet handed out will be missing: {error}"
-        ),
+        )),
     }
 }
 
@@ -90,10 +92,10 @@ pub fn restore_floors() {
     });
     let lost = place::restore_floors(floors);
     if lost > 0 {
-        pgrx::log!(
+        report::log(format!(
             "snowflake_ids has no place for what it noted of {lost} segment tags: ids of transactions that were rolled \
              back may come again"
-        );
+        ));
     }
 }
 
@@ -101,7 +103,7 @@ pub fn restore_floors() {
 pub fn of_database(database: u32) -> CarryOvers {
     let (carry_overs, error) = carry_over_file::CarryOvers::of_database(InDataDirectory, database);
     if let Some(error) = error {
-        pgrx::log!("snowflake_ids could not read \"{FILE}\", and does without: {error}");
+        report::log(format!("snowflake_ids could not read \"{FILE}\", and does without: {error}"));
     }
     carry_overs
 }

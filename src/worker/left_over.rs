@@ -3,7 +3,7 @@
 //! It is written by the process that starts all others, when those have ended, and believed only by the start that follows. It is removed
 //! before its numbers are in memory: so they serve once or never. A crash leaves a gap and nothing else.
 
-use crate::pg::{cluster, database};
+use crate::pg::{cluster, database, report};
 use crate::shared::series::{Counters, counters};
 use crate::store::durable;
 use rustc_hash::FxHashMap;
@@ -29,7 +29,9 @@ pub fn save() {
     }
     let text = left_over::to_text(stop, counters.secret(), left.into_iter()).map_err(io::Error::from);
     if let Err(error) = text.and_then(|text| durable::replace(FILE, NEW, &text)) {
-        pgrx::log!("snowflake_ids could not write \"{FILE}\", numbers of series will be missing: {error}");
+        report::log(format!(
+            "snowflake_ids could not write \"{FILE}\", numbers of series will be missing: {error}"
+        ));
     }
 }
 
@@ -57,7 +59,9 @@ pub fn restore() {
     let stop = last_stop();
     let removed = durable::remove(FILE);
     let lost = |why: &dyn std::fmt::Display| {
-        pgrx::log!("snowflake_ids does without \"{FILE}\", numbers of series will be missing: {why}");
+        report::log(format!(
+            "snowflake_ids does without \"{FILE}\", numbers of series will be missing: {why}"
+        ));
     };
     let text = match (text, removed) {
         (Ok(text), Ok(_)) => text,

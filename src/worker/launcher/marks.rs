@@ -2,7 +2,7 @@
 
 use crate::issuer::issuer;
 use crate::pg::clock::uptime;
-use crate::pg::report::for_log;
+use crate::pg::report::{self, for_log};
 use crate::shared::generator::{Shared, shared};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::clock::human;
@@ -105,7 +105,7 @@ impl Marks {
         if steps_forward > self.steps_forward {
             self.steps_forward = steps_forward;
             let by = human(Duration::from_micros(counts.last_step_forward.load(Relaxed)));
-            pgrx::log!("the clock was stepped forward by {by}, and snowflake ids follow");
+            report::log(format!("the clock was stepped forward by {by}, and snowflake ids follow"));
         }
         let ahead = counts.clock_ahead.load(Relaxed);
         if ahead > 0 && !self.ahead {

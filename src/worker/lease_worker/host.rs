@@ -2,7 +2,7 @@
 
 use crate::lease;
 use crate::pg::clock::uptime;
-use crate::pg::{guc, random, server};
+use crate::pg::{guc, random, report, server};
 use crate::shared::generator::Shared;
 use crate::shared::leases::Leases;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -50,7 +50,7 @@ impl LeaseHost for Host {
             LeaseEvent::Lost(lease) => warn_of_loss(lease),
             LeaseEvent::Compared(compared) => tell(compared),
             LeaseEvent::NotReleased(worker, why) => {
-                pgrx::log!("snowflake_ids could not give worker id {worker} back: {why}");
+                report::log(format!("snowflake_ids could not give worker id {worker} back: {why}"));
             }
         }
     }
@@ -63,8 +63,10 @@ impl LeaseHost for Host {
 fn tell(compared: &Compared) {
     match compared {
         Compared::Agrees => {}
-        Compared::Followed => pgrx::log!("the clock has jumped, and is followed: the registry's agrees"),
-        Compared::NotFollowed(error) => pgrx::log!("snowflake_ids could not follow the clock: {error}"),
+        Compared::Followed => report::log("the clock has jumped, and is followed: the registry's agrees"),
+        Compared::NotFollowed(error) => {
+            report::log(format!("snowflake_ids could not follow the clock: {error}"));
+        }
         Compared::Differs(skew) => pgrx::warning!("{skew}. {}", skew.detail().unwrap_or_default()),
     }
 }

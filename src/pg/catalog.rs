@@ -116,8 +116,8 @@ impl Source {
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps it, with the extension that it is of, from being dropped until the transaction ends. Else a statement that waits for a lock may
-    /// wait for that, and what it names may be somebody's own by then, whose code would run with the rights of the former owner.
+    /// Keeps it, with the extension that it is of, from being dropped until the transaction ends. Else a statement that waits for a
+    /// lock may wait for that, and what it names may be somebody's own by then, whose code would run with the rights of the former owner.
     fn keep(self) {
         let known = EXTENSION.get().filter(|(table, _)| *table == self);
         let extension = known.map_or_else(

@@ -4,8 +4,8 @@ use super::variants::first_literal;
 use super::{Entry, sqlstate, without_arguments};
 use anyhow::Result;
 use std::collections::BTreeMap;
-use syn::visit::{Visit, visit_expr_call, visit_expr_method_call, visit_file, visit_local};
-use syn::{Expr, ExprCall, ExprMethodCall, File, Lit, Local, Pat};
+use syn::visit::{Visit, visit_block, visit_expr_call, visit_expr_method_call, visit_file, visit_local};
+use syn::{Block, Expr, ExprCall, ExprMethodCall, File, Lit, Local, Pat};
 
 /// Codes of what is no error.
 const NO_ERRORS: [&str; 2] = ["ERRCODE_WARNING", "ERRCODE_SUCCESSFUL_COMPLETION"];
@@ -27,7 +27,7 @@ fn entry((code, message, hint): (String, String, String)) -> Result<Entry> {
     })
 }
 
-/// The code, the message and the hint of each; and what is bound by `let` above, a code or a text.
+/// The code, the message and the hint of each; and what is bound by `let` above in the same block or one around it, a code or a text.
 #[derive(Default)]
 struct Reports {
     found: Vec<(String, String, String)>,
@@ -39,6 +39,12 @@ impl<'ast> Visit<'ast> for Reports {
         let report = self.report(call);
         self.found.extend(report);
         visit_expr_call(self, call);
+    }
+
+    fn visit_block(&mut self, block: &'ast Block) {
+        let around = self.bound.clone();
+        visit_block(self, block);
+        self.bound = around;
     }
 
     fn visit_local(&mut self, bound: &'ast Local) {

@@ -102,7 +102,7 @@ impl Server {
         let path = self.data().join("pg_hba.conf");
         let rules = fs::read_to_string(&path)?;
         fs::write(&path, format!("{rule}\n{rules}"))?;
-        Ok(self.connect("postgres")?.batch_execute("select pg_reload_conf()")?)
+        self.read_files_again()
     }
 
     /// A session by TCP, as a user with a password.

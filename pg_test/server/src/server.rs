@@ -4,6 +4,7 @@ use crate::clock;
 use crate::folder::Folder;
 use crate::port;
 use crate::processes;
+use crate::sql;
 use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -13,6 +14,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::SystemTime;
 
 /// How many lines of a server's log a failing test shows.
 const SHOWN: usize = 200;
@@ -116,9 +118,25 @@ impl Server {
     }
 
     /// Sets a line of `postgresql.conf` and lets the running server read it.
+    #[track_caller]
     pub fn reload(&self, name: &str, value: &str) -> Result<()> {
         self.set(name, value)?;
-        Ok(self.connect("postgres")?.batch_execute("select pg_reload_conf()")?)
+        self.read_files_again()
+    }
+
+    /// Lets the running server read its files of settings and of rules again. Whatever a session is asked afterwards, it
+    /// has read them: the postmaster tells all others before it starts a new one.
+    #[track_caller]
+    pub fn read_files_again(&self) -> Result<()> {
+        let mut client = self.connect("postgres")?;
+        let read: SystemTime = sql::one(&mut client, "select pg_conf_load_time()")?;
+        client.batch_execute("select pg_reload_conf()")?;
+        wait::until_true("the server to read its files again", || {
+            let again =
+                self.connect("postgres").and_then(|mut new| sql::one(&mut new, "select pg_conf_load_time()"));
+            // Where faults are injected, it may have no sessions for a moment.
+            Ok(again.is_ok_and(|again: SystemTime| again != read))
+        })
     }
 
     /// Starts it on its folder and port, and waits until it takes sessions.

@@ -33,9 +33,8 @@ impl Server {
 
     /// Lets a standby receive no more.
     pub fn cut_off(&self) -> Result<()> {
-        let mut client = self.connect("postgres")?;
-        client.batch_execute("alter system set primary_conninfo = ''")?;
-        client.batch_execute("select pg_reload_conf()")?;
+        self.connect("postgres")?.batch_execute("alter system set primary_conninfo = ''")?;
+        self.read_files_again()?;
         wait::until_true("the stream to end", || Ok(!streams(self)?))
     }
 

@@ -223,11 +223,6 @@ fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
     let mut client = server.session()?;
     let mut taken = vec![next(&mut client)?];
     server.reload("snowflake_ids.max_clock_jump", "10min")?;
-    wait::until_true("the setting", || {
-        let now: String =
-            snowflake_ids_server_tests::sql::one(&mut client, "show snowflake_ids.max_clock_jump")?;
-        Ok(now == "10min")
-    })?;
     // The launcher does not show when it has read it.
     sleep(Duration::from_secs(1));
     server.set_clock("+30m")?;

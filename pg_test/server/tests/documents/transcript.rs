@@ -28,7 +28,7 @@ pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<V
     }
     let printed = run(server, &own, &script(&own, steps))?;
     client.batch_execute("alter system reset all")?;
-    client.batch_execute("select pg_reload_conf()")?;
+    server.read_files_again()?;
     let parts = parts(&printed);
     ensure!(
         parts.len() == steps.len(),

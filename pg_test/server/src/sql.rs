@@ -37,6 +37,16 @@ pub fn error(client: &mut Client, query: &str) -> Result<DbError> {
     }
 }
 
+/// The same, in a transaction of its own, where `limit` is that of the query. What follows it has the session's own limit
+/// again: with a short one it would be cancelled on a busy machine.
+#[track_caller]
+pub fn error_within(client: &mut Client, limit: &str, query: &str) -> Result<DbError> {
+    client.batch_execute(&format!("begin; set local statement_timeout = '{limit}'"))?;
+    let error = error(client, query)?;
+    client.batch_execute("rollback")?;
+    Ok(error)
+}
+
 /// Waits until a query gives true.
 #[track_caller]
 pub fn becomes_true(client: &mut Client, query: &str) -> Result<()> {

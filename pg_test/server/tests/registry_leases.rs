@@ -6,7 +6,7 @@ use snowflake_ids_server_tests::cluster::{self, Cluster, NAME, registry_status, 
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
-use snowflake_ids_server_tests::snowflakes::{refused, status, take};
+use snowflake_ids_server_tests::snowflakes::{NEXT, refused, status, take};
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
 use std::thread::sleep;
 use std::time::Duration;
@@ -89,10 +89,8 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     // What it had leased before is not used again.
     cluster.nodes[0].restart()?;
     let mut client = cluster.session()?;
-    client.batch_execute("set statement_timeout = '300ms'")?;
-    let error = refused(&mut client)?;
+    let error = sql::error_within(&mut client, "300ms", NEXT)?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    client.batch_execute("set statement_timeout = 0")?;
     let error = refused(&mut client)?;
     sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
     assert!(error.detail().is_some_and(|detail| detail.contains(NAME)), "{error:?}");

@@ -1,8 +1,8 @@
 //! One tag's trouble is no other's: whatever stands in one tag's way, the others of its database are served.
 
 use anyhow::Result;
-use postgres::Client;
 use postgres::error::SqlState;
+use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, sql};
@@ -147,8 +147,7 @@ fn settings_of_the_database_do_not_keep_the_worker_from_its_work() -> Result<()>
     client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(take(&mut client, "good", 100)?, (1..=100).collect::<Vec<i64>>());
     // The worker that has served so far connected after these settings; so does this session.
-    let mut affected = server.connect("postgres")?;
-    affected.batch_execute("set statement_timeout = 0")?;
+    let mut affected = server.config("postgres").options("-c statement_timeout=0").connect(NoTls)?;
     assert_eq!(sql::one::<i64>(&mut affected, "select segment_nextval('good')")?, 101);
     Ok(())
 }

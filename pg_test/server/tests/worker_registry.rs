@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
-use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
+use snowflake_ids_server_tests::snowflakes::{NEXT, next, refused, status, take, worker};
 use snowflake_ids_server_tests::{Server, ids, sql, wait};
 use std::time::Duration;
 
@@ -106,10 +106,8 @@ fn a_call_without_a_lease_does_not_wait_for_a_locked_registry_for_ever() -> Resu
     server.set("snowflake_ids.worker_id", "auto")?;
     server.restart()?;
     let mut client = server.connect("postgres")?;
-    client.batch_execute("set statement_timeout = '300ms'")?;
-    let error = refused(&mut client)?;
+    let error = sql::error_within(&mut client, "300ms", NEXT)?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    client.batch_execute("set statement_timeout = 0")?;
     let error = refused(&mut client)?;
     sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
     client.batch_execute("rollback prepared 'lock'")?;

@@ -1,7 +1,7 @@
 //! A connection pooler between clients and a server: `PgBouncer`, in transaction mode.
 
 use crate::owner::Owner;
-use crate::port;
+use crate::port::Port;
 use crate::server::Server;
 use crate::wait;
 use anyhow::{Context, Result, bail};
@@ -21,7 +21,7 @@ const PASSWORD: &str = "pooled";
 pub struct Bouncer {
     folder: TempDir,
     owner: Owner,
-    port: u16,
+    port: Port,
     process: Option<Child>,
 }
 
@@ -32,7 +32,7 @@ impl Bouncer {
         let owner = Owner::of_servers()?;
         let folder = tempfile::Builder::new().prefix("sfb").tempdir()?;
         owner.give(folder.path())?;
-        let mut bouncer = Self { folder, owner, port: port::free()?, process: None };
+        let mut bouncer = Self { folder, owner, port: Port::free()?, process: None };
         let path = bouncer.folder.path();
         let users = format!(
             "\"postgres\" \"{PASSWORD}\"\n\"{}\" \"{}\"\n",
@@ -45,7 +45,7 @@ impl Bouncer {
              unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\nadmin_users = postgres\npool_mode = transaction\n\
              default_pool_size = {sessions}\nserver_login_retry = 0.1\n{settings}\n",
             server.port(),
-            bouncer.port,
+            bouncer.port(),
             path.join("users").display(),
         );
         fs::write(path.join("pgbouncer.ini"), configuration)?;
@@ -90,13 +90,13 @@ impl Bouncer {
 
     /// Its TCP port on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// A session of `postgres` through it; in the database `pgbouncer` with the pooler itself.
     pub fn connect(&self, database: &str) -> Result<Client> {
         let mut config = Client::configure();
-        config.host("127.0.0.1").port(self.port).user("postgres").password(PASSWORD).dbname(database);
+        config.host("127.0.0.1").port(self.port()).user("postgres").password(PASSWORD).dbname(database);
         Ok(config.connect(NoTls)?)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::folder::Folder;
-use crate::port;
+use crate::port::Port;
 use crate::processes;
 use crate::sql;
 use crate::wait;
@@ -45,7 +45,7 @@ impl Shutdown {
 pub struct Server {
     pub(crate) folder: Folder,
     pub(crate) postmaster: Option<Child>,
-    port: u16,
+    port: Port,
     pub(crate) environment: Vec<(String, String)>,
     /// Whether it shows the end of its log when it is dropped.
     pub(crate) tells: bool,
@@ -54,14 +54,14 @@ pub struct Server {
 impl Server {
     /// A stopped server on a cluster that exists in `folder`.
     pub(crate) fn new(folder: Folder, environment: Vec<(String, String)>) -> Result<Self> {
-        let server = Self { port: port::free()?, folder, postmaster: None, environment, tells: true };
+        let server = Self { port: Port::free()?, folder, postmaster: None, environment, tells: true };
         server.set_address()?;
         Ok(server)
     }
 
     /// Says in `postgresql.conf` where it listens.
     pub fn set_address(&self) -> Result<()> {
-        self.set("port", &self.port.to_string())?;
+        self.set("port", &self.port().to_string())?;
         self.set("listen_addresses", "127.0.0.1")?;
         self.set("unix_socket_directories", &self.folder.path().to_string_lossy())
     }
@@ -69,7 +69,7 @@ impl Server {
     /// Gives a stopped server another port.
     pub fn move_port(&mut self) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the server is running");
-        self.port = port::free()?;
+        self.port = Port::free()?;
         self.set_address()
     }
 
@@ -82,7 +82,7 @@ impl Server {
 
     /// Its TCP port on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// The folder of its unix socket.
@@ -107,8 +107,12 @@ impl Server {
         let log = self.log();
         let lines = log.lines().collect::<Vec<_>>();
         let shown = &lines[lines.len().saturating_sub(SHOWN)..];
-        let heading =
-            format!("the log of the server on port {}, {} of {} lines:", self.port, shown.len(), lines.len());
+        let heading = format!(
+            "the log of the server on port {}, {} of {} lines:",
+            self.port(),
+            shown.len(),
+            lines.len()
+        );
         [&[heading.as_str()], shown].concat().join("\n")
     }
 
@@ -231,7 +235,7 @@ impl Server {
     /// What such a session is connected with.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Client::configure();
-        config.host_path(self.socket_folder()).port(self.port).user("postgres").dbname(database);
+        config.host_path(self.socket_folder()).port(self.port()).user("postgres").dbname(database);
         config
     }
 
@@ -266,7 +270,7 @@ impl Server {
     /// A program of the server's Postgres, as the server's owner, set to connect to the server.
     pub fn command(&self, program: &str) -> Command {
         let mut command = self.folder.command(program);
-        command.env("PGHOST", self.socket_folder()).env("PGPORT", self.port.to_string());
+        command.env("PGHOST", self.socket_folder()).env("PGPORT", self.port().to_string());
         command.env("PGUSER", "postgres");
         command
     }

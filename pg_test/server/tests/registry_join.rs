@@ -7,11 +7,12 @@ use snowflake_ids_server_tests::cluster::{
     Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said, strangers,
 };
 use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::port::Port;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{Server, ids, port, sql, wait};
+use snowflake_ids_server_tests::{Server, ids, sql, wait};
 use std::net::TcpListener;
 
 const LOCAL: &str = "this server only";
@@ -43,8 +44,8 @@ const OLDER: &str = "
          where extname = 'snowflake_ids' $$;
     grant execute on function snowflake_ids.registry_serve(text) to shard";
 
-/// Databases of the registry and roles in it that won't do, and foreign servers for them.
-fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Result<()> {
+/// Databases of the registry and roles in it that won't do, and foreign servers for them; the port where nobody listens.
+fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Result<Port> {
     let mut at_registry = registry.connect("postgres")?;
     at_registry.batch_execute("create database bare")?;
     at_registry.batch_execute("create role poor login")?;
@@ -57,20 +58,21 @@ fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Re
         "create server unmapped foreign data wrapper postgres_fdw options ({})",
         at(port, "postgres")
     ))?;
-    let closed = port::free()?;
-    variant(client, "closed", &at(closed, "postgres"), &mapping)?;
+    let closed = Port::free()?;
+    variant(client, "closed", &at(closed.number(), "postgres"), &mapping)?;
     variant(client, "nodatabase", &at(port, "missing"), &mapping)?;
     variant(client, "wrongpassword", &at(port, "postgres"), &format!("user '{ROLE}', password 'wrong'"))?;
     variant(client, "bare", &at(port, "bare"), &mapping)?;
     variant(client, "older", &at(port, "older"), &mapping)?;
     variant(client, "poor", &at(port, "postgres"), "user 'poor'")?;
-    variant(client, "itself", &at(node.port(), "postgres"), "user 'postgres'")
+    variant(client, "itself", &at(node.port(), "postgres"), "user 'postgres'")?;
+    Ok(closed)
 }
 
 #[test]
 fn what_stands_in_the_way_is_refused_by_name() -> Result<()> {
     let (registry, node, mut client) = strangers()?;
-    unfit_registries(&registry, &node, &mut client)?;
+    let _closed = unfit_registries(&registry, &node, &mut client)?;
     for (name, codes) in [
         ("nowhere", vec!["42704"]),
         ("unmapped", vec!["42704"]),
@@ -154,7 +156,7 @@ fn a_silent_registry_is_given_up() -> Result<()> {
     assert_eq!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.registry_server")?, 0);
 
     // In a list of hosts the next one is tried.
-    node.reload("snowflake_ids.registry_timeout", "4s")?;
+    node.reload("snowflake_ids.registry_timeout", "20s")?;
     drop(node.introduce("either", &[port, registry.port()])?);
     client.batch_execute("select snowflake_ids.use_registry('either')")?;
     create(&mut registry.connect("postgres")?, "t", "")?;

@@ -25,10 +25,7 @@ impl Server {
     /// One of the processes that the postmaster has started.
     pub(crate) fn child(&self, process: i32) -> Result<Pid> {
         let process = Pid::from_raw(process);
-        ensure!(
-            processes::children(self.pid()?)?.contains(&process),
-            "process {process} is none of the server's"
-        );
+        ensure!(processes::parent(process) == Some(self.pid()?), "process {process} is none of the server's");
         Ok(process)
     }
 }

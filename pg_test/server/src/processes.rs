@@ -10,6 +10,9 @@ use std::fs;
 pub(crate) fn stop(postmaster: Pid) -> Result<Vec<Pid>> {
     // A stopped postmaster forks no more, so the list of its children is whole.
     kill(postmaster, Signal::SIGSTOP)?;
+    wait::until_true("the postmaster to stop", || {
+        Ok(matches!(state(postmaster), None | Some('T' | 'Z' | 'X')))
+    })?;
     let children = children(postmaster)?;
     signal(&children, Signal::SIGSTOP);
     Ok(children)
@@ -36,10 +39,24 @@ pub(crate) fn wait_for_end(processes: &[Pid]) -> Result<()> {
 
 /// Whether a process is there and not merely waiting to be reaped.
 fn runs(process: Pid) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return false };
-    // "pid (name) state ...", and the name may hold anything.
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
+    !matches!(state(process), None | Some('Z' | 'X'))
+}
+
+/// The state of a process, as `ps` shows it; none where it is gone.
+fn state(process: Pid) -> Option<char> {
+    stat(process).and_then(|fields| fields.chars().next())
+}
+
+/// The process that has started this one, where that one is there.
+pub(crate) fn parent(process: Pid) -> Option<Pid> {
+    stat(process)?.split_whitespace().nth(1)?.parse().ok().map(Pid::from_raw)
+}
+
+/// What the system says of a process, from its state on.
+fn stat(process: Pid) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // "pid (name) state parent ...", and the name may hold anything.
+    stat.rsplit_once(')').map(|(_, fields)| fields.trim_start().to_owned())
 }
 
 /// A line of what the system says of a process's memory, such as `VmHWM`, the most that it ever had, in kB; None where the

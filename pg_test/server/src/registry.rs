@@ -6,7 +6,6 @@ use crate::wait;
 use crate::{Builder, sql};
 use anyhow::{Context, Result};
 use postgres::Client;
-use std::time::Duration;
 
 /// A server that leases its worker id.
 pub fn auto() -> Builder {
@@ -42,7 +41,7 @@ pub fn held(client: &mut Client) -> Result<Vec<i32>> {
 #[track_caller]
 pub fn wait_for_id(client: &mut Client) -> Result<i64> {
     let mut refusal = None;
-    let id = wait::until(Duration::from_secs(30), "an id", || {
+    let id = wait::until(wait::LONG, "an id", || {
         Ok(next(client).map_err(|error| refusal = Some(format!("{error:#}"))).ok())
     });
     id.with_context(|| refusal.unwrap_or_default())

@@ -23,6 +23,8 @@ fn server(worker: &str) -> Result<(Server, Client)> {
         .small()
         .set("snowflake_ids.worker_id", worker)
         .set("statement_timeout", "20min")
+        // A server on a machine that is busy is not silent.
+        .set("snowflake_ids.registry_timeout", "20s")
         .start()?;
     let client = server.session()?;
     Ok((server, client))

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{JOIN, NAME};
+use snowflake_ids_server_tests::cluster::{self, JOIN, NAME};
 use snowflake_ids_server_tests::{Server, Shutdown, full, ids, programs, sql};
 use std::collections::HashSet;
 use std::io::Write;
@@ -180,7 +180,7 @@ fn node(server: &Server) -> Result<Client> {
 
 #[test]
 fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = cluster::node().start()?;
     let mut registry = server.session()?;
     let mut node = node(&server)?;
     node.batch_execute(

@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{self, Citus, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::{row, said};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, segments, snowflakes, sql};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, segments, snowflakes, sql, wait};
 
 /// Ids of all servers, of both kinds: none twice.
 fn unique(cluster: &Citus, tag: &str) -> Result<()> {
@@ -169,8 +169,9 @@ fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     citus::add(&mut client, &stranger)?;
     let error = sql::error(&mut stranger.connect("second")?, snowflakes::NEXT)?;
     ensure!(error.code() == &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "{error:?}");
-    ensure!(cluster.coordinator.logged("this database leases no worker ids") > 0, "{error:?}");
-    Ok(())
+    wait::until_true("the registry's refusal", || {
+        Ok(cluster.coordinator.logged("this database leases no worker ids") > 0)
+    })
 }
 
 /// A registry that is no node of the cluster: Citus has its foreign server on all nodes, and no user mappings.

@@ -35,16 +35,16 @@ fn ids_go_on_growing_through_a_step_back_within_max_drift() -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
     let mut taken = vec![next(&mut client)?];
-    server.set_clock("-5")?;
+    server.set_clock("-50")?;
     for _ in 0..100 {
         taken.push(next(&mut client)?);
     }
     ids::growing(&taken)?;
     let drift = seconds(&mut client, "drift")?;
-    assert!(drift > 0.0 && drift <= 5.1, "drift {drift}");
+    assert!(drift > 0.0 && drift <= 50.1, "drift {drift}");
     assert_eq!(count(&mut client, "steps_back")?, 1);
     let step = seconds(&mut client, "largest_step_back")?;
-    assert!(step > 3.0 && step <= 5.0, "largest step back {step}");
+    assert!(step > 20.0 && step <= 50.0, "largest step back {step}");
 
     server.set_clock("+0")?;
     taken.push(next(&mut client)?);

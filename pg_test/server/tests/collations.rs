@@ -89,7 +89,7 @@ fn a_callers_collation_is_in_no_functions_way() -> Result<()> {
     let server = Server::builder().small().start()?;
     let Some(mut client) = loose(&server)? else { return Ok(()) };
     client.batch_execute(
-        "set statement_timeout = '5s'; set snowflake_ids.segment_wait_timeout = '100ms';
+        "set statement_timeout = '30s'; set snowflake_ids.segment_wait_timeout = '100ms';
          select snowflake_ids.segment_create('app');
          select snowflake_ids.series_create('app', 'gapless', 'text');
          select snowflake_ids.generator_create('app', 'twitter');

@@ -218,10 +218,10 @@ fn a_state_file_put_back_alone_is_known() -> Result<()> {
     let backup = server.keep()?;
     server.start_again()?;
     taken.extend(take(&mut server.connect("postgres")?, 2000)?);
-    // As an editor or cp does it, while the server runs: the file is the same, its content is not.
     let old = fs::read(backup.file(Part::State))?;
-    server.damage_state_file(|_| old)?;
     server.stop(Shutdown::Immediate)?;
+    // As an editor or cp does it: the file is the same, its content is not.
+    server.damage_state_file(|_| old)?;
     server.start_again()?;
     let mut client = server.connect("postgres")?;
     let error = refused(&mut client)?;

@@ -87,7 +87,7 @@ fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Op
 fn database(server: &Server, encoding: &str) -> Result<Client> {
     let mut client = server.create_encoded_database(encoding)?;
     client.batch_execute(
-        "set statement_timeout = '5s'; set snowflake_ids.segment_wait_timeout = '100ms';
+        "set statement_timeout = '30s'; set snowflake_ids.segment_wait_timeout = '100ms';
          create temp table victim (id bigint)",
     )?;
     Ok(client)

@@ -213,6 +213,8 @@ fn what_becomes_of_names_brings_no_id_back() -> Result<()> {
     drop(restored);
 
     // None may be connected to what is copied.
+    let left = "select not exists (select from pg_stat_activity where datname = 'restored')";
+    sql::becomes_true(&mut client, left)?;
     client.batch_execute("create database copied template restored")?;
     let mut copied = server.connect("copied")?;
     taken.extend(sql::column::<i64>(&mut copied, take)?);

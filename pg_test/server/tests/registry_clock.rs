@@ -117,7 +117,7 @@ fn over_midnight(ahead: f64) -> Result<()> {
     let cluster = Cluster::of(any(auto()), &any(node()), 1)?;
     cluster.create("t", "reset => 'day', step => 10, max_step => 10")?;
     // One of them is some seconds before midnight, the other comes later.
-    let registry = until_midnight()? - 5.0 - ahead.max(0.0);
+    let registry = until_midnight()? - 15.0 - ahead.max(0.0);
     cluster.registry.set_clock(&format!("+{registry:.3}"))?;
     cluster.nodes[0].set_clock(&format!("+{:.3}", registry + ahead))?;
     let mut client = cluster.session()?;

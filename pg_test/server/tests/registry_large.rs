@@ -40,8 +40,9 @@ fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
 
 /// What waits in the registry for a lock, for nodes.
 fn waiting(registry: &mut Client) -> Result<i64> {
-    let sessions = "pg_stat_activity where wait_event_type = 'Lock' and usename";
-    sql::one(registry, &format!("select count(*) from {sessions} = '{ROLE}'"))
+    // What a session waits for in pg_stat_activity is nothing for a moment whenever it looks around.
+    let locks = "pg_locks join pg_stat_activity using (pid) where not granted";
+    sql::one(registry, &format!("select count(*) from {locks} and usename = '{ROLE}'"))
 }
 
 #[test]

@@ -91,9 +91,11 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     let mut client = cluster.session()?;
     let error = sql::error_within(&mut client, "300ms", NEXT)?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
-    let error = refused(&mut client)?;
-    sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
-    assert!(error.detail().is_some_and(|detail| detail.contains(NAME)), "{error:?}");
+    wait::until_true("the refusal to name the registry", || {
+        let error = refused(&mut client)?;
+        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, NO_ID)?;
+        Ok(error.detail().is_some_and(|detail| detail.contains(NAME)))
+    })?;
     drop(paused);
     wait_for_id(&mut client).map(drop)
 }

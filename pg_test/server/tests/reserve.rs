@@ -46,7 +46,7 @@ fn none_by_calls(client: &mut Client, mut work: impl FnMut(&mut Client) -> Resul
 fn ids_at_full_speed_cost_one_reservation_a_second() -> Result<()> {
     let server = server("1s")?;
     let mut client = server.session()?;
-    let (load, start) = (server.load(4)?, Instant::now());
+    let (start, load) = (Instant::now(), server.load(4)?);
     load.run(Duration::from_secs(if full() { 60 } else { 3 }));
     let taken = load.end();
     let (marks, by_callers) = reservations(&mut client)?;
@@ -102,7 +102,7 @@ fn an_idle_server_reserves_once_a_reserve_and_nothing_after_ten_minutes() -> Res
     let server = server("1s")?;
     let mut client = server.session()?;
     next(&mut client)?;
-    let (before, start) = (reservations(&mut client)?.0, Instant::now());
+    let (start, before) = (Instant::now(), reservations(&mut client)?.0);
     sleep(Duration::from_secs(3));
     let marks = reservations(&mut client)?.0 - before;
     assert!(marks <= whole_seconds(start.elapsed()) + 1, "{marks} reservations in {:?}", start.elapsed());

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, ids, snowflakes, sql, wait};
@@ -87,8 +87,7 @@ fn twice_as_many_as_workers_ask_for_their_first_ids_at_once() -> Result<()> {
         server.connect(&name)
     });
     let clients = clients.collect::<Result<Vec<_>>>()?;
-    let taken =
-        at_once(clients, |_, mut client| Ok((next(&mut client, "t")?, snowflakes::next(&mut client)?)))?;
+    let taken = at_once(clients, |_, mut client| Ok((next(&mut client, "t")?, wait_for_id(&mut client)?)))?;
     assert!(taken.iter().all(|(number, _)| *number == 1), "{taken:?}");
     ids::unique(taken.into_iter().map(|(_, id)| id).collect())
 }

@@ -46,7 +46,7 @@ fn today(client: &mut Client) -> Result<String> {
 #[test]
 fn keys_over_midnight_under_load_are_distinct_and_each_day_s_are_dense() -> Result<()> {
     let (server, mut client) = server()?;
-    set_clock_to_midnight(&server, &mut client, 0.0, -5.0)?;
+    set_clock_to_midnight(&server, &mut client, 0.0, -15.0)?;
     let before = today(&mut client)?;
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {
         let mut taken: Vec<(String, i64)> = Vec::new();

@@ -63,6 +63,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
         done
     })?;
     let mut session = server.connect("postgres")?;
+    session.batch_execute("set snowflake_ids.segment_wait_timeout = '1min'")?;
     assert!(next(&mut session, "t")? > 0, "the new table serves");
     Ok(())
 }

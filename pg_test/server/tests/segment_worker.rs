@@ -17,9 +17,11 @@ fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work()
     server.create_database("a")?;
     let mut in_a = server.connect("a")?;
     create(&mut in_a, "t", "")?;
-    next(&mut in_a, "t")?;
     let databases = format!("select datname::text from pg_stat_activity where backend_type = '{WORKER}'");
-    assert_eq!(sql::column::<String>(&mut client, &databases)?, ["a"]);
+    wait::until_true("a worker in the database", || {
+        next(&mut in_a, "t")?;
+        Ok(sql::column::<String>(&mut client, &databases)? == ["a"])
+    })?;
     wait::until_true("the worker to leave", || Ok(processes(&mut client, WORKER)?.is_empty()))?;
     assert_eq!(processes(&mut client, LAUNCHER)?, [launcher], "the launcher stays");
     assert!(!server.log().contains("ERROR"), "{}", server.log());

@@ -136,9 +136,10 @@ fn a_prepared_transaction_keeps_its_number() -> Result<()> {
 #[test]
 fn counters_do_not_bloat() -> Result<()> {
     let server = server()?;
+    // A vacuum of any table would keep old rows as long as it looks at some.
+    server.reload("autovacuum", "off")?;
     let mut client = server.session()?;
     let calls = if full() { 1_000_000 } else { 50_000 };
-    client.batch_execute("alter table snowflake_ids.series_bigint set (autovacuum_enabled = off)")?;
     client.batch_execute("select series_nextval('invoices', k) from generate_series(1, 1000) as k")?;
     let size = "select pg_table_size('snowflake_ids.series_bigint')";
     client.batch_execute("vacuum snowflake_ids.series_bigint")?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::segments::{WORKER, process};
+use snowflake_ids_server_tests::segments::{WORKER, processes};
 use snowflake_ids_server_tests::series::{
     Load, Numbers, add, load, next, take, take_all, unique, without_gaps,
 };
@@ -11,7 +11,7 @@ use snowflake_ids_server_tests::{Server, Shutdown, full, sql, wait};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 /// A server with memory for some keys, and series for keys of each type.
@@ -115,16 +115,22 @@ fn a_worker_that_is_ended_repeats_nothing() -> Result<()> {
     let mut client = server.session()?;
     let mut all = Numbers::new();
     for seed in 0..5 {
+        let done = AtomicBool::new(false);
         let ended = thread::scope(|scope| {
             let ending = scope.spawn(|| -> Result<()> {
-                for _ in 0..3 {
-                    let worker = process(&mut client, WORKER)?;
-                    sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({worker})"))?;
+                let mut ended = 0;
+                // Without work there comes no other.
+                while ended < 3 && !done.load(Relaxed) {
+                    for worker in processes(&mut client, WORKER)? {
+                        sql::one::<bool>(&mut client, &format!("select pg_terminate_backend({worker})"))?;
+                        ended += 1;
+                    }
                 }
                 Ok(())
             });
-            let got = load(&server, "postgres", "d", Load { sessions: 4, statements: 20, keys: 500, seed })?;
-            for (key, numbers) in got {
+            let got = load(&server, "postgres", "d", Load { sessions: 4, statements: 20, keys: 500, seed });
+            done.store(true, Relaxed);
+            for (key, numbers) in got? {
                 all.entry(key).or_default().extend(numbers);
             }
             match ending.join() {

@@ -63,7 +63,7 @@ fn a_session_that_knows_the_day_sees_the_next_one() -> Result<()> {
 #[test]
 fn sessions_go_over_midnight_together() -> Result<()> {
     let (server, mut client) = server()?;
-    set_clock_to_midnight(&server, &mut client, -4.0)?;
+    set_clock_to_midnight(&server, &mut client, -15.0)?;
     let before = of_today(&mut client, 0)?;
     let (before, _) = before.split_at(8);
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {

@@ -16,7 +16,8 @@ fn rounds() -> usize {
 
 /// 16 ids a tick: under load they run ahead of the clock, so that time alone does not keep new ids apart from old.
 fn builder(reserve: &str) -> Builder {
-    Server::builder().small().set("snowflake_ids.reserve", reserve).set("snowflake_ids.layout", "41/5/5/4")
+    let builder = Server::builder().small().set("snowflake_ids.layout", "41/5/5/4");
+    builder.set("snowflake_ids.max_drift", "1h").set("snowflake_ids.reserve", reserve)
 }
 
 /// Load, a crash, and the first id afterwards, again and again.

@@ -42,7 +42,7 @@ fn databases_that_are_locked_are_passed_over() -> Result<()> {
     let mut second = server.connect("postgres")?;
     lock(&mut owner, "one")?;
     lock(&mut second, "other")?;
-    next(&mut server.connect("app")?)?;
+    wait_for_id(&mut server.connect("app")?)?;
     for client in [&mut owner, &mut second] {
         client.batch_execute("rollback")?;
     }
@@ -73,7 +73,7 @@ fn one_that_was_passed_over_is_the_registry_in_time_if_it_comes_first() -> Resul
     let (server, mut owner) = server(&["first", "second"])?;
     lock(&mut owner, "first")?;
     let mut second = server.connect("second")?;
-    next(&mut second)?;
+    wait_for_id(&mut second)?;
     let leased = "select count(*) from snowflake_ids.worker_lease";
     assert_eq!(sql::one::<i64>(&mut second, leased)?, 1);
     owner.batch_execute("rollback")?;

@@ -3,7 +3,7 @@
 use crate::builder::Builder;
 use crate::load::Taken;
 use crate::registry::auto;
-use crate::segments::take_until_refused;
+use crate::segments::{TIMEOUT, take_until_refused};
 use crate::server::{Server, Shutdown};
 use crate::sql;
 use crate::wait;
@@ -224,13 +224,31 @@ pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
     Ok((ids, error))
 }
 
-/// An error is that of a call which found no ids because of the registry, and tells so.
+/// Takes ids of a tag until a call finds none and says all these words of why, and gives them and the error. A call that found
+/// none before may say less: on a machine that is busy it ends before anything is known.
 #[track_caller]
-pub fn blames(error: &DbError, tag: &str, registry: &str) -> Result<()> {
-    ensure!(error.code() == &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
-    ensure!(error.message().starts_with(&format!("no ids for segment tag \"{tag}\" within")), "{error:?}");
-    ensure!(error.detail().is_some_and(|detail| detail.contains(registry)), "{error:?}");
-    Ok(())
+pub fn refused_with(client: &mut Client, tag: &str, words: &[&str]) -> Result<(Vec<i64>, DbError)> {
+    let (mut taken, mut last) = (Vec::new(), String::new());
+    let refused = wait::until(TIMEOUT, "a refusal that says why", || {
+        let error = match client.query_one(&format!("select segment_nextval('{tag}')"), &[]) {
+            Ok(row) => {
+                taken.push(row.try_get(0)?);
+                return Ok(None);
+            }
+            Err(error) => {
+                error.as_db_error().with_context(|| format!("the session is lost: {error}"))?.clone()
+            }
+        };
+        ensure!(error.code() == &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
+        ensure!(
+            error.message().starts_with(&format!("no ids for segment tag \"{tag}\" within")),
+            "{error:?}"
+        );
+        last = said(&error);
+        Ok(Some(error).filter(|_| words.iter().all(|word| last.contains(word))))
+    });
+    let refused = refused.with_context(|| format!("no {words:?}: {last}"))?;
+    Ok((taken, refused))
 }
 
 /// The refusals of calls that took ids are all of those that a registry in trouble may cause.

@@ -58,6 +58,12 @@ pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> 
     )
 }
 
+/// Waits until the segment after the one in use is there, too: until the next call of a session, nothing is being reserved.
+#[track_caller]
+pub fn settled(client: &mut Client, tag: &str) -> Result<()> {
+    wait::until_true("the next segment", || Ok(status::<Option<i64>>(client, tag, "next_first")?.is_some()))
+}
+
 /// The processes of a kind that the server runs now.
 #[track_caller]
 pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {

@@ -4,13 +4,13 @@ use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, NAME, blames, exhaust, only_for_want_of_ids, row, wait_as_long_as_it_takes, wait_at_most,
+    Cluster, NAME, exhaust, only_for_want_of_ids, refused_with, row, wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::segments::{next, take};
 use snowflake_ids_server_tests::{Shutdown, full, ids, sql};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A registry with a tag, a node, and a session on each.
 fn pair(definition: &str) -> Result<(Cluster, Client, Client)> {
@@ -72,10 +72,7 @@ fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag() -> Result<()> {
     let mut taken = take(&mut node, "t", 5)?;
     registry.batch_execute("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
     wait_at_most(&mut node, Duration::from_secs(2))?;
-    let (rest, error) = exhaust(&mut node, "t")?;
-    taken.extend(rest);
-    assert_eq!(error.code(), &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
-    assert!(error.detail().is_some_and(|detail| detail.contains("lock")), "{error:?}");
+    taken.extend(refused_with(&mut node, "t", &["has the row of a segment tag locked"])?.0);
     wait_as_long_as_it_takes(&mut node)?;
     ids::dense(take(&mut node, "other", 200)?)?;
     registry.batch_execute("rollback")?;
@@ -165,9 +162,7 @@ fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave() -> Result<()>
     let mut taken = take(&mut node, "t", 25)?;
     node.batch_execute("drop server central cascade")?;
     wait_at_most(&mut node, Duration::from_secs(1))?;
-    let (rest, error) = exhaust(&mut node, "t")?;
-    taken.extend(rest);
-    blames(&error, "t", NAME)?;
+    taken.extend(refused_with(&mut node, "t", &[NAME])?.0);
     cluster.registry.stop(Shutdown::Fast)?;
     node.batch_execute("select snowflake_ids.use_local_registry()")?;
     wait_as_long_as_it_takes(&mut node)?;
@@ -198,23 +193,24 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry() -> Re
     let mut changer = cluster.nodes[0].connect("postgres")?;
     changer.batch_execute(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
     client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
-    let error = sql::error(&mut client, "select segment_nextval('t')")?;
-    assert!(error.detail().is_some_and(|detail| detail.contains("snowflake_ids.received")), "{error:?}");
+    let (taken, _) = refused_with(&mut client, "t", &["what it gives cannot be noted here"])?;
+    assert!(taken.is_empty(), "ids go on although none can be noted");
     let lost = sql::one::<i64>(&mut registry, max_id)? - before;
     assert!(lost <= 20, "{lost} ids");
     changer.batch_execute("rollback")?;
     client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
-    // The same where one row alone is locked, which is seen only when there is an answer: no more than some.
+    // The same where one row alone is locked, which is seen only when there is an answer: no more than some, once a second.
     // What was reserved before the lock is thrown away, or used up: a worker may be at it.
     changer.batch_execute("begin; select 1 from snowflake_ids.received for update")?;
     client.batch_execute("select snowflake_ids.segment_discard('t')")?;
-    let before: i64 = sql::one(&mut registry, max_id)?;
+    let (before, began) = (sql::one::<i64>(&mut registry, max_id)?, Instant::now());
     client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
     let refused = |_| sql::error(&mut client, "select segment_nextval('t')").is_ok();
     assert!((0..100).any(refused), "ids go on although none can be noted");
     let lost = sql::one::<i64>(&mut registry, max_id)? - before;
-    assert!(lost <= 60, "{lost} ids");
+    let most = 40 + 10 * i64::try_from(began.elapsed().as_secs())?;
+    assert!(lost <= most, "{lost} ids of {most}");
     changer.batch_execute("rollback")?;
     client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);

@@ -4,12 +4,12 @@ use anyhow::{Context, Result};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
-    self, Cluster, NAME, ROLE, becomes, blames, exhaust, only_for_want_of_ids, registry_status, said,
+    self, Cluster, NAME, ROLE, becomes, exhaust, only_for_want_of_ids, refused_with, registry_status, said,
     wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{TIMEOUT, next, status, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, next, settled, take};
 use snowflake_ids_server_tests::{Shutdown, full, ids, snowflakes, sql, wait};
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,8 +19,8 @@ fn small_segments() -> Result<(Cluster, Client)> {
     let cluster = Cluster::start(1)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
-    wait_at_most(&mut client, Duration::from_millis(500))?;
     next(&mut client, "t")?;
+    wait_at_most(&mut client, Duration::from_millis(500))?;
     Ok((cluster, client))
 }
 
@@ -33,9 +33,8 @@ fn backoff(client: &mut Client) -> Result<f64> {
 fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> Result<()> {
     let (mut cluster, mut client) = small_segments()?;
     cluster.registry.stop(Shutdown::Fast)?;
-    let (mut taken, error) = exhaust(&mut client, "t")?;
+    let (mut taken, _) = refused_with(&mut client, "t", &[NAME])?;
     assert!(taken.len() >= 9, "{} ids were left of a segment of 10", taken.len());
-    blames(&error, "t", NAME)?;
     becomes(&mut client, NAME, "failing")?;
     let failing = "error is not null and last_failure > now() - interval '1 min' and retry_at > last_failure
                    and failures_in_a_row > 0 and failures >= failures_in_a_row";
@@ -46,7 +45,7 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back() -> R
             Ok(Some(backoff(&mut client)?).filter(|pause| *pause > seconds))
         })?;
     }
-    assert!(longest < 20.0, "{longest} s");
+    assert!(longest <= 60.0, "{longest} s");
 
     cluster.registry.start_again()?;
     wait_as_long_as_it_takes(&mut client)?;
@@ -64,7 +63,7 @@ fn buffers_are_filled_again_without_a_caller() -> Result<()> {
     cluster.registry.stop(Shutdown::Fast)?;
     let (mut taken, _) = exhaust(&mut client, "t")?;
     cluster.registry.start_again()?;
-    becomes(&mut client, NAME, "up")?;
+    settled(&mut client, "t")?;
     cluster.registry.stop(Shutdown::Fast)?;
     wait_as_long_as_it_takes(&mut client)?;
     taken.push(next(&mut client, "t")?);
@@ -79,14 +78,11 @@ fn refused_until_mended(
     mend: impl FnOnce() -> Result<()>,
 ) -> Result<Vec<i64>> {
     cluster.registry.end_nodes_sessions()?;
-    let (mut taken, error) = exhaust(client, "t")?;
-    blames(&error, "t", NAME)?;
+    let (mut taken, _) = refused_with(client, "t", &[NAME, words])?;
     wait::until(TIMEOUT, words, || {
         let trouble: Option<String> = registry_status(client, NAME, "error")?;
         Ok(trouble.filter(|trouble| trouble.contains(words)).map(drop))
     })?;
-    let (_, error) = exhaust(client, "t")?;
-    assert!(said(&error).contains(words), "{error:?}");
     mend()?;
     wait_as_long_as_it_takes(client)?;
     taken.extend(take(client, "t", 100)?);
@@ -195,9 +191,7 @@ fn a_restart_of_a_node_leaves_no_gap() -> Result<()> {
         wait_as_long_as_it_takes(&mut client)?;
         taken.extend(take(&mut client, "t", 33)?);
         // An answer that is under way would become a gap.
-        wait::until(TIMEOUT, "the next segment", || {
-            Ok(status::<Option<i64>>(&mut client, "t", "next_first")?.map(drop))
-        })?;
+        settled(&mut client, "t")?;
         cluster.nodes[0].restart()?;
         client = cluster.session()?;
     }

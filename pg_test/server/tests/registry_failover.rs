@@ -3,12 +3,12 @@
 use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    JOIN, NAME, becomes, blames, exhaust, node, only_for_want_of_ids, received, registry_status, row, said,
+    JOIN, NAME, becomes, node, only_for_want_of_ids, received, refused_with, registry_status, row, said,
     wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
+use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::time::Duration;
 
@@ -89,14 +89,7 @@ fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
     let version = pair.primary.version("t")?;
     pair.standby.stop(Shutdown::Fast)?;
     wait_at_most(&mut client, Duration::from_secs(2))?;
-    let (rest, error) = exhaust(&mut client, "t")?;
-    taken.extend(rest);
-    blames(&error, "t", NAME)?;
-    wait::until(TIMEOUT, "the refusal", || {
-        let error: Option<String> = registry_status(&mut client, NAME, "error")?;
-        Ok(error.filter(|error| error.contains("timeline")).map(drop))
-    })?;
-    assert!(said(&exhaust(&mut client, "t")?.1).contains("timeline"));
+    taken.extend(refused_with(&mut client, "t", &[NAME, "timeline"])?.0);
     let error = sql::error(&mut client, JOIN)?;
     assert!(error.message().contains("former primary"), "{error:?}");
     assert_eq!(pair.primary.version("t")?, version, "the former primary was asked");

@@ -1,14 +1,14 @@
 //! A registry that comes back as it was long ago: put back from a copy of its files, or restored from a dump.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, NAME, PASSWORD, ROLE, becomes, blames, exhaust, received, registry_status, said,
+    Cluster, JOIN, NAME, PASSWORD, ROLE, becomes, exhaust, received, refused_with, registry_status, said,
     wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::take;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql, wait};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, programs, snowflakes, sql};
 use std::time::Duration;
 
 /// Two nodes with a tag in use, and a session on each.
@@ -28,16 +28,7 @@ fn take_both(clients: &mut [Client; 2], count: usize) -> Result<Vec<i64>> {
 /// A node hands out what it has and then refuses to go on; the error says why.
 fn refuses(client: &mut Client, tag: &str, words: &[&str]) -> Result<Vec<i64>> {
     wait_at_most(client, Duration::from_millis(700))?;
-    let (mut taken, error) = exhaust(client, tag)?;
-    blames(&error, tag, NAME)?;
-    let mut last = said(&error);
-    let refused = wait::until_true("the refusal's reason", || {
-        let (more, error) = exhaust(client, tag)?;
-        taken.extend(more);
-        last = said(&error);
-        Ok(words.iter().all(|word| last.contains(word)))
-    });
-    refused.context(last)?;
+    let (taken, _) = refused_with(client, tag, &[words, &[NAME]].concat())?;
     wait_as_long_as_it_takes(client)?;
     Ok(taken)
 }

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, anyhow};
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, ROLE, received, row, strangers};
-use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 
 /// All that a registry says of its tags.
@@ -73,6 +73,7 @@ fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
     let old = copy(&mut cluster.registry)?;
     for client in &mut clients {
         taken.extend(take(client, "t", 100)?);
+        settled(client, "t")?;
     }
     cluster.registry.replace_by(old)?;
 
@@ -107,6 +108,7 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     let old = copy(&mut registry)?;
     client.batch_execute(JOIN)?;
     taken.extend(take(&mut client, "own", 30)?);
+    settled(&mut client, "own")?;
     registry.replace_by(old)?;
 
     let gone = format!("It is gone; ids up to {} were received", received(&mut client, "own")?);
@@ -137,8 +139,10 @@ fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
     take(&mut client, "t", 30)?;
     let old = copy(&mut cluster.registry)?;
     cluster.create("since", "step => 10, max_step => 10")?;
-    take(&mut client, "t", 100)?;
-    take(&mut client, "since", 30)?;
+    for (tag, count) in [("t", 100), ("since", 30)] {
+        take(&mut client, tag, count)?;
+        settled(&mut client, tag)?;
+    }
     cluster.registry.replace_by(old)?;
     client.batch_execute(
         "create table c (id bigint, note int); insert into c select n, n from generate_series(1, 1000) n",
@@ -172,6 +176,7 @@ fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result
     for tag in ["t", "u"] {
         cluster.create(tag, "step => 10, max_step => 10")?;
         take(&mut client, tag, 5)?;
+        settled(&mut client, tag)?;
     }
     let mut registry = cluster.registry.connect("postgres")?;
     registry.batch_execute("select snowflake_ids.segment_drop('t')")?;
@@ -194,6 +199,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10, reset => 'day'")?;
     let mut client = cluster.session()?;
     take(&mut client, "t", 5)?;
+    settled(&mut client, "t")?;
     let noted = |client: &mut Client, period: &str| {
         client
             .batch_execute(&format!("update snowflake_ids.received set period = {period}, max_id = 1000000"))

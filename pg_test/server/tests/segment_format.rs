@@ -58,7 +58,7 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
 
 #[test]
 fn a_registry_in_another_encoding_gives_its_letters_where_they_are_known() -> Result<()> {
-    let server = Server::builder().small().start()?;
+    let server = Server::builder().small().set("snowflake_ids.registry_timeout", "20s").start()?;
     let mut registry = server.create_encoded_database("LATIN1")?;
     for (tag, format) in [("a", "Ä-{n:4}"), ("o", "Ö-{n:4}")] {
         create(&mut registry, tag, &format!("format => '{format}'"))?;

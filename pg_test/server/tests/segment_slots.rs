@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Builder, Server, ids, sql};
@@ -19,7 +20,7 @@ fn server(workers: u32) -> Builder {
 /// A call that is to fail for want of a worker.
 fn refused(client: &mut postgres::Client) -> Result<DbError> {
     client.batch_execute("set snowflake_ids.segment_wait_timeout = '500ms'")?;
-    sql::error(client, "select segment_nextval('t')")
+    Ok(refused_with(client, "t", &["max_worker_processes"])?.1)
 }
 
 fn assert_names_max_worker_processes(error: &DbError) {

@@ -230,15 +230,8 @@ pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
 pub fn refused_with(client: &mut Client, tag: &str, words: &[&str]) -> Result<(Vec<i64>, DbError)> {
     let (mut taken, mut last) = (Vec::new(), String::new());
     let refused = wait::until(TIMEOUT, "a refusal that says why", || {
-        let error = match client.query_one(&format!("select segment_nextval('{tag}')"), &[]) {
-            Ok(row) => {
-                taken.push(row.try_get(0)?);
-                return Ok(None);
-            }
-            Err(error) => {
-                error.as_db_error().with_context(|| format!("the session is lost: {error}"))?.clone()
-            }
-        };
+        let (ids, error) = exhaust(client, tag)?;
+        taken.extend(ids);
         ensure!(error.code() == &SqlState::INSUFFICIENT_RESOURCES, "{error:?}");
         ensure!(
             error.message().starts_with(&format!("no ids for segment tag \"{tag}\" within")),

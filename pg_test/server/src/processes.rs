@@ -27,7 +27,7 @@ pub(crate) fn signal(processes: &[Pid], signal: Signal) {
 }
 
 /// The processes that a process has started.
-pub(crate) fn children(parent: Pid) -> Result<Vec<Pid>> {
+fn children(parent: Pid) -> Result<Vec<Pid>> {
     let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
     list.split_whitespace().map(|pid| Ok(Pid::from_raw(pid.parse()?))).collect()
 }

@@ -3,10 +3,9 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::{DbError, SqlState};
-use snowflake_ids_server_tests::snowflakes::{BEHIND, NEXT, next, seconds, status};
+use snowflake_ids_server_tests::snowflakes::{BEHIND, NEXT, next, now, seconds, status};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 fn server() -> Result<Server> {
     Server::builder().small().faketime().start()
@@ -15,8 +14,7 @@ fn server() -> Result<Server> {
 /// Sets the clock to an instant, in seconds since 1970. As an offset: an absolute time would count from the
 /// start of each process.
 fn set_clock_to(server: &Server, instant: f64) -> Result<()> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
-    server.set_clock(&format!("{:+.3}", instant - now))
+    server.set_clock(&format!("{:+.3}", instant - now()?))
 }
 
 fn count(client: &mut Client, column: &str) -> Result<i64> {

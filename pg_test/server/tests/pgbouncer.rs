@@ -105,18 +105,15 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
             taken
         };
         let loads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
-        for _ in 0..3 {
+        let killed = (0..3).try_for_each(|_| {
             let before = given.load(Ordering::Relaxed);
-            let goes_on =
-                wait::until_true("the load to go on", || Ok(given.load(Ordering::Relaxed) >= before + 100));
-            if goes_on.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
-            goes_on?;
+            wait::until_true("the load to go on", || Ok(given.load(Ordering::Relaxed) >= before + 100))?;
             bouncer.kill()?;
-            bouncer.start_again()?;
-        }
+            bouncer.start_again()
+        });
+        // Or else their threads would not end either.
         stop.store(true, Ordering::Relaxed);
+        killed?;
         Ok(loads.into_iter().filter_map(|load| load.join().ok()).flatten().collect())
     })?;
     // Nothing of the sessions that were cut off goes on holding ids up.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use snowflake_ids_server_tests::cluster::{Cluster, only_for_want_of_ids};
 use snowflake_ids_server_tests::load::{Load, Taken};
 use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::segments::{TIMEOUT, status, take};
+use snowflake_ids_server_tests::segments::{TIMEOUT, settled, take};
 use snowflake_ids_server_tests::snowflakes;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
 
@@ -39,9 +39,7 @@ fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
 #[test]
 fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
     let (mut cluster, taken) = node()?;
-    wait::until(TIMEOUT, "the next segment", || {
-        Ok(status::<Option<i64>>(&mut cluster.session()?, "t", "next_first")?.map(drop))
-    })?;
+    settled(&mut cluster.session()?, "t")?;
     let node = &mut cluster.nodes[0];
     node.stop(Shutdown::Fast)?;
     let mut copy = node.copy()?;

@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_ids_server_tests::segments::{LAUNCHER, TIMEOUT, create, next, process, status, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
+use snowflake_ids_server_tests::segments::{LAUNCHER, create, next, process, settled, take};
+use snowflake_ids_server_tests::{Server, Shutdown, ids, sql};
 use std::fs;
 use std::path::PathBuf;
 
@@ -166,9 +166,7 @@ fn a_tag_that_is_created_again_is_not_its_former_self() -> Result<()> {
     let (mut server, mut client) = server_with(&["t"])?;
     let prefetched = |client: &mut Client| {
         take(client, "t", 150)?;
-        wait::until(TIMEOUT, "the next segment", || {
-            Ok(status::<Option<i64>>(client, "t", "next_first")?.map(|_| ()))
-        })
+        settled(client, "t")
     };
     prefetched(&mut client)?;
     drop(client);

@@ -75,9 +75,9 @@ fn the_log_is_told_of_a_failure_once_however_many_calls_wait() -> Result<()> {
             refusal(&mut client, &format!("bad {number}"))
         })
     };
-    let is_told = |times| {
-        wait::until_true("the log to be told", || Ok(server.logged(TOLD) >= times))?;
-        assert_eq!(server.logged(TOLD), times, "{}", server.log());
+    let is_told = |lines| {
+        wait::until_true("the log to be told", || Ok(server.logged(TOLD) >= lines))?;
+        assert_eq!(server.logged(TOLD), lines, "{}", server.log());
         anyhow::Ok(())
     };
     all_are_refused()?;

@@ -1,12 +1,14 @@
 //! Numbers of series that sessions got, and what every list of them must be.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, said};
 use crate::random::Random;
 use crate::server::Server;
 use crate::sessions;
 use crate::sql;
-use anyhow::{Result, ensure};
+use crate::wait;
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
+use postgres::error::DbError;
 use std::collections::BTreeMap;
 
 /// Makes a series at a registry and at each of its nodes.
@@ -34,6 +36,24 @@ pub fn take(client: &mut Client, series: &str, key: i64, count: usize) -> Result
         client,
         &format!("select series_nextval('{series}', {key}::bigint) from generate_series(1, {count})"),
     )
+}
+
+/// Takes numbers of a key until a call is refused and says this of why, and gives them and the error.
+#[track_caller]
+pub fn refused_with(client: &mut Client, series: &str, key: i64, words: &str) -> Result<(Vec<i64>, DbError)> {
+    let mut taken = Vec::new();
+    let error = wait::until(wait::LONG, "a refusal that says why", || {
+        let error = match next(client, series, key) {
+            Ok(number) => {
+                taken.push(number);
+                return Ok(None);
+            }
+            Err(error) => error.downcast::<postgres::Error>()?,
+        };
+        let error = error.as_db_error().with_context(|| format!("the session is lost: {error}"))?.clone();
+        Ok(Some(error).filter(|error| said(error).contains(words)))
+    })?;
+    Ok((taken, error))
 }
 
 /// A number of each of these keys, in one statement.

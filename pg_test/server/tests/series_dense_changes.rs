@@ -1,11 +1,13 @@
 //! Dense series whose keys, rows or definitions are changed or locked while they are in use.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::SqlState;
+use anyhow::{Result, ensure};
+use postgres::error::{DbError, SqlState};
 use postgres::{Client, SimpleQueryMessage};
-use snowflake_ids_server_tests::series::{next, take};
+use snowflake_ids_server_tests::cluster::{wait_as_long_as_it_takes, wait_at_most};
+use snowflake_ids_server_tests::series::{next, refused_with, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::thread;
+use std::time::Duration;
 
 fn server() -> Result<(Server, Client)> {
     let server = Server::builder().small().start()?;
@@ -27,22 +29,12 @@ fn locker(server: &Server, key: i64) -> Result<Client> {
 }
 
 /// Takes numbers of a key whose row is locked until a call fails and says so. One may fail before that is known.
-fn take_until_refused(client: &mut Client, key: i64) -> Result<(Vec<i64>, postgres::error::DbError)> {
-    client.batch_execute("set snowflake_ids.segment_wait_timeout = '2s'")?;
-    let mut taken = Vec::new();
-    let error = wait::until(wait::LONG, "a refusal because of the lock", || {
-        let error = match next(client, "d", key) {
-            Ok(number) => {
-                taken.push(number);
-                return Ok(None);
-            }
-            Err(error) => error.downcast::<postgres::Error>()?,
-        };
-        let error = error.as_db_error().context("an error of the server")?.clone();
-        Ok(Some(error).filter(|error| error.detail().is_some_and(|detail| detail.contains("locked"))))
-    })?;
-    client.batch_execute("reset snowflake_ids.segment_wait_timeout")?;
-    Ok((taken, error))
+fn take_until_refused(client: &mut Client, key: i64) -> Result<(Vec<i64>, DbError)> {
+    wait_at_most(client, Duration::from_secs(2))?;
+    let refused =
+        refused_with(client, "d", key, "A transaction has the key's row in the tables of snowflake_ids")?;
+    wait_as_long_as_it_takes(client)?;
+    Ok(refused)
 }
 
 #[test]

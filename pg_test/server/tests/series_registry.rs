@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::series::{
-    Load, Numbers, add, create_at_all, load, next, take, unique, without_gaps,
+    Load, Numbers, add, create_at_all, load, next, refused_with, take, unique, without_gaps,
 };
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, wait};
 use std::thread;
@@ -32,18 +32,9 @@ fn with_series(cluster: Cluster, create: &str) -> Result<Cluster> {
 /// Takes numbers until a call is refused with a word; calls fail soon.
 fn is_refused(client: &mut Client, key: i64, word: &str) -> Result<(Vec<i64>, DbError)> {
     wait_at_most(client, Duration::from_secs(1))?;
-    let mut taken = Vec::new();
-    let refused = wait::until(TIMEOUT, "a call to be refused", || {
-        match client.query_one(&format!("select series_nextval('d', {key}::bigint)"), &[]) {
-            Ok(row) => {
-                taken.push(row.get(0));
-                Ok(None)
-            }
-            Err(error) => Ok(error.as_db_error().filter(|error| said(error).contains(word)).cloned()),
-        }
-    })?;
+    let refused = refused_with(client, "d", key, word)?;
     wait_as_long_as_it_takes(client)?;
-    Ok((taken, refused))
+    Ok(refused)
 }
 
 /// What the row of a key says.

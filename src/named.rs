@@ -7,14 +7,17 @@
 
 pub mod error;
 
-use crate::pg::catalog::{self, Watch};
+use crate::pg::catalog;
 use crate::pg::clock::uptime;
+use crate::pg::extension;
 use crate::pg::process::PerProcess;
 use crate::pg::report::raise;
+use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
 use crate::shared::generator::{self, Shared};
 use crate::store::generator as store;
+use crate::store::tables::GENERATOR;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, function_name};
 use rustc_hash::FxHashMap;
@@ -52,7 +55,6 @@ static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 /// Whether this transaction changes generators.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-static WATCH: Watch = Watch::new(forget);
 
 impl Known {
     /// The generator's name, in the encoding of the database.
@@ -124,11 +126,8 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
     // Before the table is looked at: what changes meanwhile is looked at again.
     let as_of = as_of();
     catalog::take_in_changes();
-    let table = store::table();
-    if let Some(table) = table {
-        WATCH.begin(table);
-    }
-    let row = table.and_then(|table| store::read(table, &tag));
+    GENERATOR.on_change(forget);
+    let row = store::read(&tag).unwrap_or_else(|_| raise(extension::missing()));
     let named = row.ok_or_else(|| unknown(&tag))??;
     let named = kept_named(named);
     let known = kept(name).unwrap_or_else(|| keep(&tag, named));
@@ -251,7 +250,8 @@ fn refuse_to_prepare() {
     }
 }
 
-/// Has all of them looked up again.
+/// Has all of them looked up again, and all statements planned anew: a plan may hold a layout as a constant.
 fn forget() {
     CHANGES.set(CHANGES.get().wrapping_add(1));
+    plan_anew();
 }

@@ -28,6 +28,7 @@ use crate::pg::wait::Event;
 use crate::settings;
 use crate::shared::segments::{self, Segments, segments};
 use crate::shared::slot::{Slot, Trouble};
+use crate::store::tables::SEGMENT;
 use error::SegmentError;
 use held::Held;
 use pgrx::check_for_interrupts;
@@ -260,8 +261,8 @@ fn find_place(
         // that began before is not told otherwise.
         catalog::take_in_changes();
     }
-    catalog::on_change(held::forget_places);
-    let source = Source::find().ok_or(SegmentError::NoTable)?;
+    SEGMENT.on_change(held::forget_places);
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     held.set_place(Some(place::look_up(segments, source, tag, creates, timeout.left())?));
     Ok(())
 }
@@ -336,7 +337,7 @@ fn wait<T>(
                 return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
             }
             // The worker does not see the table of a transaction that has not committed yet. Tags of its own are served above.
-            Some(Answer::NoTable) if Source::find().is_some_and(Source::is_new) => {
+            Some(Answer::NoTable) if SEGMENT.find().is_some_and(Source::is_new) => {
                 return Some(Err(SegmentError::unknown(tag)));
             }
             Some(Answer::NoTable) => return Some(Err(SegmentError::NoTable)),
@@ -351,7 +352,7 @@ fn wait<T>(
     });
     let trouble = slot.trouble.get().or_else(segments::trouble);
     let found = found.unwrap_or_else(|| Err(no_refill(tag, timeout, trouble)));
-    if let (Err(SegmentError::Unknown { .. }), Some(source)) = (&found, Source::find()) {
+    if let (Err(SegmentError::Unknown { .. }), Some(source)) = (&found, SEGMENT.find()) {
         place::leave_unused(source, tag);
     }
     found

@@ -12,7 +12,6 @@ pub mod follow;
 pub mod known;
 
 use crate::named;
-use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
 use crate::pg::sequence::{self, Terms, Use};
 use crate::pg::statement::Statement;
@@ -22,6 +21,7 @@ use crate::segment::error::SegmentError;
 use crate::segment::privilege;
 use crate::snowflake;
 use crate::store::sequence::Binding;
+use crate::store::tables::SEGMENT;
 use error::SequenceError;
 use known::locked_binding_of;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
@@ -140,7 +140,7 @@ fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), Seq
 }
 
 fn run(sequence: Oid, statement: &Statement, tag: &Tag, value: i64) -> Result<Option<i64>, SequenceError> {
-    let source = Source::find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, sequence))?;
+    let source = SEGMENT.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, sequence))?;
     let arguments = [TagText(*tag).into(), value.into()];
     Ok(source.as_owner(|| statement.first(&arguments, |row| row.get::<i64>(1)))?.flatten())
 }

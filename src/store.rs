@@ -13,4 +13,5 @@ pub mod sequence;
 pub mod series;
 pub mod state;
 pub mod status;
+pub mod tables;
 pub mod worker;

@@ -1,11 +1,11 @@
 //! What ids a column has: snowflake ids of a layout, or numbers of a tag.
 
-use crate::pg::catalog::Source;
 use crate::pg::column::Column;
 use crate::pg::rows;
 use crate::pg::tag::TagText;
 use crate::segment::error::SegmentError;
 use crate::segment::{own, privilege};
+use crate::store::tables::{REGISTRY_SERVER, SEGMENT};
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::Layout;
 use snowflake_ids_core::audit::Numbers;
@@ -48,20 +48,18 @@ pub fn numbers(tag: &Tag) -> Numbers {
 
 fn row(tag: &Tag) -> Option<Numbers> {
     let mut found = None;
-    let table = Source::look_up(c"segment")?;
     let read = |row: &rows::Row<'_>| {
         let [increment, remainder] = [c"increment", c"remainder"].map(|column| row.number(column));
         // One that starts over each day has no highest.
-        let highest = row.number(c"max_id").filter(|_| row.is_null(c"reset"));
+        let highest = row.number(c"max_id").filter(|_| row.has_no_text(c"reset"));
         let [increment, remainder] = [increment.unwrap_or(1), remainder.unwrap_or(0)];
         found = Some(Numbers { increment, remainder, highest });
     };
-    rows::of_tag(table, &TagText(*tag), None, read).ok().and(found)
+    rows::of_tag(&SEGMENT, &TagText(*tag), None, read).ok().and(found)
 }
 
 fn registries_are_in_use() -> bool {
     let mut in_use = false;
-    let table = Source::look_up(c"registry_server");
     // Locked by who changes it: then it is not known.
-    table.is_some_and(|table| rows::each(table, false, |_| in_use = true).is_err() || in_use)
+    rows::each(&REGISTRY_SERVER, false, |_| in_use = true).is_err() || in_use
 }

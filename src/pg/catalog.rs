@@ -1,64 +1,245 @@
-//! The extension and its tables, as the catalog knows them.
+//! The tables of the extension, as the catalog knows them, and the one way to open them.
 
+use super::extension;
+use super::process::PerProcess;
+use super::read_lock::{Lock, Wait};
+use super::relation::Relation;
+use super::relcache;
+use super::report::raise;
+use super::role::{self, Settings};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{IntoDatum, PgRelation, PgSqlErrorCode, function_name, pg_sys};
+use pgrx::{PgRelation, PgSqlErrorCode, check_for_interrupts, function_name, pg_sys};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
 
-use super::process::PerProcess;
-use super::relation::Relation;
-use super::relcache::{self, Listener};
-use super::report::raise;
-use super::role::{self, Settings};
-use super::sequence::plan_anew;
-
-/// A table's oid, which is another one after the extension was dropped and created again.
+/// The oid of a table of the extension, which is another one after the extension was dropped and created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
-/// What is to be done when the table changes.
+/// An action for a change of a table. Must not fail, and calls nothing of the server's but what may be called in the middle of
+/// anything.
 type Action = fn();
 
-static SOURCE: PerProcess<Cell<Option<Source>>> = PerProcess::new(Cell::new(None));
-/// A table, and the extension that it is of, which stays so.
-static EXTENSION: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>> = PerProcess::new(Cell::new(None));
-static ON_CHANGE: PerProcess<Cell<Option<Action>>> = PerProcess::new(Cell::new(None));
+/// The most columns that are read of one table.
+const MOST_COLUMNS: usize = 14;
+/// More tables than there are.
+const MOST_TABLES: usize = 16;
 
-impl Source {
-    /// The table of tags of this database; None where the extension is not, or no more. Looked up once, and again when
-    /// the table was changed or dropped.
-    pub fn find() -> Option<Self> {
-        watch();
-        if SOURCE.get().is_none() {
-            SOURCE.set(Self::look_up(c"segment"));
+/// The tables that this process has looked for.
+static TABLES: PerProcess<Cell<[Option<&'static Table>; MOST_TABLES]>> =
+    PerProcess::new(Cell::new([None; MOST_TABLES]));
+
+/// The type of a column that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Boolean,
+    Integer,
+    Bigint,
+    Text,
+    Name,
+    /// An oid, or one of the types that are stored as one.
+    Oid,
+}
+
+impl Type {
+    fn is(self, of: pg_sys::Oid) -> bool {
+        match self {
+            Self::Boolean => of == pg_sys::BOOLOID,
+            Self::Integer => of == pg_sys::INT4OID,
+            Self::Bigint => of == pg_sys::INT8OID,
+            Self::Text => of == pg_sys::TEXTOID,
+            Self::Name => of == pg_sys::NAMEOID,
+            Self::Oid => [pg_sys::OIDOID, pg_sys::REGROLEOID, pg_sys::REGCLASSOID].contains(&of),
         }
-        SOURCE.get()
+    }
+}
+
+/// A table of the extension, with the columns that are read without SQL. [`Table::find`] and [`Table::open`] are the only ways to
+/// one: a role that may create objects can drop the extension in the middle of a statement, and plant a table under its name.
+pub struct Table {
+    name: &'static CStr,
+    columns: &'static [(&'static CStr, Type)],
+    /// The relation that was found to be it, and the extension, until its relcache entry changes.
+    found: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>>,
+    /// The numbers of the columns in it, once their types were compared.
+    numbers: PerProcess<Cell<Option<[i16; MOST_COLUMNS]>>>,
+    on_change: PerProcess<Cell<Option<Action>>>,
+    watched: Once,
+}
+
+/// Why a table of the extension cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// The extension has no such table: it was dropped, and what may be there under the name is another's.
+    NoTable,
+    /// It was locked for longer than it was to be waited for. After a wait the transaction can only be rolled back.
+    Locked,
+}
+
+/// A table of the extension that is open and locked for reading. Errors leave both to the end of the transaction.
+pub struct Open {
+    table: &'static Table,
+    numbers: [i16; MOST_COLUMNS],
+    relation: pg_sys::Relation,
+    lock: Lock,
+}
+
+impl Table {
+    /// A table of this name in the extension's schema, and the columns that are read.
+    pub const fn new(name: &'static CStr, columns: &'static [(&'static CStr, Type)]) -> Self {
+        assert!(columns.len() <= MOST_COLUMNS, "MOST_COLUMNS is too small");
+        Self {
+            name,
+            columns,
+            found: PerProcess::new(Cell::new(None)),
+            numbers: PerProcess::new(Cell::new(None)),
+            on_change: PerProcess::new(Cell::new(None)),
+            watched: Once::new(),
+        }
     }
 
-    /// The table of worker ids of this database; None where the extension is not. Only within a transaction.
-    pub fn registry() -> Option<Self> {
-        Self::look_up(c"worker_lease")
+    /// The table in this database; None where the extension has none of this name. Only within a transaction.
+    pub fn find(&'static self) -> Option<Source> {
+        self.watched.call_once(|| self.watch());
+        if self.found.get().is_none() {
+            let extension = |table: &Source| extension::of_member(pg_sys::RelationRelationId, table.0);
+            self.found.set(self.look_up().and_then(|table| Some((table, extension(&table)?))));
+        }
+        self.found.get().map(|(table, _)| table)
     }
 
-    /// One of the extension's tables in this database. Only within a transaction.
-    pub fn look_up(name: &CStr) -> Option<Self> {
+    fn watch(&'static self) {
+        static ONCE: Once = Once::new();
+        let mut tables = TABLES.get();
+        let Some(place) = tables.iter_mut().find(|place| place.is_none()) else {
+            unreachable!("there is a place for each")
+        };
+        *place = Some(self);
+        TABLES.set(tables);
+        ONCE.call_once(|| relcache::listen(&changed));
+    }
+
+    /// Opens the table, and locks it for reading, which keeps other sessions from dropping the extension. A lock keeps this
+    /// session from nothing, so each open looks whether the relation is still the one that was found.
+    ///
+    /// # Errors
+    /// [`Unseen`]. 55000 is thrown where a column is missing or has another type than the code expects.
+    pub fn open(&'static self, wait: Wait) -> Result<Open, Unseen> {
+        loop {
+            let table = self.find().ok_or(Unseen::NoTable)?;
+            let lock = Lock::take(table.0, wait).ok_or(Unseen::Locked)?;
+            // The lock has told what changed until then.
+            if self.found.get().is_some_and(|(found, _)| found == table) {
+                // SAFETY: the lock is there already; null where the table is not.
+                let relation = unsafe { pg_sys::try_relation_open(table.0, pg_sys::NoLock.cast_signed()) };
+                if !relation.is_null() {
+                    // SAFETY: the relation is open.
+                    let numbers = unsafe { self.compare(relation) };
+                    return Ok(Open { table: self, numbers, relation, lock });
+                }
+                self.found.set(None);
+            }
+            lock.release();
+            check_for_interrupts!();
+        }
+    }
+
+    /// Has `action` called in this process whenever the table was changed or dropped.
+    pub fn on_change(&self, action: Action) {
+        self.on_change.set(Some(action));
+    }
+
+    fn look_up(&self) -> Option<Source> {
         // SAFETY: within a transaction, as the callers are; the names are constants.
         let table = unsafe {
             let schema = pg_sys::get_namespace_oid(c"snowflake_ids".as_ptr(), true);
             if schema == pg_sys::InvalidOid {
                 return None;
             }
-            pg_sys::get_relname_relid(name.as_ptr(), schema)
+            pg_sys::get_relname_relid(self.name.as_ptr(), schema)
         };
-        (table != pg_sys::InvalidOid).then_some(Self(table))
+        (table != pg_sys::InvalidOid).then_some(Source(table))
     }
 
-    /// The table of this oid, which is known to be one.
-    pub fn of(table: pg_sys::Oid) -> Self {
-        Self(table)
+    fn changed(&self, relation: pg_sys::Oid) {
+        let is_it = |(table, _): (Source, pg_sys::Oid)| table.0 == relation;
+        if relation == pg_sys::InvalidOid || self.found.get().is_some_and(is_it) {
+            self.found.set(None);
+            self.numbers.set(None);
+            if let Some(action) = self.on_change.get() {
+                action();
+            }
+        }
     }
 
+    /// The numbers of the columns, whose types are compared once for each relcache entry.
+    ///
+    /// # Safety
+    /// The relation is open.
+    unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
+        self.numbers.get().unwrap_or_else(|| {
+            let mut numbers = [0; MOST_COLUMNS];
+            for (number, (name, of)) in numbers.iter_mut().zip(self.columns) {
+                // SAFETY: as above; the name ends with a zero byte. The descriptor has a column for each number.
+                *number = unsafe {
+                    let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
+                    let kind = pg_sys::get_atttype((*relation).rd_id, number);
+                    if number <= 0 || !of.is(kind) {
+                        raise(self.unlike(name));
+                    }
+                    number
+                };
+            }
+            self.numbers.set(Some(numbers));
+            numbers
+        })
+    }
+
+    #[cold]
+    fn unlike(&self, column: &CStr) -> ErrorReport {
+        let (table, column) = (self.name.to_string_lossy(), column.to_string_lossy());
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it"),
+            function_name!(),
+        )
+        .set_detail(format!("Column \"{column}\" is missing, or has another type."))
+        .set_hint("Undo what was altered, or create the extension anew.")
+    }
+}
+
+impl Open {
+    /// The relation, which stays open as long as this is.
+    pub(super) fn relation(&self) -> pg_sys::Relation {
+        self.relation
+    }
+
+    /// The number of a column of this type.
+    pub(super) fn number(&self, column: &CStr, of: Type) -> i16 {
+        let columns = self.table.columns.iter().zip(self.numbers);
+        let found = columns.into_iter().find(|((name, _), _)| *name == column);
+        match found {
+            Some(((_, declared), number)) if *declared == of => number,
+            _ => raise(self.table.unlike(column)),
+        }
+    }
+
+    /// The table.
+    pub fn source(&self) -> Source {
+        // SAFETY: the relation is open.
+        Source(unsafe { (*self.relation).rd_id })
+    }
+
+    /// Closes it, and releases the lock: a call's transaction may go on for long.
+    pub fn close(self) {
+        // SAFETY: opened before, once.
+        unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock.cast_signed()) };
+        self.lock.release();
+    }
+}
+
+impl Source {
     /// Whether it is still there.
     pub fn is_there(self) -> bool {
         // SAFETY: within a transaction; the row is only looked for.
@@ -99,7 +280,7 @@ impl Source {
     /// Its owner, as far as this session was told. Only within a transaction. Fails where the table is no more.
     pub fn owner(self) -> pg_sys::Oid {
         // The catalog's row says it. To open the table for it would cost ten times as much, at each number of a series.
-        Relation::find(self.0).map_or_else(|| raise(no_extension()), |table| table.owner())
+        Relation::find(self.0).map_or_else(|| raise(extension::missing()), |table| table.owner())
     }
 
     /// Runs `work` with the rights of the table's owner, and no more (see [`role::with_rights`]): who may use a tag need not be
@@ -116,79 +297,31 @@ impl Source {
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps it, with the extension that it is of, from being dropped until the transaction ends. Else a statement that waits for a
-    /// lock may wait for that, and what it names may be somebody's own by then, whose code would run with the rights of the former owner.
+    /// Keeps the extension from being dropped until the transaction ends, by others: else a statement that waits for a lock may wait
+    /// for that, and the names in it may be another's by then, whose code would run with the rights of the former owner.
+    /// Fails where the table is no member of it any more.
     fn keep(self) {
-        let known = EXTENSION.get().filter(|(table, _)| *table == self);
-        let extension = known.map_or_else(
-            // SAFETY: within a transaction, as the callers are.
-            || unsafe { pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, self.0) },
-            |(_, extension)| extension,
-        );
-        // A table of nobody's extension is its owner's, with whose rights it is used.
-        if extension != pg_sys::InvalidOid {
-            EXTENSION.set(Some((self, extension)));
-            lock(extension);
+        let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
+        extension::lock(found);
+        // The lock has told what was dropped until then.
+        if self.extension() != Some(found) {
+            raise(extension::missing());
         }
+    }
+
+    /// The extension, where the table is a member of it.
+    fn extension(self) -> Option<pg_sys::Oid> {
+        let found = TABLES.get().into_iter().flatten().filter_map(|table| table.found.get());
+        let known = found.into_iter().find(|(table, _)| *table == self).map(|(_, extension)| extension);
+        known.or_else(|| extension::of_member(pg_sys::RelationRelationId, self.0))
     }
 }
 
-/// Why a call can't go on whose extension was dropped while it waited.
-#[cold]
-fn no_extension() -> ErrorReport {
-    let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-    ErrorReport::new(code, "extension \"snowflake_ids\" does not exist any more", function_name!())
-        .set_detail("It was dropped from this database while the call waited.")
-        .set_hint("Run CREATE EXTENSION snowflake_ids.")
-}
-
-/// Keeps an extension from being dropped until the transaction ends: a drop locks it before all that it has.
-fn lock(extension: pg_sys::Oid) {
-    let mode = pg_sys::AccessShareLock.cast_signed();
-    // SAFETY: within a transaction; the lock is of a number, whatever that is.
-    unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
-}
-
-/// Keeps this extension from being dropped until the transaction ends. Whether it is there. Only within a transaction.
-pub fn keep_extension() -> bool {
-    let find = || {
-        // SAFETY: as above; the name is a constant.
-        let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
-        (extension != pg_sys::InvalidOid).then_some(extension)
-    };
-    let Some(extension) = find() else { return false };
-    lock(extension);
-    // It may have been dropped while its lock was waited for, and created anew.
-    find() == Some(extension)
-}
-
-/// The oid of the extension in this database: the lower, the earlier it was created. None where it is not, or has no
-/// table of worker ids. Only within a transaction.
-pub fn extension() -> Option<u32> {
-    // SAFETY: as above.
-    let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
-    (extension != pg_sys::InvalidOid && Source::registry().is_some()).then_some(extension.to_u32())
-}
-
-/// The function of this signature, all names in it qualified, if it belongs to an extension. Only within a transaction.
-pub fn function_of(extension: &CStr, signature: &str) -> Option<pg_sys::Oid> {
-    // SAFETY: within a transaction; the function takes a text, and gives an oid or null.
-    let found: Option<pg_sys::Oid> =
-        unsafe { pgrx::direct_function_call(pg_sys::to_regprocedure, &[signature.into_datum()]) };
-    found.filter(|function| is_of(extension, pg_sys::ProcedureRelationId, *function))
-}
-
-/// Whether a table belongs to an extension: else a user could have made one of its name. Only within a transaction.
-pub fn is_table_of(extension: &CStr, table: pg_sys::Oid) -> bool {
-    is_of(extension, pg_sys::RelationRelationId, table)
-}
-
-fn is_of(extension: &CStr, class: pg_sys::Oid, object: pg_sys::Oid) -> bool {
-    // SAFETY: within a transaction; the name is a C string.
-    let (owner, extension) = unsafe {
-        (pg_sys::getExtensionOfObject(class, object), pg_sys::get_extension_oid(extension.as_ptr(), true))
-    };
-    extension != pg_sys::InvalidOid && owner == extension
+/// Tells all tables that a relation was changed or dropped; with no oid, any may have been.
+fn changed(relation: pg_sys::Oid) {
+    for table in TABLES.get().into_iter().flatten() {
+        table.changed(relation);
+    }
 }
 
 /// The function of this name and arguments in the schema of another one. Only within a transaction.
@@ -230,59 +363,10 @@ pub fn take_in_changes() {
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
-/// A table that is watched; and what is called, in each process, whenever it was changed or dropped. That must not fail, and calls
-/// nothing of the server's. All statements are planned anew then: what was found in the table may be in a plan, as a constant.
-pub struct Watch {
-    table: PerProcess<Cell<pg_sys::Oid>>,
-    action: Action,
-    once: Once,
-}
-
-impl Watch {
-    /// Nothing is watched yet.
-    pub const fn new(action: Action) -> Self {
-        Self { table: PerProcess::new(Cell::new(pg_sys::InvalidOid)), action, once: Once::new() }
-    }
-
-    /// Watches this table from now on, and no other.
-    pub fn begin(&'static self, table: Source) {
-        self.table.set(table.oid());
-        self.once.call_once(|| relcache::listen(self));
-    }
-}
-
-impl Listener for Watch {
-    fn changed(&self, relation: pg_sys::Oid) {
-        if relation == pg_sys::InvalidOid || self.table.get() == relation {
-            (self.action)();
-            plan_anew();
-        }
-    }
-}
-
 /// The name of a function; None where there is none. Only within a transaction.
 pub fn function_name(function: pg_sys::Oid) -> Option<CString> {
     // SAFETY: as above; null, or a copy that belongs to the transaction's memory.
     let name = unsafe { pg_sys::get_func_name(function) };
     // SAFETY: as above; a name ends with a zero byte.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned())
-}
-
-/// Has `action` called whenever the table was changed or dropped.
-pub fn on_change(action: Action) {
-    ON_CHANGE.set(Some(action));
-}
-
-fn watch() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| relcache::listen(&changed));
-}
-
-fn changed(relation: pg_sys::Oid) {
-    if relation == pg_sys::InvalidOid || SOURCE.get() == Some(Source(relation)) {
-        SOURCE.set(None);
-        if let Some(action) = ON_CHANGE.get() {
-            action();
-        }
-    }
 }

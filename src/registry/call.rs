@@ -7,6 +7,7 @@ use crate::pg::report::{log, raise, report, spi};
 use crate::pg::{server, worker};
 use crate::shared::registries::{self, Entry};
 use crate::store::citus;
+use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
 use snowflake_ids_core::citus::COORDINATOR;
@@ -136,7 +137,7 @@ pub fn entry(site: &Site) -> Option<&'static Entry> {
 /// cluster that this server is a worker of, where that is named. Only within a transaction; what is missing is an SQL error.
 /// Connections are made with the server's own account, so no other role may say where to.
 pub fn options(server: &str) -> Options {
-    let source = Source::find();
+    let source = SEGMENT.find();
     let owner = source.map_or(pgrx::pg_sys::InvalidOid, Source::owner);
     if !is_superuser(owner) {
         raise(not_trusted("table \"snowflake_ids.segment\""));

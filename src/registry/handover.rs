@@ -3,12 +3,12 @@
 use super::call::{Block, Caller};
 use super::join;
 use super::session::{NOT_READY, ask, begin, garbled, here, refusal, refused, unfit_row};
-use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::{from_utf8, legible, to_utf8};
 use crate::segment::place;
 use crate::settings;
 use crate::store::registry as store;
+use crate::store::tables::SEGMENT;
 use crate::store::{number, segment};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
@@ -114,7 +114,7 @@ impl NodeTables for Here {
     }
 
     fn floors(&mut self) -> Result<Vec<NotedFloor>, Report> {
-        let floors = Source::find().map(place::floors).unwrap_or_default();
+        let floors = SEGMENT.find().map(place::floors).unwrap_or_default();
         let noted = |(tag, floor): (_, _)| {
             let life = segment::life(&tag)?;
             Ok(to_utf8(tag.as_bytes()).map(|tag| NotedFloor { tag, floor, life }))

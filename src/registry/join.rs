@@ -12,6 +12,7 @@ use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::shared::leases::{Leases, leases};
 use crate::shared::registries;
+use crate::store::tables::WORKER_LEASE;
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, function_name};
@@ -123,7 +124,7 @@ static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Another session may commit it, and would not know what there is to do then. That an extension is created, the launcher finds
 /// out by itself; Citus prepares the transaction in which a new worker gets it.
 fn refuse_to_prepare() {
-    if CHANGED.get() && !Source::registry().is_some_and(Source::is_new) {
+    if CHANGED.get() && !WORKER_LEASE.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
             Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has changed the registry",

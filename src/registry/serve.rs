@@ -1,13 +1,13 @@
 //! What a registry does when it is asked. Each function is one transaction's work, with the rights of the tables' owner.
 
 use crate::issuer;
-use crate::pg::catalog::{self, Source};
 use crate::pg::encoding::from_utf8;
 use crate::pg::{cluster, database, server, tag};
 use crate::segment::place;
 use crate::shared::generator::shared;
 use crate::store::registry as tags;
 use crate::store::segment::{self, Tables};
+use crate::store::tables::{self, SEGMENT};
 use crate::store::worker::Rows;
 use crate::store::{citus, dense};
 use pgrx::check_for_interrupts;
@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 
 /// This database as a registry. Only within a transaction, and where there is the extension.
 pub fn this() -> Option<wire::Registry> {
-    let (extension, database) = (catalog::extension()?, server::database());
+    let (extension, database) = (tables::extension()?, server::database());
     let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
     Some(wire::Registry { identity, timeline: cluster::timeline() })
 }
@@ -67,7 +67,7 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, SpiErro
             ResponseBody::HandedOver(take_over(&mut TagTable, &rows, &received, share)?)
         }
         RequestBody::Reserve(wants) => {
-            ResponseBody::Reserved(reserve_all(&mut Tables(Source::find()), wants)?)
+            ResponseBody::Reserved(reserve_all(&mut Tables(SEGMENT.find()), wants)?)
         }
         RequestBody::ReserveNumbers(asked) => {
             let mut tables = dense::Tables(dense::table());

@@ -1,11 +1,11 @@
 //! Asking registries in a session, whose user is told at once what stands in the way.
 
 use super::call::{Block, Caller, Options, options};
-use crate::pg::catalog::Source;
 use crate::pg::report::{caught, report, spi, sqlstate_of};
 use crate::pg::server::may_see_all_activity;
 use crate::segment::error::SegmentError;
 use crate::settings;
+use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
@@ -82,6 +82,6 @@ pub fn unfit_row(server: &str, tag: &str, unfit: Unfit) -> Box<ErrorReport> {
 
 /// Runs SQL on the tables of this database, with the rights of their owner.
 pub fn here<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Checked<T> {
-    let source = Source::find().ok_or_else(|| Box::new(report(&SegmentError::NoTable)))?;
+    let source = SEGMENT.find().ok_or_else(|| Box::new(report(&SegmentError::NoTable)))?;
     source.as_owner(work).map_err(|error| Box::new(spi(&error)))
 }

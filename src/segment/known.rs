@@ -1,8 +1,9 @@
 //! Whether a tag exists, as far as a session can tell by itself.
 
-use crate::pg::catalog::Source;
+use crate::pg::catalog::Unseen;
 use crate::pg::rows;
 use crate::pg::tag::TagText;
+use crate::store::tables::{RECEIVED, REGISTRY_SERVER, SEGMENT};
 use snowflake_ids_core::directory::Tag;
 
 /// What a session knows of a tag that has no place.
@@ -16,24 +17,30 @@ pub enum Known {
     Unsure,
 }
 
-/// Looks, without waiting. Only within a transaction.
-pub fn look(source: Source, tag: &Tag) -> Known {
-    match rows::has(source, &[(c"tag", TagText(*tag))]) {
-        Some(true) => Known::Yes,
-        Some(false) => look_elsewhere(tag).unwrap_or(Known::Unsure),
-        None => Known::Unsure,
+/// Looks, without waiting; None where the extension is not. Only within a transaction.
+pub fn look(tag: &Tag) -> Option<Known> {
+    let found = match rows::has(&SEGMENT, &[(c"tag", TagText(*tag))]) {
+        Ok(true) => Ok(Known::Yes),
+        Ok(false) => look_elsewhere(tag),
+        Err(unseen) => Err(unseen),
+    };
+    match found {
+        Ok(known) => Some(known),
+        Err(Unseen::Locked) => Some(Known::Unsure),
+        Err(Unseen::NoTable) => None,
     }
 }
 
 /// Ids that this database has received of a tag say that one of its registries has it.
-fn look_elsewhere(tag: &Tag) -> Option<Known> {
-    let registries = rows::texts(Source::look_up(c"registry_server")?, c"identity")?;
+fn look_elsewhere(tag: &Tag) -> Result<Known, Unseen> {
+    let registries = rows::texts(&REGISTRY_SERVER, c"identity")?;
     if registries.is_empty() {
-        return Some(Known::No);
+        return Ok(Known::No);
     }
-    let received = Source::look_up(c"received")?;
-    let of = |identity: TagText| {
-        rows::has(received, &[(c"identity", identity), (c"tag", TagText(*tag))]) == Some(true)
-    };
-    registries.into_iter().any(of).then_some(Known::Yes)
+    for identity in registries {
+        if rows::has(&RECEIVED, &[(c"identity", identity), (c"tag", TagText(*tag))])? {
+            return Ok(Known::Yes);
+        }
+    }
+    Ok(Known::Unsure)
 }

@@ -8,6 +8,7 @@ use crate::pg::process::PerProcess;
 use crate::pg::report::{raise, spi};
 use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
+use crate::store::tables::SEGMENT;
 use crate::store::{registry, segment as store};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::Clock;
@@ -154,7 +155,7 @@ fn name(tag: &Tag) -> Option<Name> {
     if is_empty() {
         return None;
     }
-    Source::find().map(|source| (source, *tag))
+    SEGMENT.find().map(|source| (source, *tag))
 }
 
 /// The next id of a tag that the transaction has changed, with the row it comes from; None for all other tags.

@@ -33,7 +33,7 @@ pub fn look_up(
     if let Some(slot) = find(segments, &segments.directory.read(), &key) {
         return Ok((slot, slot.segment.incarnation()));
     }
-    let claim = match known::look(source, tag) {
+    let claim = match known::look(tag).ok_or(SegmentError::NoTable)? {
         Known::Yes => Claim::Known,
         Known::No if !creates => return Err(SegmentError::unknown(tag)),
         Known::No | Known::Unsure => Claim::Trial,

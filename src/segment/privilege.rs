@@ -6,15 +6,14 @@
 use super::error::SegmentError;
 use super::held::{self, Permit};
 use super::timeout::Timeout;
-use crate::pg::catalog::{Source, is_superuser};
-use crate::pg::rows::{Row, Unseen};
+use crate::pg::catalog::{Table, Unseen, is_superuser};
+use crate::pg::rows::Row;
 use crate::pg::tag::TagText;
 use crate::pg::{role, rows};
+use crate::store::tables::{SEGMENT, SEGMENT_PRIVILEGE, SEGMENT_RESTRICTED};
 use pgrx::pg_sys::{InvalidOid, Oid};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::{Action, Privileges};
-use std::ffi::CStr;
-use std::time::Duration;
 
 /// Fails unless the current role may take ids of a tag, or where that does not become known in time; gives what need not
 /// be asked again.
@@ -38,7 +37,10 @@ fn check_in_time(tag: &Tag, action: Action, timeout: Option<&Timeout>) -> Result
     let role = role::current();
     match permit(tag, action, role, timeout) {
         Ok(permit) => permit.ok_or_else(|| SegmentError::denied(tag, action, role)),
-        Err(Locked(limit)) => Err(SegmentError::rights_locked(tag, limit)),
+        Err(Unseen::Locked) => {
+            Err(SegmentError::rights_locked(tag, timeout.map(Timeout::limit).unwrap_or_default()))
+        }
+        Err(Unseen::NoTable) => Err(SegmentError::NoTable),
     }
 }
 
@@ -56,10 +58,7 @@ pub fn allows(tag: &Tag, action: Action) -> bool {
     matches!(permit(tag, action, role::current(), None), Ok(Some(_)))
 }
 
-/// A table of rights was locked all the time that a call may wait.
-struct Locked(Duration);
-
-fn permit(tag: &Tag, action: Action, role: Oid, timeout: Option<&Timeout>) -> Result<Option<Permit>, Locked> {
+fn permit(tag: &Tag, action: Action, role: Oid, timeout: Option<&Timeout>) -> Result<Option<Permit>, Unseen> {
     let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
     if open {
         return Ok(Some(Permit::AnyRole));
@@ -70,21 +69,20 @@ fn permit(tag: &Tag, action: Action, role: Oid, timeout: Option<&Timeout>) -> Re
 
 /// Whether a role manages all tags of this database: superusers, and roles that may write to the table of tags.
 pub fn administers(role: Oid) -> bool {
-    is_superuser(role) || Source::find().is_some_and(|source| role::may_update(role, source.oid()))
+    is_superuser(role) || SEGMENT.find().is_some_and(|source| role::may_update(role, source.oid()))
 }
 
-/// So is what can't be looked up.
-fn is_restricted(tag: &Tag, timeout: Option<&Timeout>) -> Result<bool, Locked> {
+fn is_restricted(tag: &Tag, timeout: Option<&Timeout>) -> Result<bool, Unseen> {
     let mut found = false;
-    let looked = each_row(c"segment_restricted", tag, timeout, |_| found = true)?;
-    Ok(looked.is_none() || found)
+    each_row(&SEGMENT_RESTRICTED, tag, timeout, |_| found = true)?;
+    Ok(found)
 }
 
 /// What a role may do by itself, by the roles that it is a member of, and by PUBLIC, which is role 0.
-fn granted(tag: &Tag, role: Oid, timeout: Option<&Timeout>) -> Result<Privileges, Locked> {
+fn granted(tag: &Tag, role: Oid, timeout: Option<&Timeout>) -> Result<Privileges, Unseen> {
     let mut grants = Vec::new();
     let note = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
-    each_row(c"segment_privilege", tag, timeout, note)?;
+    each_row(&SEGMENT_PRIVILEGE, tag, timeout, note)?;
     let theirs = grants.into_iter().filter_map(|(grantee, list)| {
         let grantee = grantee?;
         let has = grantee == InvalidOid || role::has_rights_of(role, grantee);
@@ -93,30 +91,13 @@ fn granted(tag: &Tag, role: Oid, timeout: Option<&Timeout>) -> Result<Privileges
     Ok(theirs.fold(Privileges::NONE, Privileges::with))
 }
 
-/// None where the table can't be read. Without the extension there are no rows.
 fn each_row(
-    name: &CStr,
+    table: &'static Table,
     tag: &Tag,
     timeout: Option<&Timeout>,
-    mut each: impl FnMut(&Row<'_>),
-) -> Result<Option<()>, Locked> {
-    let mut table = Source::look_up(name);
-    while let Some(seen) = table {
-        match rows::of_tag(seen, &TagText(*tag), timeout.map(Timeout::left), &mut each) {
-            Ok(()) => return Ok(Some(())),
-            Err(Unseen::Locked) => return Err(Locked(timeout.map(Timeout::limit).unwrap_or_default())),
-            Err(Unseen::NoTable) => {}
-        }
-        // The session that had it locked may have dropped it, and created another.
-        table = Source::look_up(name);
-        if table == Some(seen) {
-            return Ok(None);
-        }
-        if let Some(timeout) = timeout.filter(|timeout| timeout.is_over()) {
-            return Err(Locked(timeout.limit()));
-        }
-    }
-    Ok(Some(()))
+    each: impl FnMut(&Row<'_>),
+) -> Result<(), Unseen> {
+    rows::of_tag(table, &TagText(*tag), timeout.map(Timeout::left), each).map(drop)
 }
 
 impl SegmentError {

@@ -105,7 +105,7 @@ fn learn(waits: bool) -> bool {
     let changes = CHANGES.get();
     let table = store::table();
     sequence::on_change(table.map(Source::oid), forget);
-    let Some(bindings) = table.map_or_else(|| Some(Vec::new()), |table| store::all(table, waits)) else {
+    let Some(bindings) = table.map_or_else(|| Some(Vec::new()), |_| store::all(waits)) else {
         LOCKED_OUT.set(true);
         return false;
     };

@@ -3,13 +3,15 @@
 use super::error::NoNumberError;
 use super::period::{self, Period};
 use super::places::Places;
-use crate::pg::catalog::{self, Source, Watch};
+use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::process::PerProcess;
+use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{encoding, role, server, transaction};
 use crate::shared::series as memory;
 use crate::store::series::{self as store, Number};
+use crate::store::tables::SERIES;
 use crate::store::{citus, registry};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
@@ -56,7 +58,6 @@ static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(No
 pub(super) static USED: PerProcess<RefCell<Option<Rc<Known>>>> = PerProcess::new(RefCell::new(None));
 /// How often the table was changed, as far as this session was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
-static WATCH: Watch = Watch::new(|| CHANGES.set(CHANGES.get().wrapping_add(1)));
 
 impl Known {
     /// Its name in a message.
@@ -196,8 +197,12 @@ impl Known {
 
     /// Fails unless the series of this name is this one, by what the transaction sees now.
     pub(super) fn check_present(&self) -> Result<(), NoNumberError> {
-        let now = store::read(self.table, &self.name).ok_or_else(|| unknown(&self.name))?;
-        if now?.0.id == self.series.id { Ok(()) } else { Err(unknown(&self.name).into()) }
+        let (_, now) = store::read(&self.name).map_err(unseen)?;
+        if now.ok_or_else(|| unknown(&self.name))??.0.id == self.series.id {
+            Ok(())
+        } else {
+            Err(unknown(&self.name).into())
+        }
     }
 
     /// Keeps others from dropping or renaming it until the transaction ends.
@@ -245,14 +250,13 @@ pub fn look_up(name: &[u8]) -> Result<Rc<Known>, NoNumberError> {
 fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     // Before the table is looked at: what changes meanwhile is looked at again.
     let as_of = CHANGES.get();
-    let table = store::table().ok_or(SeriesError::NoTable)?;
-    WATCH.begin(table);
-    let row = store::read(table, name).ok_or_else(|| unknown(name))?;
-    let (series, is_restricted) = row?;
+    SERIES.on_change(forget);
+    let (table, row) = store::read(name).map_err(unseen)?;
+    let (series, is_restricted) = row.ok_or_else(|| unknown(name))??;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
     let counter_keys = memory::counters().map(|counters| counters.keys(table.number(), series.id));
-    let registries = registry::servers();
-    let grants = is_restricted.then(|| store::privileges(series.id));
+    let registries = registry::servers().map_err(unseen)?;
+    let grants = is_restricted.then(|| store::privileges(series.id)).transpose().map_err(unseen)?;
     let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
     let sections = Places::default();
     let known = Known {
@@ -276,6 +280,17 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     all.retain(|_, known| known.as_of == as_of);
     all.insert(*name, known.clone());
     Ok(known)
+}
+
+/// A table could not be looked at, for which as long was waited as it takes.
+fn unseen(_: Unseen) -> SeriesError {
+    SeriesError::NoTable
+}
+
+/// Has all of them looked up again, and all statements planned anew: a plan may hold what was found as a constant.
+fn forget() {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
+    plan_anew();
 }
 
 /// Whether bytes can be a name; as what they are looked for.

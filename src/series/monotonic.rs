@@ -2,7 +2,6 @@
 
 use super::error::NoNumberError;
 use super::known::{Known, shown_key};
-use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding;
 use crate::pg::process::PerProcess;
@@ -16,6 +15,7 @@ use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
 use crate::store::section;
 use crate::store::series::Number;
+use crate::store::tables::SEGMENT;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::error::NotReadyError;
@@ -72,7 +72,7 @@ pub fn raise_above(known: &Known, key: &Key, value: i64) -> Result<(), NoNumberE
         return Ok(());
     }
     let tag = tag_of(known, number);
-    let source = Source::find().ok_or(SeriesError::NoTable)?;
+    let source = SEGMENT.find().ok_or(SeriesError::NoTable)?;
     source.as_owner(|| section::raise(&tag, value))?;
     transaction::watch(&HOOKS);
     RAISED.borrow_mut().insert(raised, value);
@@ -174,7 +174,7 @@ fn supply(
             Ok(Served::Buffers(found)) => found,
             Ok(Served::Own(taken, _)) => {
                 // The number is above all that the section and its buffers have: the key must not go on there.
-                if let Some((source, tag)) = Source::find().zip(Tag::new(&tag)) {
+                if let Some((source, tag)) = SEGMENT.find().zip(Tag::new(&tag)) {
                     place::discard(source, &tag);
                 }
                 return Ok(taken.range.first);

@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::pg::catalog::{self, Source};
+    use crate::pg::extension;
     use crate::pg::relation::{self, Relation};
     use crate::pg::report::{bad_argument, spi};
     use crate::pg::role;
@@ -16,6 +16,7 @@ mod snowflake_ids_internal {
     use crate::segment::error::SegmentError;
     use crate::shared::generator;
     use crate::store;
+    use crate::store::tables::SEGMENT;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, function_name};
@@ -78,7 +79,7 @@ mod snowflake_ids_internal {
     /// caller's, or a superuser's, could else be somebody's own while they wait for a lock.
     #[pg_extern(volatile, parallel_unsafe)]
     fn extension_keep() -> Result<(), ErrorReport> {
-        if catalog::keep_extension() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
+        if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
     }
 
     /// Whether this server gives ids: whether the library was loaded when it started.
@@ -108,7 +109,7 @@ mod snowflake_ids_internal {
         /// Longer than any default of ours.
         const MOST: usize = 1 << 20;
         let expression = expression.bytes(MOST, "default")?.to_vec();
-        let Some(source) = Source::find() else { return Ok(None) };
+        let Some(source) = SEGMENT.find() else { return Ok(None) };
         source.as_owner(|| store::registry::tag_of_default(expression)).map_err(|error| spi(&error))
     }
 }

@@ -13,7 +13,7 @@ mod snowflake_ids_internal {
     use crate::shared::generator::{self, Shared};
     use crate::sql::layout;
     use crate::sql::status::{node, years_left};
-    use crate::store::generator as store;
+    use crate::store::tables::GENERATOR;
     use crate::{issuer, named};
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -142,7 +142,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';")]
     fn generator_changed<'a>(
         _trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        if let Some(table) = store::table() {
+        if let Some(table) = GENERATOR.find() {
             table.announce();
         }
         named::changed();

@@ -1,7 +1,6 @@
 //! Registries that are other servers: answering as one, and what using some takes. The functions for administrators are
 //! written in SQL, in the file beside this one.
 
-use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::text::Text;
@@ -11,6 +10,7 @@ use crate::segment::error::SegmentError;
 use crate::segment::own;
 use crate::store;
 use crate::store::dense::PLANS;
+use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::admission::{Admission, Way, admit};
@@ -78,7 +78,7 @@ fn takes_over() -> ErrorReport {
 
 /// Changes of rows are not this session's: sessions keep the ids in their buffers.
 fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
-    let source = Source::find().ok_or(SegmentError::NoTable)?;
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let sites = source.as_owner(store::registry::sites).map_err(|error| spi(&error))?;
     if let Some(site) = sites.first() {
         return Err(is_no_registry(&site.server));
@@ -147,7 +147,6 @@ fn is_no_registry(server: &str) -> ErrorReport {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::pg::catalog::Source;
     use crate::pg::encoding::{legible, to_utf8};
     use crate::pg::replication;
     use crate::pg::report::{bad_argument, raise, report, spi};
@@ -159,6 +158,7 @@ mod snowflake_ids_internal {
     use crate::segment::error::SegmentError;
     use crate::segment::own;
     use crate::shared::registries;
+    use crate::store::tables::SEGMENT;
     use crate::store::{citus, registry as store};
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -191,7 +191,7 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
         let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
-        let source = Source::find().ok_or(SegmentError::NoTable)?;
+        let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
         let unknown = || {
             bad_argument(
                 "the tag is not in UTF-8",

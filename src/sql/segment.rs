@@ -61,6 +61,7 @@ mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
     use crate::pg::cluster;
     use crate::pg::encoding::{self, to_utf8};
+    use crate::pg::extension;
     use crate::pg::random;
     use crate::pg::report::{bad_argument, raise, report, spi};
     use crate::pg::server;
@@ -74,6 +75,7 @@ mod snowflake_ids_internal {
     use crate::shared::segments::segments;
     use crate::shared::slot::{Slot, Trouble};
     use crate::store::segment as store;
+    use crate::store::tables::SEGMENT;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -181,7 +183,9 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     fn segment_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        let source = Source::of(trigger.relid()?);
+        let table = trigger.relid()?;
+        let source = SEGMENT.find().filter(|source| source.oid() == table);
+        let source = source.unwrap_or_else(|| raise(extension::missing()));
         // One that is not in UTF-8 is none of ours.
         let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
         let change = match kind.as_deref() {
@@ -270,7 +274,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
 
     fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), SegmentError> {
         let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
-        Ok((Source::find().ok_or(SegmentError::NoTable)?, tag))
+        Ok((SEGMENT.find().ok_or(SegmentError::NoTable)?, tag))
     }
 
     fn given(reserved: Option<i64>) -> Result<i64, ErrorReport> {

@@ -12,6 +12,7 @@ mod snowflake_ids_internal {
     use crate::pg::text::Text;
     use crate::pg::{redirect, role, sequence};
     use crate::shared::generator;
+    use crate::store::tables::SEQUENCE_BINDING;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -81,7 +82,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]
     fn sequence_binding_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        Source::of(trigger.relid()?).announce();
+        let table = trigger.relid()?;
+        SEQUENCE_BINDING.find().filter(|source| source.oid() == table).map(Source::announce);
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
     }
 }

@@ -298,14 +298,15 @@ mod snowflake_ids {
 #[pg_schema]
 mod snowflake_ids_internal {
     use super::{ADD_TRIGGER, AsKey, handed_on};
-    use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
+    use crate::pg::relation::Relation;
     use crate::pg::report::{report, spi};
     use crate::pg::role;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::series;
-    use crate::store::{citus, series as store};
+    use crate::store::citus;
+    use crate::store::tables::SERIES;
     use pgrx::Uuid;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -416,7 +417,8 @@ mod snowflake_ids_internal {
     ) -> Result<(), ErrorReport> {
         let name = super::name(series.as_ref())?;
         let known = series::look_up(name)?;
-        let table = relation.map(Source::of).filter(|table| table.is_there()).ok_or_else(not_owner)?;
+        let (oid, table) =
+            relation.and_then(|oid| Some((oid, Relation::find(oid)?))).ok_or_else(not_owner)?;
         let owner = table.owner();
         if !role::has_privileges_of(owner) {
             return Err(not_owner());
@@ -426,7 +428,7 @@ mod snowflake_ids_internal {
         }
         let arguments = [
             TagText(series::checked(name).map_err(|error| report(&error))?).into(),
-            table.oid().into(),
+            oid.into(),
             handed_on(column.as_ref(), "column", MAX_COLUMN_BYTES)?,
             handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
         ];
@@ -473,7 +475,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
         if let Some(row) = trigger.new() {
             row.get_by_name("id").ok().flatten().into_iter().for_each(series::note_changed);
-        } else if let Some(table) = store::table() {
+        } else if let Some(table) = SERIES.find() {
             table.announce();
         }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)

@@ -8,6 +8,7 @@ use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::Text;
 use crate::segment::error::SegmentError;
 use crate::segment::{place, privilege};
+use crate::store::tables::SEGMENT;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, NUMERICOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
@@ -44,7 +45,7 @@ struct Own {
 impl Own {
     fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, SegmentError> {
         let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
-        let source = Source::find().ok_or(SegmentError::NoTable)?;
+        let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
         privilege::check(&tag, action)?;
         Ok(Self { source, tag })
     }
@@ -190,8 +191,8 @@ mod snowflake_ids {
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::pg::catalog::Source;
     use crate::pg::text::Text;
+    use crate::store::tables::SEGMENT;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -212,7 +213,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]
     fn segment_privileges_changed<'a>(
         _trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        if let Some(source) = Source::find() {
+        if let Some(source) = SEGMENT.find() {
             source.announce();
         }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)

@@ -1,12 +1,12 @@
 //! The registry of worker ids: its table, and giving an id up. Written in SQL, in the file beside this one, but for what
 //! concerns this server's own lease.
 
-use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
 use crate::store::registry;
+use crate::store::tables::WORKER_LEASE;
 use crate::{issuer, settings};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -17,7 +17,7 @@ use snowflake_ids_core::error::NotReadyError;
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_check_registry() -> Result<(), ErrorReport> {
     let shared = ready()?;
-    if let Some(source) = Source::registry()
+    if let Some(source) = WORKER_LEASE.find()
         && let Some(site) = source.as_owner(registry::sites).map_err(|error| spi(&error))?.first()
     {
         return Err(at_registry(&site.server));

@@ -1,27 +1,22 @@
 //! The table of named generators, looked at without SQL: a call for an id may be within a parallel query.
 
-use crate::pg::catalog::{self, Source};
-use crate::pg::rows::{self, Unseen};
+use super::tables::GENERATOR;
+use crate::pg::catalog::Unseen;
+use crate::pg::rows;
 use crate::pg::tag::TagText;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::named::{Named, NamedError, Row};
-use std::ffi::CStr;
-
-const EXTENSION: &CStr = c"snowflake_ids";
-
-/// The table of named generators of this database; None where the extension is not. Only within a transaction.
-pub fn table() -> Option<Source> {
-    Source::look_up(c"generator").filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
-}
 
 /// What the row of this name says; None where there is none. Waits where the table is locked. Only within a transaction, of
 /// which it sees what that has changed.
-pub fn read(table: Source, name: &Tag) -> Option<Result<Named, NamedError>> {
+///
+/// # Errors
+/// [`Unseen`].
+pub fn read(name: &Tag) -> Result<Option<Result<Named, NamedError>>, Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| found = Some(named_of(row));
-    match rows::of_key(table, c"name", &TagText(*name), each) {
-        Ok(()) | Err(Unseen::NoTable | Unseen::Locked) => found,
-    }
+    rows::of_key(&GENERATOR, c"name", &TagText(*name), each)?;
+    Ok(found)
 }
 
 fn named_of(row: &rows::Row<'_>) -> Result<Named, NamedError> {

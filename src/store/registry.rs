@@ -2,7 +2,8 @@
 //! from one to another, as rows in JSON. Errors are SPI's; SQL errors are thrown.
 
 use super::segment::definition_of;
-use crate::pg::catalog::Source;
+use super::tables::REGISTRY_SERVER;
+use crate::pg::catalog::Unseen;
 use crate::pg::encoding::from_utf8;
 use crate::pg::rows;
 use crate::pg::statement::Statement;
@@ -181,15 +182,15 @@ pub fn sites() -> Result<Vec<Site>, SpiError> {
 
 /// The foreign servers of the registries that this database uses, in their order; none where it is its own. Without SQL: on a
 /// standby and in a parallel query, too. Waits where the table is locked. Only within a transaction.
-pub fn servers() -> Vec<String> {
+///
+/// # Errors
+/// [`Unseen`].
+pub fn servers() -> Result<Vec<String>, Unseen> {
     let mut servers = BTreeMap::new();
-    if let Some(table) = Source::look_up(c"registry_server") {
-        // Where there is no such table none is in use.
-        let _ = rows::each(table, true, |row| {
-            servers.extend(row.int(c"position").zip(row.name(c"server")));
-        });
-    }
-    servers.into_values().collect()
+    rows::each(&REGISTRY_SERVER, true, |row| {
+        servers.extend(row.int(c"position").zip(row.name(c"server")));
+    })?;
+    Ok(servers.into_values().collect())
 }
 
 /// Sees to it that nothing can be reserved, nor noted as received, until the transaction ends.

@@ -1,12 +1,11 @@
 //! The table of bound sequences, looked at while a statement is planned: without SQL.
 
-use crate::pg::catalog::{self, Source};
-use crate::pg::redirect;
-use crate::pg::rows::{self, Unseen};
+use super::tables::SEQUENCE_BINDING;
+use crate::pg::catalog::{Source, Unseen};
 use crate::pg::tag::TagText;
+use crate::pg::{extension, redirect, rows};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::directory::Tag;
-use std::ffi::CStr;
 use std::rc::Rc;
 
 /// Where a sequence's numbers come from.
@@ -18,15 +17,13 @@ pub enum Binding {
     Segment(Rc<Tag>),
 }
 
-const EXTENSION: &CStr = c"snowflake_ids";
-
 /// The table of bound sequences of this database; None where the extension is not. Only within a transaction.
 pub fn table() -> Option<Source> {
-    Source::look_up(c"sequence_binding").filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+    SEQUENCE_BINDING.find()
 }
 
 /// All sequences that are bound; None where the table is locked and that is not waited for. Only within a transaction.
-pub fn all(table: Source, waits: bool) -> Option<Vec<(Oid, Binding)>> {
+pub fn all(waits: bool) -> Option<Vec<(Oid, Binding)>> {
     let mut found = Vec::new();
     let each = |row: &rows::Row<'_>| {
         let Some(sequence) = row.oid(c"sequence") else { return };
@@ -36,18 +33,16 @@ pub fn all(table: Source, waits: bool) -> Option<Vec<(Oid, Binding)>> {
         };
         found.push((sequence, binding));
     };
-    match rows::each(table, waits, each) {
-        Ok(()) | Err(Unseen::NoTable) => Some(found),
+    match rows::each(&SEQUENCE_BINDING, waits, each) {
+        Ok(_) | Err(Unseen::NoTable) => Some(found),
         Err(Unseen::Locked) => None,
     }
 }
 
 /// The functions that take the place of the server's; None where this database's extension has none.
 pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
-    let find = |function: &str| {
-        catalog::function_of(EXTENSION, &format!("snowflake_ids_internal.sequence_{function}"))
-    };
-    let id = |function: &str| catalog::function_of(EXTENSION, &format!("pg_catalog.{function}"));
+    let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
+    let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));
     Some(redirect::Targets {
         nextval: find("nextval(pg_catalog.regclass)")?,
         currval: find("currval(pg_catalog.regclass)")?,

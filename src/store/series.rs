@@ -3,8 +3,9 @@
 //! All names in the statements are qualified, operators included: they run with the rights of the tables' owner under the
 //! caller's `search_path`.
 
-use crate::pg::catalog::{self, Source};
-use crate::pg::rows::{self, Unseen};
+use super::tables::{SERIES, SERIES_BIGINT, SERIES_PRIVILEGE, SERIES_TEXT, SERIES_UUID};
+use crate::pg::catalog::{Source, Unseen};
+use crate::pg::rows;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::TextOut;
@@ -16,9 +17,6 @@ use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::Privileges;
 use snowflake_ids_core::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Row, Series, SeriesError};
-use std::ffi::CStr;
-
-const EXTENSION: &CStr = c"snowflake_ids";
 
 /// The first day of the present period of a dated series, given its reset and its time zone. The clock's, as for tags: not the
 /// transaction's.
@@ -153,37 +151,30 @@ pub struct Number {
     pub day: i32,
 }
 
-/// The table of series of this database; None where the extension is not. Only within a transaction.
-pub fn table() -> Option<Source> {
-    named().filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
-}
-
-/// What is called as the table of series is, whether it is that or not. Only within a transaction.
-pub fn named() -> Option<Source> {
-    Source::look_up(c"series")
-}
-
 /// The table that has the counters of keys of a type. Only within a transaction.
 pub fn counters(of: KeyType) -> Option<Source> {
-    let name = match of {
-        KeyType::Bigint => c"series_bigint",
-        KeyType::Text => c"series_text",
-        KeyType::Uuid => c"series_uuid",
+    let table = match of {
+        KeyType::Bigint => &SERIES_BIGINT,
+        KeyType::Text => &SERIES_TEXT,
+        KeyType::Uuid => &SERIES_UUID,
     };
-    Source::look_up(name).filter(|table| catalog::is_table_of(EXTENSION, table.oid()))
+    table.find()
 }
 
-/// What the row of this name says, and whether it takes privileges to use the series; None where there is none. Waits where the
-/// table is locked. Only within a transaction, of which it sees what that has changed.
-pub fn read(table: Source, name: &Tag) -> Option<Result<(Series, bool), SeriesError>> {
+/// What the row of this name says, and whether it takes privileges to use the series; None where there is none. And the table, in
+/// which that is so. Waits where it is locked. Only within a transaction, of which it sees what that has changed.
+///
+/// # Errors
+/// [`Unseen`].
+#[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
+pub fn read(name: &Tag) -> Result<(Source, Option<Result<(Series, bool), SeriesError>>), Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| {
         let is_restricted = row.boolean(c"restricted").unwrap_or(true);
         found = Some(series_of(row).map(|series| (series, is_restricted)));
     };
-    match rows::of_key(table, c"name", &TagText(*name), each) {
-        Ok(()) | Err(Unseen::NoTable | Unseen::Locked) => found,
-    }
+    let table = rows::of_key(&SERIES, c"name", &TagText(*name), each)?;
+    Ok((table, found))
 }
 
 fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
@@ -206,18 +197,18 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
 }
 
 /// Which roles have which privileges on a series. Only within a transaction.
-pub fn privileges(id: i64) -> Vec<(Oid, Privileges)> {
+///
+/// # Errors
+/// [`Unseen`].
+pub fn privileges(id: i64) -> Result<Vec<(Oid, Privileges)>, Unseen> {
     let mut found = Vec::new();
     let note = |row: &rows::Row<'_>| {
         if let (Some(grantee), Some(list)) = (row.oid(c"grantee"), row.text(c"privileges")) {
             found.push((grantee, Privileges::stored(&list)));
         }
     };
-    if let Some(table) = Source::look_up(c"series_privilege") {
-        // Where there is no such table no role has any.
-        let _ = rows::of_number(table, c"series", id, note);
-    }
-    found
+    rows::of_number(&SERIES_PRIVILEGE, c"series", id, note)?;
+    Ok(found)
 }
 
 /// Takes the next number of a key that has a counter, in the present transaction; None where it has none, or no number left.

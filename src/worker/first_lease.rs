@@ -16,6 +16,7 @@ use crate::shared::generator::Shared;
 use crate::shared::leases::leases;
 use crate::store::citus;
 use crate::store::registry as sites;
+use crate::store::tables::WORKER_LEASE;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::lease_worker::{Doubt, LeaseWorker, LinkError, Other, Place, RegistryLink};
@@ -53,7 +54,7 @@ pub fn take(shared: &'static Shared) -> bool {
     if transaction::is_parallel() {
         return false;
     }
-    let Some(source) = Source::registry().filter(|source| source.is_new()) else { return false };
+    let Some(source) = WORKER_LEASE.find().filter(|source| source.is_new()) else { return false };
     transaction::watch(&HOOKS);
     let host = Host { shared, leases };
     let outcome = LeaseWorker::new(issuer(shared), Link(source), host, &leases.requests).look_after_now();

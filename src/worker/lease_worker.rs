@@ -7,13 +7,13 @@ mod link;
 use super::rest::rest;
 use crate::issuer::issuer;
 use crate::lease;
-use crate::pg::catalog::{self, Source};
 use crate::pg::clock::uptime;
 use crate::pg::wait::Event;
 use crate::pg::{server, worker};
 use crate::shared::generator::{Shared, shared};
 use crate::shared::leases::{Leases, leases};
 use crate::store::registry as sites;
+use crate::store::tables::{self, SEGMENT};
 use host::Host;
 use link::Link;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
@@ -63,8 +63,8 @@ fn go() {
 
 /// How this database ranks among those that may be the registry. None where the extension is not here.
 fn rank() -> Option<u32> {
-    let extension = catalog::extension()?;
-    let uses = Source::find().map(|source| source.as_owner(sites::in_use)).transpose();
+    let extension = tables::extension()?;
+    let uses = SEGMENT.find().map(|source| source.as_owner(sites::in_use)).transpose();
     Some(if matches!(uses, Ok(Some(true))) { 1 } else { extension })
 }
 

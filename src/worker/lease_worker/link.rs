@@ -10,6 +10,7 @@ use crate::registry::serve;
 use crate::settings;
 use crate::store::citus;
 use crate::store::registry as sites;
+use crate::store::tables::WORKER_LEASE;
 use crate::worker::log;
 use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
@@ -94,7 +95,7 @@ fn is_named_elsewhere() -> Result<bool, RegistryLinkError> {
 fn transaction<T>(work: impl FnOnce() -> Result<T, SpiError>) -> Result<T, RegistryLinkError> {
     let run =
         |source: Source| source.as_owner(work).unwrap_or_else(|error| report::raise(report::spi(&error)));
-    let done = worker::transaction(|| Source::registry().map(run));
+    let done = worker::transaction(|| WORKER_LEASE.find().map(run));
     done.map_err(RegistryLinkError::Failed)?.ok_or(RegistryLinkError::Dropped)
 }
 

@@ -6,6 +6,7 @@ use crate::pg::worker;
 use crate::store::citus;
 use crate::store::registry as store;
 use crate::store::segment::Tables;
+use crate::store::tables::SEGMENT;
 use pgrx::PgSqlErrorCode;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::directory::Tag;
@@ -24,7 +25,7 @@ impl Database for Here {
         &self,
         work: impl FnOnce(&mut Tables) -> Result<T, SpiError>,
     ) -> Result<T, TransactionError> {
-        let done = worker::transaction(|| match Source::find() {
+        let done = worker::transaction(|| match SEGMENT.find() {
             Some(source) => source.as_owner(|| work(&mut Tables(Some(source)))),
             None => work(&mut Tables(None)),
         });

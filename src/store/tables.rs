@@ -1,0 +1,95 @@
+//! The tables of the extension, and the columns that are read of them without SQL.
+
+use crate::pg::catalog::{Table, Type};
+use crate::pg::extension;
+
+/// Tags, and how far their ids are reserved.
+pub static SEGMENT: Table = Table::new(
+    c"segment",
+    &[
+        (c"tag", Type::Text),
+        (c"max_id", Type::Bigint),
+        (c"increment", Type::Bigint),
+        (c"remainder", Type::Bigint),
+        (c"reset", Type::Text),
+    ],
+);
+
+/// Tags that take privileges to be used.
+pub static SEGMENT_RESTRICTED: Table = Table::new(c"segment_restricted", &[(c"tag", Type::Text)]);
+
+/// Rights of roles on tags.
+pub static SEGMENT_PRIVILEGE: Table = Table::new(
+    c"segment_privilege",
+    &[(c"tag", Type::Text), (c"grantee", Type::Oid), (c"privileges", Type::Text)],
+);
+
+/// Named generators.
+pub static GENERATOR: Table = Table::new(
+    c"generator",
+    &[
+        (c"name", Type::Text),
+        (c"layout", Type::Text),
+        (c"modulus", Type::Integer),
+        (c"remainder", Type::Integer),
+        (c"sequence_start", Type::Text),
+        (c"cache", Type::Integer),
+    ],
+);
+
+/// Series.
+pub static SERIES: Table = Table::new(
+    c"series",
+    &[
+        (c"name", Type::Text),
+        (c"kind", Type::Text),
+        (c"key_type", Type::Text),
+        (c"start", Type::Bigint),
+        (c"max_value", Type::Bigint),
+        (c"reset", Type::Text),
+        (c"time_zone", Type::Text),
+        (c"format", Type::Text),
+        (c"restricted", Type::Boolean),
+        (c"id", Type::Bigint),
+        (c"step", Type::Integer),
+        (c"max_step", Type::Integer),
+        (c"sections", Type::Integer),
+    ],
+);
+
+/// Counters of series with keys of type bigint.
+pub static SERIES_BIGINT: Table = Table::new(c"series_bigint", &[]);
+/// Counters of series with keys of type text.
+pub static SERIES_TEXT: Table = Table::new(c"series_text", &[]);
+/// Counters of series with keys of type uuid.
+pub static SERIES_UUID: Table = Table::new(c"series_uuid", &[]);
+
+/// Rights of roles on series.
+pub static SERIES_PRIVILEGE: Table = Table::new(
+    c"series_privilege",
+    &[(c"series", Type::Bigint), (c"grantee", Type::Oid), (c"privileges", Type::Text)],
+);
+
+/// The registry of worker ids.
+pub static WORKER_LEASE: Table = Table::new(c"worker_lease", &[]);
+
+/// The registries that this database draws from.
+pub static REGISTRY_SERVER: Table = Table::new(
+    c"registry_server",
+    &[(c"position", Type::Integer), (c"server", Type::Name), (c"identity", Type::Text)],
+);
+
+/// How far ids of tags were received from registries.
+pub static RECEIVED: Table = Table::new(c"received", &[(c"identity", Type::Text), (c"tag", Type::Text)]);
+
+/// Sequences whose numbers are ids of ours.
+pub static SEQUENCE_BINDING: Table = Table::new(
+    c"sequence_binding",
+    &[(c"sequence", Type::Oid), (c"tag", Type::Text), (c"generator", Type::Text)],
+);
+
+/// The oid of the extension in this database: the lower, the earlier it was created. None where it is not, or has no table of
+/// worker ids. Only within a transaction.
+pub fn extension() -> Option<u32> {
+    WORKER_LEASE.find().and(extension::find()).map(pgrx::pg_sys::Oid::to_u32)
+}

@@ -1,2 +1,319 @@
 /* From 0.2.0 to 0.2.1. Nothing that others could have put into a schema of theirs is found. */
 SET LOCAL search_path = pg_catalog, pg_temp;
+
+/* Bound sequences: no role writes their table by hand, and a row that came by hand counts while its sequence stands at its end. */
+CREATE FUNCTION snowflake_ids_internal.sequence_stands_at_end("of" oid) RETURNS boolean
+STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_stands_at_end_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_record("of" oid, tag text, last_number bigint, generator text) RETURNS void
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_record_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_erase("of" oid) RETURNS void
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_erase_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.sequence_record(oid, text, bigint, text),
+    snowflake_ids_internal.sequence_erase(oid) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids_internal.sequence_stands_at_end(oid) TO PUBLIC;
+ALTER TABLE snowflake_ids.sequence_binding ADD COLUMN checked boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
+    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
+UPDATE snowflake_ids.sequence_binding AS b SET checked = true WHERE snowflake_ids_internal.sequence_stands_at_end(b.sequence);
+
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
+            DETAIL = 'Its numbers are its owner''s to bind.',
+            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+    END IF;
+    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
+    RETURN NEW;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.sequence_binding_check() FROM PUBLIC;
+CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
+ALTER TABLE snowflake_ids.sequence_binding ENABLE ALWAYS TRIGGER sequence_binding_check;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
+        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
+        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
+    most bigint DEFAULT 9223372036854775807) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := snowflake_ids_internal.highest_number(sequence);
+    following bigint;
+    expression text;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
+    IF highest = 9223372036854775807 THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
+            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+                sequence);
+    END IF;
+    IF kind COLLATE "C" = 'segment' THEN
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
+    ELSE
+        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
+        EXECUTE format('SELECT %s', expression) INTO following;
+        IF following <= highest THEN
+            RAISE object_not_in_prerequisite_state USING
+                MESSAGE = format('sequence "%s" has numbers above the ids to come', sequence),
+                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind it with kind => ''segment''.';
+        END IF;
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
+    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    terms pg_sequence;
+    highest bigint := greatest(above, snowflake_ids_internal.highest_number(sequence));
+    number numeric;
+BEGIN
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    PERFORM snowflake_ids_internal.sequence_erase(sequence);
+    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+        + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+    IF number > terms.seqmax THEN
+        RAISE sequence_generator_limit_exceeded USING
+            MESSAGE = format('sequence "%s" ends before the ids that it gave', sequence),
+            DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
+            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
+        WHERE b.sequence = $1 AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end($1)))
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+BEGIN
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
+        AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
+    IF FOUND THEN
+        IF bound.tag IS NULL THEN
+            EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;
+        ELSE
+            IF NOT EXISTS (SELECT FROM snowflake_ids.registry_server)
+                AND NOT EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
+                -- Which ids it gave is not known any more.
+                RAISE undefined_object USING
+                    MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
+                    DETAIL = 'The sequence gave ids of it, and must go on above them.',
+                    HINT = format('Create it again above all ids that are in use: '
+                        'SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+            END IF;
+            highest := snowflake_ids_internal.highest_of_tag(bound.tag);
+        END IF;
+        RETURN greatest(highest, bound.last_number);
+    END IF;
+    SELECT CASE WHEN NOT c.is_called THEN c.last_value - 1
+        WHEN s.seqincrement < 0 THEN greatest(s.seqstart, c.last_value)
+        ELSE c.last_value END
+    INTO highest FROM pg_sequence s, snowflake_ids_internal.sequence_course(sequence) c
+    WHERE s.seqrelid = sequence;
+    RETURN highest;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    terms pg_sequence;
+    reached bigint;
+    drops boolean := false;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
+        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
+        CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
+        IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
+            PERFORM snowflake_ids_internal.lock_relation(owned);
+            SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
+            reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
+            -- Before it is bound: what restarts a bound sequence would restart the tag.
+            PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
+            PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
+        ELSE
+            drops := true;
+        END IF;
+    END LOOP;
+    IF drops THEN
+        PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
+    END IF;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    numbers record := snowflake_ids_internal.numbers_of_group(snowflake_ids_internal.node_group());
+    bound snowflake_ids.sequence_binding;
+    terms pg_sequence;
+    reached bigint;
+    number numeric;
+BEGIN
+    FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+            JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
+        WHERE s.owner IS NOT NULL AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    LOOP
+        PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
+        SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
+        reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
+        PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
+        number := terms.seqstart;
+        IF reached IS NOT NULL THEN
+            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric
+                + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
+        END IF;
+        IF number > least(terms.seqmax, numbers.last + 1) THEN
+            RAISE sequence_generator_limit_exceeded USING
+                MESSAGE = format('sequence "%s" ends before the ids that the column has', bound.sequence),
+                DETAIL = format('Its maximum on this node is %s; the highest id is %s.', least(terms.seqmax, numbers.last + 1), reached);
+        END IF;
+        PERFORM snowflake_ids_internal.sequence_put(bound.sequence, number::bigint, false);
+    END LOOP;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
+    users text;
+BEGIN
+    SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
+    FROM (
+        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
+                AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                    AND d.refclassid = 'pg_proc'::regclass
+                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
+        UNION ALL
+        SELECT format('sequence %s is bound to it', b.sequence)
+        FROM snowflake_ids.sequence_binding AS b
+        WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+            AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    ) AS u (text);
+    RETURN users;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT o.object, o.privileges
+    FROM (VALUES
+        (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
+        ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
+        ('tags', 'FUNCTION snowflake_ids.attach, snowflake_ids.detach, snowflake_ids.bind_sequence, snowflake_ids.unbind_sequence', 'EXECUTE'),
+        ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ')
+            FROM unnest(ARRAY['above_other_nodes', 'attach_coordinator', 'attach_here', 'attach_in_session', 'bounded_lock_timeout', 'check_alone',
+                'check_tag_stays', 'in_transaction_block', 'attach_worker', 'attach_workers', 'bind_own', 'check_coordinator', 'check_registered', 'check_worker',
+                'check_workers', 'citus_run_on_workers', 'detach_worker', 'detach_workers', 'discard_received', 'highest_own_id', 'highest_stored',
+                'is_distributed', 'node_group', 'numbers_of_group', 'propagate', 'reached_by_groups', 'registries_in_use',
+                'registry_identity', 'unbind_own', 'advance_sequence', 'as_owner', 'bind_sequences', 'check_attach', 'check_column', 'check_detach', 'check_kind', 'check_others_of_sequence',
+                'check_room_above', 'column_maximum', 'check_snowflake_above', 'check_table', 'create_sequence', 'create_sequence_for',
+                'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
+                'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
+                'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
+                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
+                'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
+                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
+                'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
+                'tell_other_servers', 'tell_shared_tag', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
+        ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('generators', 'FUNCTION snowflake_ids.generator_create, snowflake_ids.generator_alter, snowflake_ids.generator_drop, '
+            'snowflake_ids.layout_change', 'EXECUTE'),
+        ('generators', 'FUNCTION snowflake_ids_internal.generator_taken, snowflake_ids_internal.generator_users, '
+            'snowflake_ids_internal.generator_check_unused, snowflake_ids_internal.server_layout, '
+            'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
+        ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
+        ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
+        ('series', 'FUNCTION snowflake_ids.series_create', 'EXECUTE'),
+        -- To restore the triggers of a dump.
+        ('series', 'FUNCTION snowflake_ids_internal.series_fill', 'EXECUTE'),
+        ('series', 'TABLE snowflake_ids.series', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_bigint', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_text', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_uuid', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('series', 'TABLE snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('registry', 'FUNCTION snowflake_ids.use_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.use_local_registry', 'EXECUTE'),
+        ('registry', 'FUNCTION snowflake_ids.worker_release', 'EXECUTE'),
+        ('registry', 'TABLE snowflake_ids.registry_server', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.received', 'SELECT'),
+        ('registry', 'TABLE snowflake_ids.worker_lease', 'SELECT'),
+        ('state', 'FUNCTION snowflake_ids.state_reset', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.state_adopt', 'EXECUTE'),
+        ('state', 'FUNCTION snowflake_ids.clock_accept', 'EXECUTE')
+    ) AS o (of_part, object, privileges)
+    WHERE o.of_part = administration_objects.part COLLATE "C";
+    IF part IS NULL OR part COLLATE "C" NOT IN ('tags', 'generators', 'series', 'registry', 'state') THEN
+        RAISE EXCEPTION 'unrecognized part of the administration: "%"', left(coalesce(part, 'null'), 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'The parts are tags, generators, series, registry and state.';
+    END IF;
+END
+$$;
+CREATE OR REPLACE VIEW snowflake_ids.sequence_status AS
+SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
+       CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
+       CASE WHEN r.readable THEN b.generator END AS generator
+FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
+        WHEN b.tag IS NULL AND b.generator IS NULL THEN true
+        WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
+        ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
+    END) AS r (readable)
+    JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+    LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
+        AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
+    LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives; unreadable: its row was written by hand, and it gives none';
+
+/* Who had the part "tags" could write the table, and has the functions instead that do. */
+DO $$
+DECLARE
+    holder name;
+    owner name := CASE WHEN current_setting('server_version_num')::integer >= 140000 THEN 'pg_database_owner'
+        ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
+BEGIN
+    FOR holder IN SELECT DISTINCT pg_get_userbyid(a.grantee)
+        FROM pg_class AS c, aclexplode(c.relacl) AS a
+        WHERE c.oid = 'snowflake_ids.sequence_binding'::regclass AND a.grantee NOT IN (0, c.relowner) AND a.privilege_type = 'INSERT'
+    LOOP
+        EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON snowflake_ids.sequence_binding FROM %I', holder);
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.sequence_forget_dropped FROM %I', holder);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.sequence_record, snowflake_ids_internal.sequence_erase TO %I', holder);
+    END LOOP;
+    EXECUTE format('GRANT INSERT ON snowflake_ids.sequence_binding TO %I', owner);
+END
+$$;

@@ -46,7 +46,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::access::watch(pg::access::Watch {
         database_created: worker::forget_database,
         database_dropped: worker::leave_database,
-        relation_dropped: sequence::follow::relation_dropped,
+        sequence_dropped: sequence::follow::sequence_dropped,
         setval_called: sequence::follow::setval_called,
     });
     pg::utility::watch(pg::utility::Watch {

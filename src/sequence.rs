@@ -3,10 +3,12 @@
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | [`bind`] | the rows that say what is bound |
 //! | [`known`] | which sequences are bound, as far as this process knows |
 //! | [`follow`] | what other statements do to them |
 //! | [`error`] | why one gave no number |
 
+pub mod bind;
 pub mod error;
 pub mod follow;
 pub mod known;
@@ -22,6 +24,7 @@ use crate::segment::privilege;
 use crate::snowflake;
 use crate::store::sequence::Binding;
 use crate::store::tables::SEGMENT;
+use bind::confirm;
 use error::SequenceError;
 use known::locked_binding_of;
 use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
@@ -59,6 +62,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     }
     // Dropped while its binding was not: the server says so.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
+    confirm(sequence);
     let increment = Increment::new(terms.increment)?;
     let number = match binding {
         Binding::Snowflake(generator) => {
@@ -69,6 +73,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         }
         Binding::Segment(tag) => segment::next_of_sequence("nextval", &tag, increment)
             .map_err(|error| SequenceError::of_tag(error, sequence))?,
+        Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
     };
     note(sequence, number);
     LAST.set(Last::Bound(sequence));
@@ -102,7 +107,11 @@ pub fn lastval() -> Result<i64, SequenceError> {
 pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, SequenceError> {
     // The server's: also what it says of a value out of bounds.
     let server = || sequence::setval(sequence, value, is_called);
-    let Some(binding) = locked_binding_of(sequence) else { return Ok(server()) };
+    let Some(binding) = locked_binding_of(sequence) else {
+        let number = server();
+        confirm(sequence);
+        return Ok(number);
+    };
     check(sequence, Use::Set)?;
     let Some(Terms { min, max, increment, .. }) = sequence::terms(sequence) else { return Ok(server()) };
     if is_fence(value, is_called, max) || !(min..=max).contains(&value) {
@@ -113,6 +122,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
             "sequence \"{}\" is not moved: it gives snowflake ids, which follow the clock",
             sequence::name(sequence)
         ),
+        Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
         Binding::Segment(tag) => {
             // With a number its whole block is the caller's.
             let reach = Increment::new(increment)?.reach(value);
@@ -147,7 +157,8 @@ fn run(sequence: Oid, statement: &Statement, tag: &Tag, value: i64) -> Result<Op
 
 /// Notes the number of a column that a bound sequence belongs to, which came from the column's default.
 pub fn noted_of_column(sequence: Oid, number: i64) -> i64 {
-    if known::binding_of(sequence).is_some() {
+    if known::called_binding_of(sequence).is_some() {
+        confirm(sequence);
         note(sequence, number);
         LAST.set(Last::Bound(sequence));
     }

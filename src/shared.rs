@@ -1,7 +1,8 @@
 //! What lies in shared memory: the generator and its counters, the tags in use with their buffers, what is known of leases
-//! and registries, the counters of dense series, the slots of the workers, what the server did lately, and how far long calls have
-//! come.
+//! and registries, the counters of dense series, the slots of the workers, what the server did lately, how far long calls have
+//! come, and how often bindings of sequences changed.
 
+pub mod bindings;
 pub mod dense_counts;
 pub mod generator;
 pub mod history;
@@ -17,7 +18,7 @@ pub mod worker_slot;
 use crate::pg::shmem::Block;
 
 /// All blocks, in the order in which they are laid out.
-pub static BLOCKS: [&dyn Block; 8] = [
+pub static BLOCKS: [&dyn Block; 9] = [
     &generator::SHARED,
     &segments::SEGMENTS,
     &leases::LEASES,
@@ -26,4 +27,5 @@ pub static BLOCKS: [&dyn Block; 8] = [
     &sections::SECTIONS,
     &history::HISTORY,
     &progress::PROGRESS,
+    &bindings::CHANGES,
 ];

@@ -1,6 +1,6 @@
-//! What the server tells of objects: a database is created, a relation dropped, a function about to be called.
+//! What the server tells of objects: a database is created, a sequence dropped, a function about to be called.
 
-use super::redirect;
+use super::{redirect, sequence};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -13,8 +13,8 @@ pub struct Watch {
     pub database_created: fn(u32),
     /// A database of this oid is about to be dropped, once no process is connected to it. Must not fail.
     pub database_dropped: fn(u32),
-    /// A table, sequence or the like is dropped, unless the transaction is rolled back.
-    pub relation_dropped: fn(),
+    /// A sequence is dropped, unless the transaction is rolled back.
+    pub sequence_dropped: fn(pg_sys::Oid),
     /// The server's own setval is about to be called, in an expression or by itself.
     pub setval_called: fn(),
 }
@@ -64,7 +64,9 @@ extern "C-unwind" fn tell(access: pg_sys::ObjectAccessType::Type, class: pg_sys:
     match (class, access) {
         (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
-        (pg_sys::RelationRelationId, Access::OAT_DROP) => (watch.relation_dropped)(),
+        (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {
+            (watch.sequence_dropped)(object);
+        }
         (_, Access::OAT_FUNCTION_EXECUTE) => (watch.setval_called)(),
         _ => {}
     }

@@ -23,6 +23,8 @@ type Action = fn();
 
 /// The most columns that are read of one table.
 const MOST_COLUMNS: usize = 14;
+/// The number of a column that an earlier version has not.
+const MISSING: i16 = 0;
 /// More tables than there are.
 const MOST_TABLES: usize = 16;
 
@@ -60,6 +62,8 @@ impl Type {
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
+    /// Columns that the table has not as long as its extension is of an earlier version.
+    later: &'static [(&'static CStr, Type)],
     /// The relation that was found to be it, and the extension, until its relcache entry changes.
     found: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>>,
     /// The numbers of the columns in it, once their types were compared.
@@ -88,10 +92,20 @@ pub struct Open {
 impl Table {
     /// A table of this name in the extension's schema, and the columns that are read.
     pub const fn new(name: &'static CStr, columns: &'static [(&'static CStr, Type)]) -> Self {
-        assert!(columns.len() <= MOST_COLUMNS, "MOST_COLUMNS is too small");
+        Self::with_later(name, columns, &[])
+    }
+
+    /// The same, with columns that may be missing.
+    pub const fn with_later(
+        name: &'static CStr,
+        columns: &'static [(&'static CStr, Type)],
+        later: &'static [(&'static CStr, Type)],
+    ) -> Self {
+        assert!(columns.len() + later.len() <= MOST_COLUMNS, "MOST_COLUMNS is too small");
         Self {
             name,
             columns,
+            later,
             found: PerProcess::new(Cell::new(None)),
             numbers: PerProcess::new(Cell::new(None)),
             on_change: PerProcess::new(Cell::new(None)),
@@ -180,15 +194,19 @@ impl Table {
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
         self.numbers.get().unwrap_or_else(|| {
             let mut numbers = [0; MOST_COLUMNS];
-            for (number, (name, of)) in numbers.iter_mut().zip(self.columns) {
+            let columns = self.columns.iter().chain(self.later).enumerate();
+            for (number, (place, (name, of))) in numbers.iter_mut().zip(columns) {
                 // SAFETY: as above; the name ends with a zero byte. The descriptor has a column for each number.
                 *number = unsafe {
                     let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
                     let kind = pg_sys::get_atttype((*relation).rd_id, number);
-                    if number <= 0 || !of.is(kind) {
+                    if number <= 0 && place >= self.columns.len() {
+                        MISSING
+                    } else if number <= 0 || !of.is(kind) {
                         raise(self.unlike(name));
+                    } else {
+                        number
                     }
-                    number
                 };
             }
             self.numbers.set(Some(numbers));
@@ -215,12 +233,11 @@ impl Open {
         self.relation
     }
 
-    /// The number of a column of this type.
-    pub(super) fn number(&self, column: &CStr, of: Type) -> i16 {
-        let columns = self.table.columns.iter().zip(self.numbers);
-        let found = columns.into_iter().find(|((name, _), _)| *name == column);
-        match found {
-            Some(((_, declared), number)) if *declared == of => number,
+    /// The number of a column of this type; None where an earlier version has none.
+    pub(super) fn number(&self, column: &CStr, of: Type) -> Option<i16> {
+        let mut columns = self.table.columns.iter().chain(self.table.later).zip(self.numbers);
+        match columns.find(|((name, _), _)| *name == column) {
+            Some(((_, declared), number)) if *declared == of => (number != MISSING).then_some(number),
             _ => raise(self.table.unlike(column)),
         }
     }
@@ -290,7 +307,18 @@ impl Source {
         role::with_rights(self.owner(), false, Settings::Stay, work)
     }
 
-    /// The same for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a
+    /// The same with a lock for writing on the table, where no lock has to be waited for; None where one would have to be.
+    pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
+        let found = self.extension()?;
+        let mode = pg_sys::RowExclusiveLock.cast_signed();
+        // SAFETY: within a transaction; the lock is of a number, whatever that is.
+        let has_locks = extension::lock_at_once(found)
+            && unsafe { pg_sys::ConditionalLockRelationOid(self.0, mode) }
+            && self.extension() == Some(found);
+        has_locks.then(|| role::with_rights(self.owner(), false, Settings::Stay, work))
+    }
+
+    /// The same as [`Self::as_owner`] for SQL of our own in which every name is qualified, operators included: nothing needs to be found by a
     /// `search_path`, and setting one costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();

@@ -19,6 +19,13 @@ pub fn lock(extension: pg_sys::Oid) {
     unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
 }
 
+/// The same if that lock is to be had at once. Whether it was.
+pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
+    let mode = pg_sys::AccessShareLock.cast_signed();
+    // SAFETY: as above.
+    unsafe { pg_sys::ConditionalLockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) }
+}
+
 /// The oid of the extension in this database; None where it is not. Only within a transaction.
 pub fn find() -> Option<pg_sys::Oid> {
     // SAFETY: as above; the name is a constant.

@@ -26,7 +26,7 @@ pub fn texts(table: &'static Table, column: &CStr) -> Result<Vec<TagText>, Unsee
 /// Calls `each` with every row of a table, and gives the table. Where it is locked this `waits` for as long as any statement
 /// does, or not at all. Only within a transaction, as above.
 pub fn each(table: &'static Table, waits: bool, each: impl FnMut(&Row<'_>)) -> Result<Source, Unseen> {
-    look(table, if waits { Wait::Yes(None) } else { Wait::No }, &[], each)
+    look(table, wait(waits), &[], each)
 }
 
 /// Calls `each` with every row of a table whose column `tag`, which its primary key begins with or is, says this. Waits
@@ -62,11 +62,40 @@ pub fn of_number(
     look(table, Wait::Yes(None), &[(column, Sought::Number(number))], each)
 }
 
+/// The same for a column of oids, which waits for a lock or not.
+pub fn of_oid(
+    table: &'static Table,
+    column: &CStr,
+    oid: pg_sys::Oid,
+    waits: bool,
+    each: impl FnMut(&Row<'_>),
+) -> Result<Source, Unseen> {
+    look(table, wait(waits), &[(column, Sought::Oid(oid))], each)
+}
+
+/// Whether a table has any row. Waits for a lock or not. Only within a transaction, as above.
+pub fn is_any(table: &'static Table, waits: bool) -> Result<bool, Unseen> {
+    let table = table.open(wait(waits))?;
+    let mut is_any = false;
+    scan(&table, pg_sys::InvalidOid, Vec::new(), |_| {
+        is_any = true;
+        false
+    });
+    table.close();
+    Ok(is_any)
+}
+
+/// A wait for as long as any statement does, or none.
+fn wait(waits: bool) -> Wait {
+    if waits { Wait::Yes(None) } else { Wait::No }
+}
+
 /// What a column is to say.
 #[derive(Clone, Copy)]
 enum Sought<'a> {
     Text(&'a TagText),
     Number(i64),
+    Oid(pg_sys::Oid),
 }
 
 impl Sought<'_> {
@@ -74,6 +103,7 @@ impl Sought<'_> {
         match self {
             Self::Text(_) => Type::Text,
             Self::Number(_) => Type::Bigint,
+            Self::Oid(_) => Type::Oid,
         }
     }
 
@@ -82,6 +112,7 @@ impl Sought<'_> {
         match self {
             Self::Text(text) => (*text).into_datum().map(|text| (text, pg_sys::F_TEXTEQ)),
             Self::Number(number) => Some((number.into(), pg_sys::F_INT8EQ)),
+            Self::Oid(oid) => Some((oid.into(), pg_sys::F_OIDEQ)),
         }
     }
 }
@@ -120,7 +151,7 @@ impl Row<'_> {
         self.value(column, Type::Bigint).and_then(|number| unsafe { i64::from_datum(number, false) })
     }
 
-    /// A column that is a boolean; None where it is null.
+    /// A column that is a boolean; None where it is null, or an earlier version has none.
     pub fn boolean(&self, column: &CStr) -> Option<bool> {
         // SAFETY: it is a boolean.
         self.value(column, Type::Boolean).and_then(|value| unsafe { bool::from_datum(value, false) })
@@ -144,7 +175,7 @@ impl Row<'_> {
     }
 
     fn value(&self, column: &CStr, of: Type) -> Option<pg_sys::Datum> {
-        let number = self.table.number(column, of);
+        let number = self.table.number(column, of)?;
         let mut is_null = false;
         // SAFETY: the row is one of the table's, which has this column, and there while it is looked at.
         let value = unsafe {
@@ -171,8 +202,12 @@ fn look_by_key(
     table: &Open,
     wait: Wait,
     columns: &[(&CStr, Sought<'_>)],
-    each: impl FnMut(&Row<'_>),
+    mut each: impl FnMut(&Row<'_>),
 ) -> Result<(), Unseen> {
+    let each = |row: &Row<'_>| {
+        each(row);
+        true
+    };
     if columns.is_empty() {
         scan(table, pg_sys::InvalidOid, Vec::new(), each);
         return Ok(());
@@ -198,7 +233,7 @@ fn primary_key(table: &Open) -> Option<pg_sys::Oid> {
 
 /// That a column says this.
 fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKeyData> {
-    let (number, (value, equal)) = (table.number(column, sought.column_type()), sought.datum()?);
+    let (number, (value, equal)) = (table.number(column, sought.column_type())?, sought.datum()?);
     let strategy = u16::try_from(pg_sys::BTEqualStrategyNumber).ok()?;
     let mut key = pg_sys::ScanKeyData::default();
     let (mut kind, mut typmod, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
@@ -221,13 +256,13 @@ fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKe
     Some(key)
 }
 
-/// Has all rows looked at that the keys fit, by the index, if one is given. Without a snapshot of the session's: the
+/// Has all rows looked at that the keys fit, by the index, if one is given, until `each` says that it has seen enough. Without a snapshot of the session's: the
 /// server takes the newest, which it does in parallel queries, too.
 fn scan(
     table: &Open,
     index: pg_sys::Oid,
     mut keys: Vec<pg_sys::ScanKeyData>,
-    mut each: impl FnMut(&Row<'_>),
+    mut each: impl FnMut(&Row<'_>) -> bool,
 ) {
     let count = i32::try_from(keys.len()).unwrap_or(0);
     let (by_index, newest) = (index != pg_sys::InvalidOid, std::ptr::null_mut());
@@ -237,10 +272,9 @@ fn scan(
             pg_sys::systable_beginscan(table.relation(), index, by_index, newest, count, keys.as_mut_ptr());
         loop {
             let tuple = pg_sys::systable_getnext(scan);
-            if tuple.is_null() {
+            if tuple.is_null() || !each(&Row { table, tuple }) {
                 break;
             }
-            each(&Row { table, tuple });
         }
         pg_sys::systable_endscan(scan);
     }

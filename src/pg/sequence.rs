@@ -93,6 +93,27 @@ pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
     Some((table, i16::try_from(column).ok()?))
 }
 
+/// The columns of a table that own sequences, and those. Only within a transaction.
+pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
+    // SAFETY: as above; a scan of the catalog, which gives a list of oids.
+    let owned = unsafe {
+        let list = pg_sys::getOwnedSequences(table);
+        let count = list.as_ref().and_then(|list| usize::try_from(list.length).ok()).unwrap_or_default();
+        let owned: Vec<_> = (0..count).map(|index| (*(*list).elements.add(index)).oid_value).collect();
+        pg_sys::list_free(list);
+        owned
+    };
+    let column_of =
+        |sequence| owner(sequence).filter(|(of, _)| *of == table).map(|(_, column)| (column, sequence));
+    owned.into_iter().filter_map(column_of).collect()
+}
+
+/// Whether a relation is a sequence. Only within a transaction.
+pub fn is_sequence(relation: pg_sys::Oid) -> bool {
+    // SAFETY: as above. A character of C's has a sign on some machines.
+    unsafe { pg_sys::get_rel_relkind(relation) }.to_ne_bytes() == [pg_sys::RELKIND_SEQUENCE]
+}
+
 /// How a sequence counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
@@ -100,6 +121,7 @@ pub struct Terms {
     pub min: i64,
     pub max: i64,
     pub cycles: bool,
+    pub is_bigint: bool,
 }
 
 /// How a sequence counts; None where there is none of this oid. Only within a transaction.
@@ -111,7 +133,7 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
         if row.is_null() {
             return None;
         }
-        // Columns of pg_sequence, which are never null: three bigints and a boolean.
+        // Columns of pg_sequence, which are never null: an oid, three bigints and a boolean.
         let datum = |column| {
             let mut is_null = false;
             #[allow(clippy::cast_possible_wrap, reason = "as above")]
@@ -124,7 +146,9 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<Terms> {
             value.value()
         };
         let number = |column| datum(column).cast_signed() as i64;
-        let terms = Terms { increment: number(4), max: number(5), min: number(6), cycles: datum(8) != 0 };
+        let is_bigint = datum(2) == pg_sys::Datum::from(pg_sys::INT8OID).value();
+        let (increment, max, min) = (number(4), number(5), number(6));
+        let terms = Terms { increment, min, max, cycles: datum(8) != 0, is_bigint };
         pg_sys::ReleaseSysCache(row);
         Some(terms)
     }

@@ -88,6 +88,12 @@ pub fn is_block() -> bool {
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
+/// Whether each statement of the transaction sees what was committed before it: a row that others have changed is then no error.
+pub fn sees_new_commits() -> bool {
+    // SAFETY: looks at variables of this process.
+    unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ.cast_signed() }
+}
+
 /// Refuses where the user has begun the transaction: what `function` does could not be rolled back.
 pub fn refuse_block(function: &'static str) {
     let name = CString::new(function).unwrap_or_default();

@@ -29,6 +29,15 @@ pub enum SequenceError {
     /// The role has not the right to.
     #[error("permission denied for sequence {0}")]
     Denied(String),
+    /// Its row is not one that `bind_sequence` has written.
+    #[error("the binding of sequence \"{0}\" cannot be read")]
+    Unreadable(String),
+    /// As many are bound as may be.
+    #[error("too many bound sequences")]
+    TooMany(i64),
+    /// It is to be noted as bound, and was not put where a bound one stands.
+    #[error("sequence \"{0}\" does not stand at its end")]
+    NotAtEnd(String),
     /// It would begin again at its end.
     #[error("bound sequence \"{0}\" cannot cycle")]
     Cycles(String),
@@ -58,9 +67,10 @@ impl Explain for SequenceError {
             Self::Snowflake { error, .. } => error.kind(),
             Self::Segment { error, .. } => error.kind(),
             Self::Bound(error) => error.kind(),
-            Self::NoCurrent(_) | Self::NoLast => Kind::NotReady,
+            Self::NoCurrent(_) | Self::NoLast | Self::Unreadable(_) => Kind::NotReady,
             Self::Denied(_) => Kind::Denied,
-            Self::Cycles(_) => Kind::BadArgument,
+            Self::Cycles(_) | Self::NotAtEnd(_) => Kind::BadArgument,
+            Self::TooMany(_) => Kind::LimitReached,
             Self::Unreached => Kind::Unsupported,
             Self::Spi(_) => Kind::Internal,
         }
@@ -78,6 +88,13 @@ impl Explain for SequenceError {
             }
             Self::Bound(error) => error.detail(),
             Self::Cycles(_) => Some("Ids do not come again.".to_owned()),
+            Self::Unreadable(_) => Some(
+                "Its row in snowflake_ids.sequence_binding was written by hand: the names in it are too long, or are two.".to_owned(),
+            ),
+            Self::NotAtEnd(_) => Some("A bound sequence gives no numbers of its own.".to_owned()),
+            Self::TooMany(most) => Some(format!(
+                "This database has as many as snowflake_ids.max_bound_sequences allows, which is {most}."
+            )),
             Self::Unreached => Some(
                 "This database has bound sequences, and this call does not go through the planner, which redirects it."
                     .to_owned(),
@@ -93,6 +110,14 @@ impl Explain for SequenceError {
             Self::Bound(error) => error.hint(),
             Self::NoCurrent(_) | Self::NoLast => Some("Call nextval() of the sequence first.".to_owned()),
             Self::Cycles(_) => Some("Unbind it first, with snowflake_ids.unbind_sequence.".to_owned()),
+            Self::Unreadable(_) => Some(
+                "Have a superuser delete the row, set the sequence with setval above all ids in use, and bind it again."
+                    .to_owned(),
+            ),
+            Self::NotAtEnd(_) => Some("Call snowflake_ids.bind_sequence, which puts it there.".to_owned()),
+            Self::TooMany(_) => {
+                Some("Unbind some, or raise snowflake_ids.max_bound_sequences.".to_owned())
+            }
             Self::Unreached => {
                 Some("Call it in a SELECT of its own, or in a function in PL/pgSQL.".to_owned())
             }

@@ -2,11 +2,11 @@
 //! afterwards, so that a call that is not redirected goes on to fail; one that is dropped is bound no more.
 
 use super::error::SequenceError;
-use super::known;
+use super::{bind, known};
 use crate::pg::process::PerProcess;
 use crate::pg::relation::Relation;
 use crate::pg::replication;
-use crate::pg::report::{raise, report, spi};
+use crate::pg::report::{raise, report};
 use crate::pg::sequence;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
@@ -22,10 +22,8 @@ use std::sync::Once;
 
 static RESTART: Statement =
     Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)", &[OIDOID, TEXTOID, INT8OID]);
-static FORGET_DROPPED: Statement =
-    Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()", &[]);
 
-/// Whether this transaction has dropped a relation, which may have been a bound sequence.
+/// Whether this transaction has dropped a sequence that may have been bound.
 static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Whether this transaction may have applied a publisher's TRUNCATE.
 static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
@@ -33,32 +31,32 @@ static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static AT_COMMIT: Hooks = Hooks {
     watched: Once::new(),
     before_commit: at_commit,
-    before_prepare: at_commit,
-    committed: || {},
+    before_prepare: || {
+        known::refuse_to_prepare();
+        at_commit();
+    },
+    committed: known::committed,
     ended: || {
         DROPS.set(false);
         TRUNCATES.set(false);
+        known::ended();
     },
     subtransaction_aborted: |_| {},
     subtransaction_committed: |_, _| {},
 };
 
-/// A relation was dropped, unless the transaction is rolled back.
-pub fn relation_dropped() {
-    if known::may_be_any() {
-        transaction::watch(&AT_COMMIT);
+/// A sequence is dropped, unless the transaction is rolled back.
+pub fn sequence_dropped(of: Oid) {
+    if known::may_have_row(of) {
         DROPS.set(true);
     }
 }
 
 /// Removes the bindings of sequences that the transaction has dropped: another one may get the same oid one day.
 fn forget_dropped() {
-    if !DROPS.replace(false) || known::bound().into_iter().all(|of| sequence::terms(of).is_some()) {
-        return;
+    if DROPS.replace(false) {
+        transaction::with_snapshot(bind::forget_dropped_at_once);
     }
-    let Some(table) = store::table() else { return };
-    let done = transaction::with_snapshot(|| table.as_owner(|| FORGET_DROPPED.run(&[])));
-    done.unwrap_or_else(|error| raise(spi(&error)));
 }
 
 /// The server's own setval is about to be called, where the call was not redirected. It would move a bound sequence away
@@ -142,6 +140,7 @@ fn settle(of: Oid, is_restarted: bool) -> Result<bool, SequenceError> {
                 sequence::name(of)
             );
         }
+        Binding::Unreadable => {}
         Binding::Segment(tag) => {
             let highest =
                 if position.is_called { position.last_value } else { position.last_value.saturating_sub(1) };

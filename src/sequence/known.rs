@@ -1,141 +1,314 @@
 //! Which sequences of this database are bound, as far as this process knows.
+//!
+//! Each is looked up by itself when it is first needed, and looked up again after any change of the table. While the table is locked
+//! and cannot be read, what was known last serves: as long as it is the same table, and no change of it was committed since. Where
+//! nothing is known, statements are redirected as if sequences were bound, which is right in either case: the call decides. A
+//! sequence that does not stand at its end is not bound; the call waits for the table only for one that does.
 
-use crate::pg::catalog::Source;
+use crate::pg::catalog::{Source, Unseen};
 use crate::pg::process::PerProcess;
 use crate::pg::redirect::Targets;
-use crate::pg::sequence;
-use crate::store::sequence::{self as store, Binding};
+use crate::pg::relation::Relation;
+use crate::pg::report::raise;
+use crate::pg::{sequence, server};
+use crate::shared::bindings;
+use crate::store::sequence::{self as store, Binding, Bound};
 use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgSqlErrorCode, function_name};
 use rustc_hash::FxHashMap;
+use snowflake_ids_core::bound_sequence::{Increment, is_fence};
 use std::cell::{Cell, RefCell};
 
+/// Whether sequences of this database are bound.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Any {
+    None,
+    Some,
+    /// The table is locked, and nothing is known.
+    Undecided,
+}
+
 /// What was found when it was looked up.
-enum Known {
-    /// It has to be looked up.
-    Unknown,
-    /// No sequence of this database is bound.
-    Nothing,
-    Bound(Bound),
+struct Known {
+    table: Source,
+    /// The changes that had been committed then; None where it may not serve once the table is locked.
+    changes: Option<u64>,
+    any: Any,
+    targets: Option<Targets>,
+    /// The rows of sequences that were looked up; None for one that has none.
+    rows: FxHashMap<u32, Option<Bound>>,
+    /// The sequences that columns of tables own.
+    owned: FxHashMap<u32, Vec<(i16, Oid)>>,
 }
 
-struct Bound {
-    targets: Targets,
-    bindings: FxHashMap<u32, Binding>,
-    /// The sequence of each column that has one.
-    columns: FxHashMap<(u32, i16), Oid>,
-}
+/// More sequences or tables than this are looked up again and again.
+const MOST_KEPT: usize = 4_096;
 
-static KNOWN: PerProcess<RefCell<Known>> = PerProcess::new(RefCell::new(Known::Unknown));
+static KNOWN: PerProcess<RefCell<Option<Known>>> = PerProcess::new(RefCell::new(None));
+/// Whether any is bound; None where it has to be looked up.
+static ANY: PerProcess<Cell<Option<Any>>> = PerProcess::new(Cell::new(None));
+/// Whether the statement that was planned last was redirected.
+static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// How often it was forgotten.
-static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
-/// Whether it was to be looked up while the table was locked: what was planned then is to be planned anew.
-static LOCKED_OUT: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
-/// Where calls go at the moment: None where no sequence of this database is bound. Only within a transaction.
-///
-/// Each statement that is planned asks, so this waits for no lock: while another transaction has the table of bindings locked, as
-/// one that drops the extension, calls go where they went. A bound sequence gives no number then.
+/// What this transaction has done to the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Own {
+    Nothing,
+    /// It has removed rows of sequences that are gone, or marked rows as checked. No answer of other sessions rests on it.
+    Tidied,
+    Changed,
+}
+
+static OWN: PerProcess<Cell<Own>> = PerProcess::new(Cell::new(Own::Nothing));
+/// Whether what changes the table now merely tidies it.
+static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// Where calls go at the moment: None where no sequence of this database is bound. Only within a transaction. Each statement that is
+/// planned asks, so this waits for no lock.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
-    loop {
-        match &*KNOWN.borrow() {
-            Known::Nothing => return None,
-            Known::Bound(bound) => return Some(bound.targets),
-            Known::Unknown => {}
-        }
-        if !learn(false) {
-            return None;
-        }
-    }
+    let targets = if any() == Any::None { None } else { targets() };
+    REDIRECTS.set(targets.is_some());
+    targets
 }
 
-/// Whether a sequence may be bound, as far as this process knows at the moment. Calls nothing of the server's.
-pub fn may_be_any() -> bool {
-    !matches!(&*KNOWN.borrow(), Known::Nothing)
+#[cold]
+fn targets() -> Option<Targets> {
+    KNOWN.borrow().as_ref()?.targets
 }
 
-/// Whether sequences are bound, as far as this process knows at the moment. Calls nothing of the server's.
+/// Whether the statement that is being planned is redirected. Calls nothing of the server's.
 pub fn are_any() -> bool {
-    KNOWN.try_borrow().is_ok_and(|known| matches!(&*known, Known::Bound(_)))
+    REDIRECTS.get()
 }
 
 /// Whether sequences are bound. Only within a transaction.
 pub fn is_any() -> bool {
-    with_bound(|_| ()).is_some()
+    match any() {
+        Any::None => false,
+        Any::Some => true,
+        Any::Undecided => store::is_any(true).unwrap_or(false),
+    }
 }
 
 /// The sequences that are bound. Only within a transaction.
 pub fn bound() -> Vec<Oid> {
-    with_bound(|bound| bound.bindings.keys().map(|sequence| Oid::from(*sequence)).collect())
-        .unwrap_or_default()
+    if any() == Any::None { Vec::new() } else { store::all() }
 }
 
-/// The bound sequence that a column owns, or is an identity by. Only within a transaction.
+/// A bound sequence that a column owns, or is an identity by, as far as that is known without a wait. Only within a transaction.
 pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
-    with_bound(|bound| bound.columns.get(&(table.to_u32(), column)).copied()).flatten()
+    let owned = owned_by(table);
+    let rows = owned.into_iter().filter(|(of, _)| *of == column);
+    let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
+    let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
+    // Where it is not known, what notes the number will see.
+    bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
 }
 
-/// What a sequence is bound to; None where it is not. Only within a transaction.
+fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
+    let is_known = |known: &Known| known.owned.get(&table.to_u32()).cloned();
+    if any() == Any::None {
+        return Vec::new();
+    }
+    let known = KNOWN.borrow().as_ref().and_then(is_known);
+    known.unwrap_or_else(|| {
+        let forgotten = FORGOTTEN.get();
+        let owned = sequence::owned_by(table);
+        keep(forgotten, |known| known.owned.len() >= MOST_KEPT, |known| known.owned.clear());
+        keep(forgotten, |_| true, |known| drop(known.owned.insert(table.to_u32(), owned.clone())));
+        owned
+    })
+}
+
+/// What a sequence is bound to; None where it is not. Only within a transaction. Where nothing is known and the table is locked this
+/// waits for it, as the server's functions wait for a sequence: until a time-out or the user ends it.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
-    with_bound(|bound| bound.bindings.get(&sequence.to_u32()).cloned()).flatten()
+    let row = match row_at_once(sequence) {
+        Ok(row) => row?,
+        Err(Locked) => store::of_sequence(sequence, true).ok()??,
+    };
+    (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
+}
+
+/// The same for calls of the sequence, which wait only for one that stands at its end. One that this transaction has just altered may
+/// not stand there yet.
+pub fn called_binding_of(sequence: Oid) -> Option<Binding> {
+    if row_at_once(sequence).is_err() && !stands_at_end(sequence) { None } else { binding_of(sequence) }
 }
 
 /// The same, with a lock by which it stays so until the transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
-    binding_of(sequence)?;
+    called_binding_of(sequence)?;
     sequence::lock(sequence);
-    binding_of(sequence)
+    called_binding_of(sequence)
+}
+
+/// Whether a sequence has a row, or may have one, as far as that is known without a wait. Only within a transaction.
+pub fn may_have_row(sequence: Oid) -> bool {
+    !matches!(row_at_once(sequence), Ok(None))
+}
+
+/// Whether the row of a sequence is still to be checked, as far as that is known without a wait. Only within a transaction.
+pub fn is_unchecked(sequence: Oid) -> bool {
+    matches!(row_at_once(sequence), Ok(Some(Bound { is_checked: false, .. })))
+}
+
+/// Whether a sequence stands at its end, and counts as one that is bound: only `bind_sequence` and who may set the sequence put it
+/// there. Only within a transaction.
+pub fn stands_at_end(sequence: Oid) -> bool {
+    let terms = sequence::terms(sequence)
+        .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());
+    let position = Relation::find(sequence).and_then(|relation| relation.position());
+    terms.zip(position).is_some_and(|(terms, at)| is_fence(at.last_value, at.is_called, terms.max))
+}
+
+/// The table is locked.
+struct Locked;
+
+/// The row of a sequence, without a wait.
+fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
+    if any() == Any::None {
+        return Ok(None);
+    }
+    if let Some(row) = KNOWN.borrow().as_ref().and_then(|known| known.rows.get(&sequence.to_u32())) {
+        return Ok(row.clone());
+    }
+    let forgotten = FORGOTTEN.get();
+    match store::of_sequence(sequence, false) {
+        Ok(row) => {
+            keep(forgotten, |known| known.rows.len() >= MOST_KEPT, |known| known.rows.clear());
+            keep(forgotten, |_| true, |known| drop(known.rows.insert(sequence.to_u32(), row.clone())));
+            Ok(row)
+        }
+        Err(Unseen::NoTable) => Ok(None),
+        Err(Unseen::Locked) => Err(Locked),
+    }
+}
+
+/// Changes what is kept, unless a change was told of since it was looked up, or what is kept may not serve.
+fn keep(forgotten: u64, if_so: impl Fn(&Known) -> bool, change: impl FnOnce(&mut Known)) {
+    if FORGOTTEN.get() == forgotten
+        && let Ok(mut known) = KNOWN.try_borrow_mut()
+        && let Some(known) = known.as_mut()
+        && known.any != Any::Undecided
+        && if_so(known)
+    {
+        change(known);
+    }
 }
 
 #[inline]
-fn with_bound<T>(read: impl FnOnce(&Bound) -> T) -> Option<T> {
-    loop {
-        match &*KNOWN.borrow() {
-            Known::Nothing => return None,
-            Known::Bound(bound) => return Some(read(bound)),
-            Known::Unknown => {}
-        }
-        learn(true);
-    }
+fn any() -> Any {
+    ANY.get().unwrap_or_else(learn)
 }
 
-/// Looks it up; false where that would have to wait, and may not.
+/// Looks up whether any is bound, without a wait.
 #[cold]
-fn learn(waits: bool) -> bool {
-    let changes = CHANGES.get();
+fn learn() -> Any {
+    let forgotten = FORGOTTEN.get();
     let table = store::table();
     sequence::on_change(table.map(Source::oid), forget);
-    let Some(bindings) = table.map_or_else(|| Some(Vec::new()), |_| store::all(waits)) else {
-        LOCKED_OUT.set(true);
-        return false;
+    let Some(table) = table else { return learned(forgotten, None) };
+    // Before the table is read: what is committed in between is counted later, and then looked up again.
+    let committed = bindings::CHANGES.get().and_then(bindings::Changes::count);
+    let any = match store::is_any(false) {
+        Ok(true) => Any::Some,
+        Ok(false) => Any::None,
+        Err(Unseen::NoTable) => return learned(forgotten, None),
+        Err(Unseen::Locked) => return last_known(table, committed),
     };
-    let known = bound_by(bindings).map_or(Known::Nothing, Known::Bound);
-    if matches!(known, Known::Bound(_)) && LOCKED_OUT.replace(false) {
-        sequence::plan_anew();
-    }
-    // Looked at again where a change was told of meanwhile.
-    if CHANGES.get() == changes {
-        *KNOWN.borrow_mut() = known;
-    }
-    true
+    // What this transaction has changed may be rolled back. What a standby is told changes without being counted here.
+    let changes = committed.filter(|_| OWN.get() == Own::Nothing && !server::in_recovery());
+    learned(forgotten, Some(Known::of(table, changes, any)))
 }
 
-fn bound_by(bindings: Vec<(Oid, Binding)>) -> Option<Bound> {
-    let bindings: FxHashMap<_, _> =
-        bindings.into_iter().map(|(sequence, binding)| (sequence.to_u32(), binding)).collect();
-    (!bindings.is_empty()).then_some(())?;
-    let owner = |of: &u32| {
-        let of = Oid::from(*of);
-        sequence::owner(of).map(|(table, column)| ((table.to_u32(), column), of))
+fn learned(forgotten: u64, known: Option<Known>) -> Any {
+    let any = known.as_ref().map_or(Any::None, |known| known.any);
+    *KNOWN.borrow_mut() = known;
+    // Looked up again where a change was told of meanwhile.
+    if FORGOTTEN.get() == forgotten {
+        ANY.set(Some(any));
+    }
+    any
+}
+
+/// What serves while the table is locked. It is looked up again each time.
+fn last_known(table: Source, committed: Option<u64>) -> Any {
+    let serves = |known: &&Known| {
+        let is_as_it_was = known.changes.is_some() && known.changes == committed;
+        known.table == table && (known.any == Any::Undecided || is_as_it_was)
     };
-    let columns = bindings.keys().filter_map(owner).collect();
-    Some(Bound { targets: store::targets(of_column)?, bindings, columns })
+    if let Some(any) = KNOWN.borrow().as_ref().filter(serves).map(|known| known.any) {
+        return any;
+    }
+    let undecided = Known::of(table, None, Any::Undecided);
+    let any = undecided.any;
+    *KNOWN.borrow_mut() = Some(undecided);
+    any
+}
+
+impl Known {
+    fn of(table: Source, changes: Option<u64>, any: Any) -> Self {
+        let targets = if any == Any::None { None } else { store::targets(of_column) };
+        // An earlier version may have no functions to redirect to.
+        let any = if targets.is_none() { Any::None } else { any };
+        Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
+    }
 }
 
 /// Has what is bound looked up anew.
 fn forget() {
-    CHANGES.set(CHANGES.get().wrapping_add(1));
-    if let Ok(mut known) = KNOWN.try_borrow_mut() {
-        *known = Known::Unknown;
+    FORGOTTEN.set(FORGOTTEN.get().wrapping_add(1));
+    ANY.set(None);
+}
+
+/// This transaction has changed the table.
+pub fn changed() {
+    let own = if TIDIES.get() { Own::Tidied } else { Own::Changed };
+    OWN.set(OWN.get().max(own));
+}
+
+/// Runs what changes the table so that no answer of another session rests on it.
+pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            TIDIES.set(false);
+        }
     }
+    TIDIES.set(true);
+    // Also where it fails: the session may go on, in a transaction that a savepoint has saved.
+    let _end = End;
+    work()
+}
+
+/// Another session may commit the transaction, which does not count it then.
+pub fn refuse_to_prepare() {
+    if OWN.get() == Own::Changed {
+        let report = ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "cannot PREPARE a transaction that has bound or unbound sequences",
+            function_name!(),
+        );
+        raise(report.set_hint("COMMIT it."));
+    }
+}
+
+/// The transaction has committed, and holds its locks still.
+pub fn committed() {
+    if OWN.get() != Own::Nothing
+        && let Some(changes) = bindings::CHANGES.get()
+    {
+        changes.add();
+    }
+    ended();
+}
+
+/// The transaction is over.
+pub fn ended() {
+    OWN.set(Own::Nothing);
 }

@@ -2,10 +2,10 @@
 
 use super::values::{
     CACHE, CLOCK_ROLLBACK, CLOCK_WAIT_TIMEOUT, DATABASE, DATACENTER_ID, LAYOUT, LAYOUT_NAME, LEASE_DURATION,
-    MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_GENERATORS, MAX_TAGS, REGISTRY_TIMEOUT,
-    RESERVE, SAMPLE_INTERVAL, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH, SEGMENT_TARGET_DURATION,
-    SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW, WORKER_ID, WORKER_ID_POLICY,
-    parse_worker,
+    MAX_BOUND_SEQUENCES, MAX_CACHE, MAX_CLOCK_JUMP, MAX_CLOCK_SKEW, MAX_DRIFT, MAX_GENERATORS, MAX_TAGS,
+    REGISTRY_TIMEOUT, RESERVE, SAMPLE_INTERVAL, SEGMENT_AUTO_CREATE, SEGMENT_PREFETCH,
+    SEGMENT_TARGET_DURATION, SEGMENT_WAIT_TIMEOUT, SEQUENCE_START, SERIES_MEMORY, SHARD, SHARD_NOW,
+    WORKER_ID, WORKER_ID_POLICY, parse_worker,
 };
 use crate::pg::guc::{self, About, Assign, Check, Problem};
 use crate::pg::report::sentence;
@@ -21,6 +21,7 @@ pub fn define() {
     define_clock();
     define_generators();
     define_segments();
+    define_sequences();
     define_status();
     guc::reserve_prefix(c"snowflake_ids");
 }
@@ -213,6 +214,17 @@ fn define_segments() {
         context: GucContext::Suset,
     };
     guc::define_bool(about, &SEGMENT_AUTO_CREATE);
+}
+
+/// What concerns bound sequences.
+fn define_sequences() {
+    let about = About {
+        name: c"snowflake_ids.max_bound_sequences",
+        short: c"Sets how many sequences a database can have bound.",
+        long: c"bind_sequence and attach refuse to bind more.",
+        context: GucContext::Sighup,
+    };
+    guc::define_int(about, &MAX_BOUND_SEQUENCES, 0..=i32::MAX, GucFlags::default());
 }
 
 /// What the server tells of itself.

@@ -75,6 +75,7 @@ pub(super) static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10)
 pub(super) static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
 pub(super) static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 pub(super) static SAMPLE_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(10);
+pub(super) static MAX_BOUND_SEQUENCES: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 pub(super) static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 pub(super) const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
@@ -256,6 +257,11 @@ pub fn segment_wait_timeout() -> Duration {
 /// How far apart the readings of the last hour are; zero: none are taken.
 pub fn sample_interval() -> Duration {
     Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
+}
+
+/// How many sequences a database can have bound.
+pub fn max_bound_sequences() -> i64 {
+    read(&MAX_BOUND_SEQUENCES).into()
 }
 
 /// Whether this session's calls make the tags that there are not.

@@ -134,7 +134,7 @@ COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are t
 COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
 
 COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives; unreadable: its row was written by hand, and it gives none';
 COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';

@@ -109,7 +109,8 @@ BEGIN
         UNION ALL
         SELECT format('sequence %s is bound to it', b.sequence)
         FROM snowflake_ids.sequence_binding AS b
-        WHERE bound AND b.generator = name COLLATE "C" AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+        WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+            AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
     ) AS u (text);
     RETURN users;
 END

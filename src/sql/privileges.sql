@@ -43,6 +43,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.library_version(),
     snowflake_ids_internal.layout_seconds_left(text),
     snowflake_ids_internal.progress_places(),
+    snowflake_ids_internal.sequence_stands_at_end(oid),
     snowflake_ids_internal.sequence_nextval(regclass),
     snowflake_ids_internal.sequence_currval(regclass),
     snowflake_ids_internal.sequence_lastval(),
@@ -80,13 +81,13 @@ BEGIN
                 'call_with', 'default_of', 'default_tag', 'drop_identities', 'drop_sequences', 'free_sequence_name', 'function_of', 'generator_keep',
                 'highest_id', 'highest_number', 'highest_of_tag', 'id_default', 'identity_sequence', 'kept_sequence',
                 'kind_of_default', 'lock_relation', 'lock_table', 'progress_end', 'progress_enter', 'progress_tables', 'qualified_name', 'restore_identity', 'restore_sequence', 'resume_sequences',
-                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_forget_dropped',
+                'seed_tag', 'sequence_bind', 'sequence_check_layout', 'sequence_check_owned', 'sequence_check_redirects', 'sequence_course', 'sequence_erase',
                 'sequence_is_bound', 'sequence_move', 'sequence_obstacle', 'sequence_position', 'sequence_put',
-                'sequence_reach', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
+                'sequence_reach', 'sequence_record', 'sequence_resume_above', 'sequence_unbind', 'sequences_of', 'set_default',
                 'set_sequence', 'table_and_below', 'tag_of_default', 'tell_numbers_go_on', 'tell_replaced_defaults',
                 'tell_other_servers', 'tell_shared_tag', 'tell_tables_without_identity', 'tell_tag_stays', 'unbind_sequences']) AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received', 'SELECT'),
-        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT, INSERT, UPDATE, DELETE'),
+        ('tags', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_restricted', 'SELECT, INSERT, UPDATE, DELETE'),
         ('tags', 'TABLE snowflake_ids.segment_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -178,7 +179,8 @@ BEGIN
     PERFORM snowflake_ids.administration_grant('tags', owner);
     PERFORM snowflake_ids.administration_grant('generators', owner);
     PERFORM snowflake_ids.administration_grant('series', owner);
-    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received TO %I', owner);
+    EXECUTE format('GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received, '
+        'snowflake_ids.sequence_binding TO %I', owner);
 END
 $$;
 

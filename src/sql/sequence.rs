@@ -8,8 +8,10 @@ mod snowflake_ids_internal {
     use crate::named;
     use crate::pg::relation::Relation;
     use crate::pg::report::{bad_argument, report};
+    use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::pg::{redirect, role, sequence};
+    use crate::sequence::{bind, known};
     use crate::shared::generator;
     use crate::store::tables::SEQUENCE_BINDING;
     use pgrx::heap_tuple::PgHeapTuple;
@@ -17,6 +19,8 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
     use snowflake_ids_core::bound_sequence::Increment;
+    use snowflake_ids_core::definition::MAX_TAG_BYTES;
+    use snowflake_ids_core::directory::Tag;
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::named::MAX_NAME_BYTES;
 
@@ -32,17 +36,51 @@ mod snowflake_ids_internal {
     /// Sets a sequence itself, bound or not, with the rights of its owner.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn sequence_move(of: pg_sys::Oid, value: i64, is_called: bool) -> Result<i64, ErrorReport> {
+        Ok(own(of)?.as_owner(|| sequence::setval(of, value, is_called)))
+    }
+
+    /// Whether a sequence stands at its end, as one that is bound does.
+    #[pg_extern(stable, parallel_safe, strict)]
+    fn sequence_stands_at_end(of: pg_sys::Oid) -> bool {
+        known::stands_at_end(of)
+    }
+
+    /// Notes that a sequence of the caller's, which stands at its end, is bound. No role need write the table for it.
+    #[pg_extern(volatile, parallel_unsafe)]
+    fn sequence_record(
+        of: pg_sys::Oid,
+        tag: Option<Text<'_>>,
+        last_number: i64,
+        generator: Option<Text<'_>>,
+    ) -> Result<(), ErrorReport> {
+        own(of)?;
+        let read = |text: Text<'_>, what| {
+            let bytes = text.bytes(MAX_TAG_BYTES, what)?;
+            let tag =
+                Tag::new(bytes).ok_or_else(|| bad_argument("the name is too long", "No tag has it."))?;
+            Ok::<_, ErrorReport>(TagText(tag))
+        };
+        let tag = tag.map(|tag| read(tag, "tag")).transpose()?;
+        let generator = generator.map(|name| read(name, "generator")).transpose()?;
+        bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(|error| report(&error))
+    }
+
+    /// Notes that a sequence of the caller's is not bound.
+    #[pg_extern(volatile, parallel_unsafe, strict)]
+    fn sequence_erase(of: pg_sys::Oid) -> Result<(), ErrorReport> {
+        own(of)?;
+        bind::erase(of).map_err(|error| report(&error))
+    }
+
+    /// A sequence whose owner the caller can become.
+    fn own(of: pg_sys::Oid) -> Result<Relation, ErrorReport> {
         let relation =
             Relation::find(of).ok_or_else(|| bad_argument("there is no such sequence", "It was dropped."))?;
-        if !role::has_privileges_of(relation.owner()) || !role::can_become(relation.owner()) {
-            let message = "must be able to SET ROLE to the owner of the sequence";
-            return Err(ErrorReport::new(
-                PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-                message,
-                function_name!(),
-            ));
+        if role::has_privileges_of(relation.owner()) && role::can_become(relation.owner()) {
+            return Ok(relation);
         }
-        Ok(relation.as_owner(|| sequence::setval(of, value, is_called)))
+        let message = "must be able to SET ROLE to the owner of the sequence";
+        Err(ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!()))
     }
 
     /// The highest id that an application may use that got a number of a sequence that counts so.
@@ -83,6 +121,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
         let table = trigger.relid()?;
         if let Some(source) = SEQUENCE_BINDING.find().filter(|source| source.oid() == table) {
+            known::changed();
             source.announce();
         }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
@@ -95,6 +134,9 @@ extension_sql_file!(
     requires = [
         snowflake_ids_internal::sequence_check_redirects,
         snowflake_ids_internal::sequence_move,
+        snowflake_ids_internal::sequence_stands_at_end,
+        snowflake_ids_internal::sequence_record,
+        snowflake_ids_internal::sequence_erase,
         snowflake_ids_internal::sequence_reach,
         snowflake_ids_internal::sequence_resume_above,
         snowflake_ids_internal::sequence_check_layout,

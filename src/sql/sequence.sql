@@ -5,19 +5,41 @@ CREATE TABLE snowflake_ids.sequence_binding (
     tag         text COLLATE "C",
     last_number bigint NOT NULL,
     bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    generator   text COLLATE "C"
+    generator   text COLLATE "C",
+    checked     boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS
     'the named generator that its snowflake ids are of; null: the server''s own';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
+    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
 /* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
 
 CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
+
+/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
+   of roles that it is a member of. A dump puts sequences at their end later, or before. */
+CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
+            DETAIL = 'Its numbers are its owner''s to bind.',
+            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+    END IF;
+    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
+    FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
 /* A tag that is renamed takes its sequences with it. One that is dropped leaves them: their calls fail, and say so. */
 CREATE FUNCTION snowflake_ids_internal.sequence_follow() RETURNS trigger
@@ -135,11 +157,12 @@ BEGIN
 END
 $$;
 
-/* Removes the bindings of sequences that are not there any more. */
+/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
 CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    DELETE FROM snowflake_ids.sequence_binding AS b
-    WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
+    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
+        SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
+        WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
 /* Fails unless this is a sequence of the caller's. */
@@ -242,10 +265,8 @@ BEGIN
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
     END IF;
-    PERFORM snowflake_ids_internal.sequence_forget_dropped();
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
-    INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-    VALUES (sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
+    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
 END
 $$;
 
@@ -259,7 +280,7 @@ DECLARE
     number numeric;
 BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence_unbind.sequence;
+    PERFORM snowflake_ids_internal.sequence_erase(sequence);
     -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
@@ -275,7 +296,8 @@ $$;
 
 CREATE FUNCTION snowflake_ids_internal.sequence_is_bound(sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = $1)
+    SELECT EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b
+        WHERE b.sequence = $1 AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end($1)))
 $$;
 
 CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT 'snowflake', tag text DEFAULT NULL,
@@ -341,12 +363,20 @@ COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS
     'gives a sequence its own numbers back, above all ids that it gave';
 
 CREATE VIEW snowflake_ids.sequence_status AS
-SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind, b.tag, s.seqincrement AS increment,
-       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at, b.generator
-FROM snowflake_ids.sequence_binding AS b JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
+       CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
+       d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
+       CASE WHEN r.readable THEN b.generator END AS generator
+FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
+        WHEN b.tag IS NULL AND b.generator IS NULL THEN true
+        WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
+        ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
+    END) AS r (readable)
+    JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
     LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
         AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
     LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE b.tag IS NULL OR snowflake_ids.has_segment_privilege(b.tag, 'SELECT');
+WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
+    AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
 COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
 GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;

@@ -2,7 +2,7 @@
 
 use super::tables::SEQUENCE_BINDING;
 use crate::pg::catalog::{Source, Unseen};
-use crate::pg::tag::TagText;
+use crate::pg::tag::{TagText, checked};
 use crate::pg::{extension, redirect, rows};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::directory::Tag;
@@ -15,6 +15,32 @@ pub enum Binding {
     Snowflake(Option<Rc<Tag>>),
     /// Ids of a tag.
     Segment(Rc<Tag>),
+    /// The row says nothing that can be: it was written by hand.
+    Unreadable,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    pub binding: Binding,
+    /// Whether the sequence was seen at its end when the row was written, or since. Else it has to be looked at.
+    pub is_checked: bool,
+}
+
+impl Bound {
+    fn of(row: &rows::Row<'_>) -> Self {
+        let text = |column| {
+            let read = || row.tag(column).and_then(|TagText(tag)| checked(tag.as_bytes()).ok()).map(Rc::new);
+            (!row.has_no_text(column)).then(read)
+        };
+        let binding = match (text(c"tag"), text(c"generator")) {
+            (None, None) => Binding::Snowflake(None),
+            (None, Some(Some(generator))) => Binding::Snowflake(Some(generator)),
+            (Some(Some(tag)), None) => Binding::Segment(tag),
+            _ => Binding::Unreadable,
+        };
+        Self { binding, is_checked: row.boolean(c"checked").unwrap_or(true) }
+    }
 }
 
 /// The table of bound sequences of this database; None where the extension is not. Only within a transaction.
@@ -22,21 +48,23 @@ pub fn table() -> Option<Source> {
     SEQUENCE_BINDING.find()
 }
 
-/// All sequences that are bound; None where the table is locked and that is not waited for. Only within a transaction.
-pub fn all(waits: bool) -> Option<Vec<(Oid, Binding)>> {
+/// Whether it has a row. Where it is locked this waits for as long as any statement does, or not at all. Only within a transaction.
+pub fn is_any(waits: bool) -> Result<bool, Unseen> {
+    rows::is_any(&SEQUENCE_BINDING, waits)
+}
+
+/// The row of a sequence. The same.
+pub fn of_sequence(sequence: Oid, waits: bool) -> Result<Option<Bound>, Unseen> {
+    let mut found = None;
+    rows::of_oid(&SEQUENCE_BINDING, c"sequence", sequence, waits, |row| found = Some(Bound::of(row)))?;
+    Ok(found)
+}
+
+/// All sequences that have rows. Waits for the table. Only within a transaction.
+pub fn all() -> Vec<Oid> {
     let mut found = Vec::new();
-    let each = |row: &rows::Row<'_>| {
-        let Some(sequence) = row.oid(c"sequence") else { return };
-        let binding = match row.tag(c"tag") {
-            Some(TagText(tag)) => Binding::Segment(Rc::new(tag)),
-            None => Binding::Snowflake(row.tag(c"generator").map(|TagText(name)| Rc::new(name))),
-        };
-        found.push((sequence, binding));
-    };
-    match rows::each(&SEQUENCE_BINDING, waits, each) {
-        Ok(_) | Err(Unseen::NoTable) => Some(found),
-        Err(Unseen::Locked) => None,
-    }
+    let _missing = rows::each(&SEQUENCE_BINDING, true, |row| found.extend(row.oid(c"sequence")));
+    found
 }
 
 /// The functions that take the place of the server's; None where this database's extension has none.

@@ -83,9 +83,10 @@ pub static REGISTRY_SERVER: Table = Table::new(
 pub static RECEIVED: Table = Table::new(c"received", &[(c"identity", Type::Text), (c"tag", Type::Text)]);
 
 /// Sequences whose numbers are ids of ours.
-pub static SEQUENCE_BINDING: Table = Table::new(
+pub static SEQUENCE_BINDING: Table = Table::with_later(
     c"sequence_binding",
     &[(c"sequence", Type::Oid), (c"tag", Type::Text), (c"generator", Type::Text)],
+    &[(c"checked", Type::Boolean)],
 );
 
 /// The oid of the extension in this database: the lower, the earlier it was created. None where it is not, or has no table of

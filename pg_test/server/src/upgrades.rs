@@ -129,7 +129,7 @@ pub fn rows(client: &mut Client) -> Result<Vec<(String, String)>> {
     let tables = [
         "snowflake_ids.generator order by name",
         "snowflake_ids.segment_restricted order by tag",
-        "snowflake_ids.sequence_binding order by sequence::regclass::text",
+        "(select sequence, tag, last_number, bound_at, generator from snowflake_ids.sequence_binding) b order by sequence::text",
         "customer order by id",
         "parcel order by id",
         "invoice order by tenant, number",

@@ -278,3 +278,168 @@ fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it() -> Result<()> {
     ensure!(sql::one::<i64>(&mut client, bound)? == 0);
     Ok(())
 }
+
+/// A database of `keeper`, who has the part `tags`, as has `clerk`, and a sequence of `victim`'s.
+fn tenants(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
+    client.batch_execute("create role keeper login; create role victim login; create role clerk login")?;
+    client.batch_execute("create database shop owner keeper")?;
+    let mut client = server.connect("shop")?;
+    client.batch_execute(
+        "create extension snowflake_ids; create schema own authorization victim;
+         select snowflake_ids.administration_grant('tags', 'clerk'), snowflake_ids.segment_create('evil', start => 1000);
+         set role victim;
+         create table own.rows (id bigserial, note text); create sequence own.short maxvalue 9999; select nextval('own.short');
+         reset role",
+    )?;
+    Ok(client)
+}
+
+const PLANTED: &str = "insert into snowflake_ids.sequence_binding (sequence, tag, last_number, checked)
+     values ('own.rows_id_seq', 'evil', 0, true)";
+
+#[test]
+fn no_role_writes_rows_of_others_sequences() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = tenants(&server)?;
+    for role in ["keeper", "clerk", "victim"] {
+        client.batch_execute(&format!("set role {role}"))?;
+        for statement in [
+            PLANTED,
+            "update snowflake_ids.sequence_binding set tag = 'evil'",
+            "delete from snowflake_ids.sequence_binding",
+            "select snowflake_ids_internal.sequence_record('own.rows_id_seq'::regclass, 'evil', 0, null)",
+            "select snowflake_ids_internal.sequence_erase('own.rows_id_seq'::regclass)",
+        ] {
+            if let Ok(error) = sql::error(&mut client, statement) {
+                // The victim's own, which does not stand at its end.
+                let is_own = role == "victim" && error.code() == &SqlState::INVALID_PARAMETER_VALUE;
+                ensure!(
+                    is_own || error.code() == &SqlState::INSUFFICIENT_PRIVILEGE,
+                    "{role}, {statement}: {error:?}"
+                );
+            }
+        }
+    }
+    client.batch_execute("reset role")?;
+    ensure!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.sequence_binding")? == 0);
+    Ok(())
+}
+
+#[test]
+fn a_row_that_came_by_hand_takes_no_sequence_over() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = tenants(&server)?;
+    // As a superuser restores it from a dump.
+    client.batch_execute(PLANTED)?;
+    let mut victim = server.connect("shop")?;
+    victim.batch_execute("set role victim")?;
+    let next = "select nextval('own.rows_id_seq')";
+    ensure!(sql::one::<i64>(&mut victim, next)? == 1);
+    victim.batch_execute("insert into own.rows (note) values ('x'); select setval('own.rows_id_seq', 41)")?;
+    ensure!(sql::one::<i64>(&mut victim, next)? == 42);
+    victim.batch_execute("truncate own.rows restart identity")?;
+    ensure!(sql::one::<i64>(&mut victim, next)? == 1);
+    victim.batch_execute("alter sequence own.rows_id_seq restart with 7")?;
+    ensure!(sql::one::<i64>(&mut victim, next)? == 7);
+    ensure!(sql::one::<i64>(&mut client, "select count(*) from snowflake_ids.sequence_status")? == 0);
+    // It is none to bind either.
+    client.batch_execute("select snowflake_ids.bind_sequence('own.rows_id_seq', 'segment', 'right')")?;
+    ensure!(sql::one::<i64>(&mut victim, next)? == 8);
+    Ok(())
+}
+
+#[test]
+fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "create sequence numbers;
+         insert into snowflake_ids.sequence_binding (sequence, tag, last_number) values ('numbers', 'numbers', 0);
+         select snowflake_ids.segment_create('numbers', start => 100)",
+    )?;
+    let is_checked = "select checked from snowflake_ids.sequence_binding";
+    ensure!(!sql::one::<bool>(&mut client, is_checked)?);
+    ensure!(sql::one::<i64>(&mut client, "select nextval('numbers')")? == 1);
+    client.batch_execute("select pg_catalog.setval('numbers', 9223372036854775807, true)")?;
+    ensure!(sql::one::<bool>(&mut client, is_checked)?);
+    ensure!(sql::one::<i64>(&mut client, "select nextval('numbers')")? == 100);
+    // As one whose sequence was set while the row was not committed yet.
+    client.batch_execute("update snowflake_ids.sequence_binding set checked = false")?;
+    ensure!(sql::one::<i64>(&mut client, "select nextval('numbers')")? == 101);
+    ensure!(sql::one::<bool>(&mut client, is_checked)?);
+    client.batch_execute("alter sequence numbers restart")?;
+    ensure!(sql::one::<bool>(&mut client, "select last_value = 9223372036854775807 from numbers")?);
+    Ok(())
+}
+
+#[test]
+fn a_row_that_cannot_be_read_fails_by_itself() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute("create sequence bad; create sequence twofold; create sequence good")?;
+    for sequence in ["bad", "twofold", "good"] {
+        client
+            .batch_execute(&format!("select snowflake_ids.bind_sequence('{sequence}', 'segment', 'good')"))?;
+    }
+    client.batch_execute(
+        "update snowflake_ids.sequence_binding set tag = repeat('x', 100000) where sequence = 'bad'::regclass;
+         update snowflake_ids.sequence_binding set generator = 'web' where sequence = 'twofold'::regclass",
+    )?;
+    for sequence in ["bad", "twofold"] {
+        for call in ["nextval('{}')", "setval('{}', 5)"] {
+            let error = sql::error(&mut client, &format!("select {}", call.replace("{}", sequence)))?;
+            let message = format!("the binding of sequence \"{sequence}\" cannot be read");
+            sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, &message)?;
+        }
+    }
+    ensure!(sql::one::<i64>(&mut client, "select nextval('good')")? == 1);
+    let shown = "select sequence::text || ' ' || kind from snowflake_ids.sequence_status order by 1";
+    let shown = sql::column::<String>(&mut client, shown)?;
+    ensure!(shown == ["bad unreadable", "good segment", "twofold unreadable"], "{shown:?}");
+    ensure!(
+        sql::one::<String>(&mut client, "select snowflake_ids.status_page()::text")?.contains("unreadable")
+    );
+    Ok(())
+}
+
+#[test]
+fn many_rows_cost_a_new_session_nothing() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "create table items (id bigserial, note text); select snowflake_ids.attach('items', 'id', 'segment', 'items');
+         create sequence plain;
+         insert into snowflake_ids.sequence_binding (sequence, tag, last_number, checked)
+             select n::oid, 'items', 0, true from generate_series(1000000, 1300000) n",
+    )?;
+    let pages: i64 = sql::one(
+        &mut client,
+        "select pg_relation_size('snowflake_ids.sequence_binding') / current_setting('block_size')::int",
+    )?;
+    let mut session = server.connect("postgres")?;
+    let explained = sql::column::<String>(
+        &mut session,
+        "explain (analyze, buffers) insert into items (note) select nextval('plain')::text",
+    )?;
+    let words =
+        explained.iter().filter(|line| line.contains("Buffers:")).flat_map(|line| line.split(['=', ' ']));
+    let touched: i64 = words.filter_map(|word| word.parse::<i64>().ok()).sum();
+    ensure!(touched > 0, "{explained:?}");
+    ensure!(touched < pages, "{touched} of {pages} pages");
+    Ok(())
+}
+
+#[test]
+fn so_many_sequences_are_bound_and_no_more() -> Result<()> {
+    let server = Server::builder().small().set("snowflake_ids.max_bound_sequences", "2").start()?;
+    let mut client = server.session()?;
+    client.batch_execute(
+        "create sequence one; create sequence two; create sequence three;
+         select snowflake_ids.bind_sequence('one'), snowflake_ids.bind_sequence('two')",
+    )?;
+    let error = sql::error(&mut client, "select snowflake_ids.bind_sequence('three')")?;
+    sql::explains(&error, &SqlState::CONFIGURATION_LIMIT_EXCEEDED, "too many bound sequences")?;
+    client.batch_execute("drop sequence one; select snowflake_ids.bind_sequence('three')")?;
+    Ok(())
+}

@@ -83,7 +83,8 @@ DECLARE
     bound snowflake_ids.sequence_binding;
     highest bigint;
 BEGIN
-    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b WHERE b.sequence = highest_number.sequence
+        AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence));
     IF FOUND THEN
         IF bound.tag IS NULL THEN
             EXECUTE format('SELECT %s', snowflake_ids_internal.id_default('snowflake', NULL, bound.generator)) INTO highest;

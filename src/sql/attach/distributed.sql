@@ -434,8 +434,7 @@ BEGIN
             reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
             -- Before it is bound: what restarts a bound sequence would restart the tag.
             PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
-            INSERT INTO snowflake_ids.sequence_binding (sequence, tag, last_number, generator)
-            VALUES (owned, bind_own.tag, reached, bind_own.generator);
+            PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
         ELSE
             drops := true;
         END IF;
@@ -460,12 +459,12 @@ DECLARE
 BEGIN
     FOR bound IN SELECT b.* FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
-        WHERE s.owner IS NOT NULL
+        WHERE s.owner IS NOT NULL AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
     LOOP
         PERFORM snowflake_ids_internal.lock_relation(bound.sequence);
         SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = bound.sequence;
         reached := greatest(CASE WHEN bound.last_number <= numbers.last THEN bound.last_number END, unbind_own.highest);
-        DELETE FROM snowflake_ids.sequence_binding b WHERE b.sequence = bound.sequence;
+        PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
         number := terms.seqstart;
         IF reached IS NOT NULL THEN
             number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric

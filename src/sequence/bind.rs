@@ -1,0 +1,97 @@
+//! Rows of the table of bound sequences: written with its owner's rights for a sequence's owner, who has been looked at.
+
+use super::error::SequenceError;
+use super::known;
+use crate::pg::report::{raise, spi};
+use crate::pg::sequence;
+use crate::pg::statement::Statement;
+use crate::pg::tag::TagText;
+use crate::pg::{server, transaction};
+use crate::segment::error::SegmentError;
+use crate::settings;
+use crate::store::sequence as store;
+use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
+use pgrx::pg_sys::Oid;
+use pgrx::spi::SpiError;
+
+static FORGET_DROPPED: Statement =
+    Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()", &[]);
+static COUNT: Statement = Statement::new(
+    "SELECT count(*) FROM (SELECT FROM snowflake_ids.sequence_binding AS b
+         WHERE b.sequence OPERATOR(pg_catalog.<>) $1 LIMIT $2) AS b",
+    &[OIDOID, INT8OID],
+);
+static RECORD: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.sequence_binding AS b (sequence, tag, last_number, generator) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (sequence) DO UPDATE SET tag = excluded.tag, last_number = excluded.last_number,
+         generator = excluded.generator, bound_at = excluded.bound_at, checked = true",
+    &[OIDOID, TEXTOID, INT8OID, TEXTOID],
+);
+static ERASE: Statement = Statement::new(
+    "DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence OPERATOR(pg_catalog.=) $1",
+    &[OIDOID],
+);
+static CONFIRM: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET checked = true
+     WHERE b.sequence OPERATOR(pg_catalog.=) (SELECT r.sequence FROM snowflake_ids.sequence_binding AS r
+         WHERE r.sequence OPERATOR(pg_catalog.=) $1 AND NOT r.checked FOR UPDATE SKIP LOCKED)",
+    &[OIDOID],
+);
+
+/// Notes that a sequence, which stands at its end, is bound.
+pub fn record(
+    of: Oid,
+    tag: Option<&TagText>,
+    last_number: i64,
+    generator: Option<&TagText>,
+) -> Result<(), SequenceError> {
+    if !known::stands_at_end(of) {
+        return Err(SequenceError::NotAtEnd(sequence::name(of)));
+    }
+    with_table(of, || {
+        FORGET_DROPPED.run(&[])?;
+        let most = settings::max_bound_sequences();
+        let others = COUNT.first(&[of.into(), most.into()], |row| row.get::<i64>(1))?.flatten();
+        if others.is_some_and(|others| others >= most) {
+            return Err(SequenceError::TooMany(most));
+        }
+        let (tag, generator) = (tag.copied(), generator.copied());
+        Ok(RECORD.run(&[of.into(), tag.into(), last_number.into(), generator.into()])?)
+    })
+}
+
+/// Notes that a sequence is not bound.
+pub fn erase(of: Oid) -> Result<(), SequenceError> {
+    with_table(of, || Ok(ERASE.run(&[of.into()])?))
+}
+
+fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Result<(), SequenceError> {
+    let table = store::table().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
+    table.as_owner(work)
+}
+
+/// Removes the rows of sequences that are gone, unless a lock would have to be waited for. What stays is removed when the next
+/// sequence is bound, and harms none: there is no such sequence.
+pub fn forget_dropped_at_once() {
+    at_once(|| FORGET_DROPPED.run(&[]));
+}
+
+/// Marks the row of a sequence as checked that stands at its end: a restored one, whose sequence a dump puts there later. From then
+/// on a restart of the sequence restarts what it is bound to. Waits for nobody.
+pub fn confirm(of: Oid) {
+    // Where a statement sees no new commits, a row that others have marked is an error.
+    if known::is_unchecked(of)
+        && server::is_writable()
+        && transaction::sees_new_commits()
+        && known::stands_at_end(of)
+    {
+        at_once(|| CONFIRM.run(&[of.into()]));
+    }
+}
+
+fn at_once(work: impl FnOnce() -> Result<(), SpiError>) {
+    let done = store::table().and_then(|table| table.as_owner_at_once(|| known::tidy(work)));
+    if let Some(Err(error)) = done {
+        raise(spi(&error));
+    }
+}

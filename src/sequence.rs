@@ -15,9 +15,11 @@ pub mod known;
 
 use crate::named;
 use crate::pg::process::PerProcess;
+use crate::pg::role;
 use crate::pg::sequence::{self, Terms, Use};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
+use crate::pg::transaction;
 use crate::segment;
 use crate::segment::error::SegmentError;
 use crate::segment::privilege;
@@ -60,6 +62,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     if !is_identity {
         check(sequence, Use::Next)?;
     }
+    transaction::refuse_if_read_only(c"nextval()");
     // Dropped while its binding was not: the server says so.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     confirm(sequence);
@@ -113,6 +116,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         return Ok(number);
     };
     check(sequence, Use::Set)?;
+    transaction::refuse_if_read_only(c"setval()");
     let Some(Terms { min, max, increment, .. }) = sequence::terms(sequence) else { return Ok(server()) };
     if is_fence(value, is_called, max) || !(min..=max).contains(&value) {
         return Ok(server());
@@ -135,9 +139,9 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
     Ok(value)
 }
 
-/// With the rights of the table's owner: a role that may set the sequence moves what it is bound to, unless that is restricted.
+/// With the rights of the table's owner, for a role that may move the tag.
 fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), SequenceError> {
-    privilege::check_move_by_sequence(tag).map_err(|error| SequenceError::of_tag(error, sequence))?;
+    privilege::check_move(tag, role::current()).map_err(|error| SequenceError::of_tag(error, sequence))?;
     let highest = run(sequence, &RAISE, tag, reach)?.unwrap_or(reach);
     if highest > reach {
         pgrx::notice!(

@@ -1,6 +1,6 @@
 //! What calls of `nextval` and its like are redirected to.
 
-use crate::pg::redirect::is_of_identity;
+use crate::pg::redirect::{Called, is_of_identity, may_call};
 use crate::pg::report::{raise, report};
 use crate::sequence::{self, error::SequenceError};
 use pgrx::{FromDatum, pg_guard, pg_sys};
@@ -28,6 +28,10 @@ info!(pg_finfo_sequence_noted_wrapper);
 extern "C-unwind" fn sequence_nextval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: called by the server, as src/sql/sequence.sql declares it.
     let (sequence, is_identity) = unsafe { (argument(call, 0), is_of_identity(call)) };
+    if !is_identity {
+        // SAFETY: the same.
+        unsafe { check(call, Called::Nextval) };
+    }
     given(sequence::nextval(sequence, is_identity))
 }
 
@@ -35,12 +39,16 @@ extern "C-unwind" fn sequence_nextval_wrapper(call: pg_sys::FunctionCallInfo) ->
 #[pg_guard]
 extern "C-unwind" fn sequence_currval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: the same.
+    unsafe { check(call, Called::Currval) };
+    // SAFETY: the same.
     given(sequence::currval(unsafe { argument(call, 0) }))
 }
 
 #[unsafe(no_mangle)]
 #[pg_guard]
-extern "C-unwind" fn sequence_lastval_wrapper(_call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+extern "C-unwind" fn sequence_lastval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: the same.
+    unsafe { check(call, Called::Lastval) };
     given(sequence::lastval())
 }
 
@@ -49,6 +57,8 @@ extern "C-unwind" fn sequence_lastval_wrapper(_call: pg_sys::FunctionCallInfo) -
 extern "C-unwind" fn sequence_setval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: the same.
     let (sequence, value) = unsafe { (argument(call, 0), argument(call, 1)) };
+    // SAFETY: the same.
+    unsafe { check(call, Called::Setval) };
     given(sequence::setval(sequence, value, true))
 }
 
@@ -57,6 +67,8 @@ extern "C-unwind" fn sequence_setval_wrapper(call: pg_sys::FunctionCallInfo) -> 
 extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: the same.
     let (sequence, value, is_called) = unsafe { (argument(call, 0), argument(call, 1), argument(call, 2)) };
+    // SAFETY: the same.
+    unsafe { check(call, Called::Setval3) };
     given(sequence::setval(sequence, value, is_called))
 }
 
@@ -66,6 +78,17 @@ extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> p
     // SAFETY: the same.
     let (sequence, id) = unsafe { (argument(call, 0), argument(call, 1)) };
     sequence::noted_of_column(sequence, id).into()
+}
+
+/// Fails unless the current role may call the server's function.
+///
+/// # Safety
+/// The call is one by the server.
+unsafe fn check(call: pg_sys::FunctionCallInfo, called: Called) {
+    // SAFETY: as above.
+    if !unsafe { may_call(call, called) } {
+        raise(report(&SequenceError::NotExecutable(called.name())));
+    }
 }
 
 fn given(number: Result<i64, SequenceError>) -> pg_sys::Datum {

@@ -1,6 +1,6 @@
-//! What the server tells of objects: a database is created, a sequence dropped, a function about to be called.
+//! What the server tells of objects: a database is created, a sequence altered or dropped, a function about to be called.
 
-use super::{redirect, sequence};
+use super::{redirect, sequence, utility};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -49,7 +49,10 @@ unsafe extern "C-unwind" fn on_access(
     }
     let told = match class {
         pg_sys::DatabaseRelationId => true,
-        pg_sys::RelationRelationId => part == 0 && access == pg_sys::ObjectAccessType::OAT_DROP,
+        pg_sys::RelationRelationId => {
+            let is_altered = access == pg_sys::ObjectAccessType::OAT_POST_ALTER && utility::alters_sequence();
+            part == 0 && (is_altered || access == pg_sys::ObjectAccessType::OAT_DROP)
+        }
         _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && redirect::is_setval(object),
     };
     if told {
@@ -66,6 +69,9 @@ extern "C-unwind" fn tell(access: pg_sys::ObjectAccessType::Type, class: pg_sys:
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
         (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {
             (watch.sequence_dropped)(object);
+        }
+        (pg_sys::RelationRelationId, Access::OAT_POST_ALTER) if sequence::is_sequence(object) => {
+            utility::note_altered(object);
         }
         (_, Access::OAT_FUNCTION_EXECUTE) => (watch.setval_called)(),
         _ => {}

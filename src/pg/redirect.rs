@@ -1,5 +1,6 @@
 //! Calls of the server's functions for sequences, which are redirected to functions of ours while a statement is planned.
 
+use super::role;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -59,6 +60,57 @@ mod server {
     pub const INT4: u32 = 480;
     /// bigint made a smallint.
     pub const INT2: u32 = 714;
+}
+
+/// A function of the server's whose calls are redirected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    Nextval,
+    Currval,
+    Lastval,
+    Setval,
+    Setval3,
+}
+
+impl Called {
+    fn oid(self) -> pg_sys::Oid {
+        pg_sys::Oid::from(match self {
+            Self::Nextval => server::NEXTVAL,
+            Self::Currval => server::CURRVAL,
+            Self::Lastval => server::LASTVAL,
+            Self::Setval => server::SETVAL,
+            Self::Setval3 => server::SETVAL3,
+        })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nextval => "nextval",
+            Self::Currval => "currval",
+            Self::Lastval => "lastval",
+            Self::Setval | Self::Setval3 => "setval",
+        }
+    }
+}
+
+/// Whether the current role may call the function that a call was redirected from: asked once for each place in a statement, as the
+/// server does.
+///
+/// # Safety
+/// The call is one by the server.
+pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
+    // SAFETY: as above. What the function keeps between calls is its own; no more is done with it than seen whether it is there.
+    unsafe {
+        let info = (*call).flinfo;
+        if info.is_null() {
+            return role::may_execute(called.oid());
+        }
+        if (*info).fn_extra.is_null() && role::may_execute(called.oid()) {
+            (*info).fn_extra = info.cast();
+        }
+        !(*info).fn_extra.is_null()
+    }
 }
 
 /// Whether this is the server's setval.

@@ -78,6 +78,23 @@ pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
+/// Whether this transaction has given a sequence another file, as a restart does, and has locked it for that. The caller has it locked
+/// for reading, at least.
+pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
+    let lock = pg_sys::NoLock.cast_signed();
+    // SAFETY: within a transaction, with a lock; null where the relation is gone. What is opened is closed.
+    unsafe {
+        let relation = pg_sys::try_relation_open(sequence, lock);
+        let Some(open) = relation.as_ref() else { return false };
+        #[cfg(any(feature = "pg13", feature = "pg14", feature = "pg15"))]
+        let since = open.rd_firstRelfilenodeSubid;
+        #[cfg(not(any(feature = "pg13", feature = "pg14", feature = "pg15")))]
+        let since = open.rd_firstRelfilelocatorSubid;
+        pg_sys::relation_close(relation, lock);
+        since != 0
+    }
+}
+
 /// The column that owns a sequence, or is an identity by it. Only within a transaction.
 pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
     /// How `pg_depend` says so of a serial's, and of an identity's.

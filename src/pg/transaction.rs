@@ -2,7 +2,7 @@
 
 use super::guc;
 use pgrx::{pg_guard, pg_sys};
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::Once;
 
 /// What is called at the end of transactions.
@@ -52,6 +52,12 @@ pub fn watch(hooks: &'static Hooks) {
             pg_sys::RegisterSubXactCallback(Some(on_subtransaction), argument);
         }
     });
+}
+
+/// Fails in a transaction that is read-only, as the server's function of this name does there.
+pub fn refuse_if_read_only(command: &CStr) {
+    // SAFETY: within a transaction; the name ends with a zero byte.
+    unsafe { pg_sys::PreventCommandIfReadOnly(command.as_ptr()) };
 }
 
 /// Has the rest of this transaction run in this process alone: others know nothing of what is in its memory.

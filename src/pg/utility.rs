@@ -2,9 +2,9 @@
 
 use super::process::PerProcess;
 use super::transaction::{self, Hooks};
-use pgrx::{PgList, pg_guard, pg_sys};
-use std::cell::Cell;
-use std::ffi::{CStr, c_char, c_void};
+use pgrx::{pg_guard, pg_sys};
+use std::cell::{Cell, RefCell};
+use std::ffi::{c_char, c_void};
 use std::sync::{Once, OnceLock};
 
 /// Whether the innermost utility statement is COPY FROM.
@@ -14,11 +14,16 @@ static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 /// Whether a COPY FROM had an expression planned by rules of its own that may still be kept.
 static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
+/// Whether the innermost utility statement may be ALTER SEQUENCE.
+static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// The sequences that were altered since, by their oids: their names may be others' once the statement has ended.
+static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
+
 /// What is called after statements, within their transaction. May run SQL, and may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// ALTER SEQUENCE, or what ALTER TABLE does to an identity column's; and whether it restarted the sequence.
-    pub sequence_altered: fn(pg_sys::Oid, bool),
+    /// ALTER SEQUENCE, or what ALTER TABLE does to an identity column's.
+    pub sequence_altered: fn(pg_sys::Oid),
     /// TRUNCATE ... RESTART IDENTITY.
     pub identities_restarted: fn(),
     /// DISCARD ALL, DISCARD SEQUENCES or RESET ALL.
@@ -28,14 +33,20 @@ pub struct Watch {
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
 /// An error takes the way past the hook, and ends a transaction or subtransaction: what goes on after it is in no COPY,
-/// or in one that has planned its defaults.
+/// or in one that has planned its defaults; but it may be in ALTER SEQUENCE, whose event triggers have met the error.
 static AFTER_ERRORS: Hooks = Hooks {
     watched: Once::new(),
     before_commit: || {},
     before_prepare: || {},
-    committed: || {},
-    ended: end_after_error,
-    subtransaction_aborted: |_| end_after_error(),
+    committed: forget_altered,
+    ended: || {
+        end_after_error();
+        forget_altered();
+    },
+    subtransaction_aborted: |_| {
+        end_after_error();
+        ALTERS.set(true);
+    },
     subtransaction_committed: |_, _| {},
 };
 
@@ -86,6 +97,25 @@ pub fn note_planned() {
     PLANNED.set(true);
 }
 
+/// Whether the innermost utility statement may be ALTER SEQUENCE.
+pub(super) fn alters_sequence() -> bool {
+    ALTERS.get()
+}
+
+/// Notes a sequence that it has altered.
+pub(super) fn note_altered(sequence: pg_sys::Oid) {
+    if let Ok(mut altered) = ALTERED.try_borrow_mut()
+        && !altered.contains(&sequence)
+    {
+        altered.push(sequence);
+    }
+}
+
+fn forget_altered() {
+    ALTERS.set(false);
+    ALTERED.take();
+}
+
 fn end_after_error() {
     COPIES_IN.set(false);
     forget_planned();
@@ -113,16 +143,18 @@ unsafe extern "C-unwind" fn on_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    let outside = COPIES_IN.get();
+    let outside = (COPIES_IN.get(), ALTERS.get());
     // SAFETY: the server's arguments, passed on once, as the server would have. Its statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
         let copies_in = is_copy_from(node);
         let after = After::of(node);
-        if copies_in {
+        let alters = after == After::AlterSequence;
+        if copies_in || alters {
             transaction::watch(&AFTER_ERRORS);
         }
         COPIES_IN.set(copies_in);
+        ALTERS.set(alters);
         #[cfg(feature = "pg13")]
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
@@ -146,11 +178,11 @@ unsafe extern "C-unwind" fn on_utility(
         );
         after
     };
-    COPIES_IN.set(outside);
+    COPIES_IN.set(outside.0);
+    ALTERS.set(outside.1);
     forget_planned();
     if after != After::Nothing {
-        // SAFETY: a node of the server's, which lives as long as its statement, and is what it was found to be.
-        unsafe { follow(after) };
+        follow(after);
     }
 }
 
@@ -169,7 +201,7 @@ unsafe fn is_copy_from(statement: *const c_void) -> bool {
 #[repr(C)]
 enum After {
     Nothing,
-    AlterSequence(*const pg_sys::AlterSeqStmt),
+    AlterSequence,
     RestartIdentity,
     Discard,
 }
@@ -185,7 +217,7 @@ impl After {
         // SAFETY: the tag tells which struct the node is.
         unsafe {
             match (*statement.cast::<pg_sys::Node>()).type_ {
-                NodeTag::T_AlterSeqStmt => Self::AlterSequence(statement.cast()),
+                NodeTag::T_AlterSeqStmt => Self::AlterSequence,
                 NodeTag::T_TruncateStmt if (*statement.cast::<pg_sys::TruncateStmt>()).restart_seqs => {
                     Self::RestartIdentity
                 }
@@ -204,11 +236,8 @@ impl After {
 }
 
 /// In a function of its own: this one may panic, and has a guard around it.
-///
-/// # Safety
-/// The statement is one, and there still.
 #[pg_guard]
-unsafe extern "C-unwind" fn follow(after: After) {
+extern "C-unwind" fn follow(after: After) {
     let Some(watch) = WATCH.get() else { return };
     match after {
         After::Nothing => {}
@@ -217,34 +246,9 @@ unsafe extern "C-unwind" fn follow(after: After) {
             transaction::see_own_changes();
             (watch.identities_restarted)();
         }
-        After::AlterSequence(statement) => {
+        After::AlterSequence => {
             transaction::see_own_changes();
-            // SAFETY: as above. The name is looked up as the statement did; none where it was not there either.
-            let (sequence, is_restarted) = unsafe { altered(&*statement) };
-            if sequence != pg_sys::InvalidOid {
-                (watch.sequence_altered)(sequence, is_restarted);
-            }
+            ALTERED.take().into_iter().for_each(watch.sequence_altered);
         }
-    }
-}
-
-/// The sequence that a statement has altered, and whether it restarted it.
-///
-/// # Safety
-/// The statement is valid.
-unsafe fn altered(statement: &pg_sys::AlterSeqStmt) -> (pg_sys::Oid, bool) {
-    // SAFETY: as above: a name, and a list of options whose names end with a zero byte.
-    unsafe {
-        let (lock, missing_ok) = (pg_sys::NoLock.cast_signed(), pg_sys::RVROption::RVR_MISSING_OK);
-        let sequence = pg_sys::RangeVarGetRelidExtended(
-            statement.sequence,
-            lock,
-            missing_ok,
-            None,
-            std::ptr::null_mut(),
-        );
-        let options = PgList::<pg_sys::DefElem>::from_pg(statement.options);
-        let is_restarted = options.iter_ptr().any(|option| CStr::from_ptr((*option).defname) == c"restart");
-        (sequence, is_restarted)
     }
 }

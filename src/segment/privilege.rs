@@ -19,22 +19,26 @@ use snowflake_ids_core::privilege::{Action, Privileges};
 /// be asked again.
 pub fn to_take(tag: &Tag, timeout: &Timeout) -> Result<Permit, SegmentError> {
     let known = held::find(tag.as_bytes()).and_then(held::Held::permit);
-    known.map_or_else(|| check_in_time(tag, Action::Take, Some(timeout)), Ok)
+    known.map_or_else(|| check_in_time(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 
 /// Fails unless the current role may see how far it came with a tag, or where that does not become known in time.
 pub fn to_look(tag: &Tag, timeout: &Timeout) -> Result<Permit, SegmentError> {
-    check_in_time(tag, Action::Look, Some(timeout))
+    check_in_time(tag, Action::Look, role::current(), Some(timeout))
 }
 
 /// Fails unless the current role may do this with a tag.
 pub fn check(tag: &Tag, action: Action) -> Result<Permit, SegmentError> {
-    check_in_time(tag, action, None)
+    check_in_time(tag, action, role::current(), None)
 }
 
-fn check_in_time(tag: &Tag, action: Action, timeout: Option<&Timeout>) -> Result<Permit, SegmentError> {
+fn check_in_time(
+    tag: &Tag,
+    action: Action,
+    role: Oid,
+    timeout: Option<&Timeout>,
+) -> Result<Permit, SegmentError> {
     role::on_change(held::forget_permits);
-    let role = role::current();
     match permit(tag, action, role, timeout) {
         Ok(permit) => permit.ok_or_else(|| SegmentError::denied(tag, action, role)),
         Err(Unseen::Locked) => {
@@ -44,13 +48,9 @@ fn check_in_time(tag: &Tag, action: Action, timeout: Option<&Timeout>) -> Result
     }
 }
 
-/// Fails unless the current role may move a tag by a sequence that is bound to it, which it may move: a tag that all roles may
-/// take ids of, or one that it may move anyway.
-pub fn check_move_by_sequence(tag: &Tag) -> Result<(), SegmentError> {
-    match is_restricted(tag, None) {
-        Ok(false) => Ok(()),
-        _ => check(tag, Action::Move).map(drop),
-    }
+/// Fails unless a role may move a tag. A sequence that is bound to the tag moves it by its owner's rights, or its caller's.
+pub fn check_move(tag: &Tag, role: Oid) -> Result<(), SegmentError> {
+    check_in_time(tag, Action::Move, role, None).map(drop)
 }
 
 /// Whether the current role may do this with a tag.

@@ -29,6 +29,9 @@ pub enum SequenceError {
     /// The role has not the right to.
     #[error("permission denied for sequence {0}")]
     Denied(String),
+    /// The role may not call the server's function.
+    #[error("permission denied for function {0}")]
+    NotExecutable(&'static str),
     /// Its row is not one that `bind_sequence` has written.
     #[error("the binding of sequence \"{0}\" cannot be read")]
     Unreadable(String),
@@ -68,7 +71,7 @@ impl Explain for SequenceError {
             Self::Segment { error, .. } => error.kind(),
             Self::Bound(error) => error.kind(),
             Self::NoCurrent(_) | Self::NoLast | Self::Unreadable(_) => Kind::NotReady,
-            Self::Denied(_) => Kind::Denied,
+            Self::Denied(_) | Self::NotExecutable(_) => Kind::Denied,
             Self::Cycles(_) | Self::NotAtEnd(_) => Kind::BadArgument,
             Self::TooMany(_) => Kind::LimitReached,
             Self::Unreached => Kind::Unsupported,
@@ -99,7 +102,7 @@ impl Explain for SequenceError {
                 "This database has bound sequences, and this call does not go through the planner, which redirects it."
                     .to_owned(),
             ),
-            Self::NoCurrent(_) | Self::NoLast | Self::Denied(_) | Self::Spi(_) => None,
+            Self::NoCurrent(_) | Self::NoLast | Self::Denied(_) | Self::NotExecutable(_) | Self::Spi(_) => None,
         }
     }
 
@@ -121,7 +124,7 @@ impl Explain for SequenceError {
             Self::Unreached => {
                 Some("Call it in a SELECT of its own, or in a function in PL/pgSQL.".to_owned())
             }
-            Self::Denied(_) | Self::Spi(_) => None,
+            Self::Denied(_) | Self::NotExecutable(_) | Self::Spi(_) => None,
         }
     }
 

@@ -73,14 +73,16 @@ pub fn identities_restarted() {
 }
 
 /// Settles the bound sequences that this transaction may have restarted.
-fn settle_all(is_restarted: bool) {
+fn settle_all(follows: bool) {
     for of in known::bound() {
-        // Where another transaction has it locked, this one has not restarted it. One that stands at its end was not
-        // restarted, and is others' to truncate.
-        if sequence::lock_at_once(of)
-            && !settle(of, is_restarted).unwrap_or_else(|error| raise(report(&error)))
-        {
-            sequence::unlock(of);
+        // Where another transaction has it locked, this one has not restarted it. One that has the file that it had was not
+        // restarted by this one, wherever it stands, and is others' to truncate.
+        if sequence::lock_at_once(of) {
+            let settled = sequence::has_new_file(of)
+                && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
+            if !settled {
+                sequence::unlock(of);
+            }
         }
     }
 }
@@ -108,19 +110,19 @@ fn at_commit() {
 }
 
 /// ALTER SEQUENCE has altered one.
-pub fn altered(of: Oid, is_restarted: bool) {
+pub fn altered(of: Oid) {
     if known::binding_of(of).is_none() {
         return;
     }
-    settle(of, is_restarted).unwrap_or_else(|error| raise(report(&error)));
+    settle(of, true).unwrap_or_else(|error| raise(report(&error)));
     // It may have another owner now.
     if let Some(table) = store::table() {
         table.announce();
     }
 }
 
-/// Puts a bound sequence at its end again, and restarts what it is bound to; whether it stood elsewhere.
-fn settle(of: Oid, is_restarted: bool) -> Result<bool, SequenceError> {
+/// Puts a bound sequence at its end again; where that was restarted, what it is bound to follows or not. Whether it stood elsewhere.
+fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (known::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };
     let Some(position) = relation.position() else { return Ok(false) };
@@ -133,7 +135,8 @@ fn settle(of: Oid, is_restarted: bool) -> Result<bool, SequenceError> {
     }
     relation.as_owner(|| sequence::setval(of, terms.max, true));
     match binding {
-        _ if !is_restarted => {}
+        // One that was not restarted stands where it stood, with another maximum.
+        _ if position.is_called || !follows => {}
         Binding::Snowflake(_) => {
             pgrx::notice!(
                 "sequence \"{}\" is not restarted: it gives snowflake ids, which follow the clock",
@@ -142,9 +145,10 @@ fn settle(of: Oid, is_restarted: bool) -> Result<bool, SequenceError> {
         }
         Binding::Unreadable => {}
         Binding::Segment(tag) => {
-            let highest =
-                if position.is_called { position.last_value } else { position.last_value.saturating_sub(1) };
-            privilege::check_move_by_sequence(&tag).map_err(|error| SequenceError::of_tag(error, of))?;
+            let highest = position.last_value.saturating_sub(1);
+            // The owner's: the sequence is restarted for all that use it.
+            privilege::check_move(&tag, relation.owner())
+                .map_err(|error| SequenceError::of_tag(error, of))?;
             let table = store::table().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
             let arguments = [of.into(), TagText(*tag).into(), highest.max(0).into()];
             table.as_owner(|| RESTART.run(&arguments))?;

@@ -88,7 +88,8 @@ BEGIN
 END
 $$;
 
-/* Which columns take their default from a generator, or whose sequences are bound to it; null where none is. */
+/* The columns that take their default from a generator, and the sequences that are bound to it; null where there are none. Any login can
+   make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.generator_users(name text, bound boolean) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
@@ -101,6 +102,7 @@ BEGIN
     FROM (
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+            JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
         WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
             WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
                 AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid

@@ -97,7 +97,7 @@ END
 $$;
 
 /* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
-   default, of a column or a domain, with a call for it. */
+   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off AS $$
@@ -106,8 +106,10 @@ BEGIN
     RETURN EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = tag COLLATE "C" AND b.sequence <> sequence)
         OR EXISTS (
             SELECT FROM (
-                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written FROM pg_attrdef AS f
-                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t WHERE t.typtype = 'd') AS f
+                SELECT f.adrelid AS relation, pg_get_expr(f.adbin, f.adrelid) AS written
+                FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+                UNION ALL SELECT 0::oid, pg_get_expr(t.typdefaultbin, 0) FROM pg_type AS t
+                WHERE t.typtype = 'd' AND NOT pg_is_other_temp_schema(t.typnamespace)) AS f
             WHERE EXISTS (
                     SELECT FROM unnest(ARRAY['segment_nextval', 'segment_id', 'segment_nextval_text']) AS call (called)
                     WHERE strpos(f.written, snowflake_ids_internal.call_with(called, tag) COLLATE "C") > 0)
@@ -253,7 +255,7 @@ BEGIN
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most);
+        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
     ELSE
         PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
         expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);

@@ -311,7 +311,7 @@ BEGIN
 END
 $$;
 
-/* Fails where triggers fill columns from a series. */
+/* Fails where triggers fill columns from a series. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -323,7 +323,7 @@ BEGIN
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
     INTO users
-    FROM pg_trigger AS t
+    FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
         -- Triggers of a superuser's may have other arguments.
         AND CASE WHEN t.tgnargs = 3

@@ -81,7 +81,8 @@ BEGIN
     -- and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
-        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"));
+        PERFORM snowflake_ids_internal.seed_tag(tag, highest, snowflake_ids_internal.column_maximum(relation, "column"),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
     IF sequence COLLATE "C" = 'redirect' THEN
         PERFORM snowflake_ids_internal.bind_sequences(relation, "column", kind, tag, generator);

@@ -1,6 +1,7 @@
 -- What attach and detach change.
 
-CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint) RETURNS void
+-- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
+CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     known snowflake_ids.segment;
@@ -17,6 +18,10 @@ BEGIN
         -- From 1: RESTART of a sequence that is bound to it leads there again.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
+        IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
+            INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES (seed_tag.tag, owner, 'UPDATE')
+            ON CONFLICT DO NOTHING;
+        END IF;
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),

@@ -75,7 +75,6 @@ pub fn targets_at_once() -> Option<Targets> {
     targets
 }
 
-#[cold]
 fn targets() -> Option<Targets> {
     KNOWN.borrow().as_ref()?.targets
 }
@@ -127,17 +126,22 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
 /// What a sequence is bound to; None where it is not. Only within a transaction. Where nothing is known and the table is locked this
 /// waits for it, as the server's functions wait for a sequence: until a time-out or the user ends it.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
-    let row = match row_at_once(sequence) {
-        Ok(row) => row?,
-        Err(Locked) => store::of_sequence(sequence, true).ok()??,
-    };
-    (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
+    let row = row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, true)).ok()??;
+    believed(sequence, row)
 }
 
 /// The same for calls of the sequence, which wait only for one that stands at its end. One that this transaction has just altered may
 /// not stand there yet.
 pub fn called_binding_of(sequence: Oid) -> Option<Binding> {
-    if row_at_once(sequence).is_err() && !stands_at_end(sequence) { None } else { binding_of(sequence) }
+    match row_at_once(sequence) {
+        Ok(row) => believed(sequence, row?),
+        Err(Locked) if stands_at_end(sequence) => binding_of(sequence),
+        Err(Locked) => None,
+    }
+}
+
+fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
+    (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
 /// The same, with a lock by which it stays so until the transaction ends.

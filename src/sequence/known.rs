@@ -130,21 +130,25 @@ pub fn binding_of(sequence: Oid) -> Option<Binding> {
     believed(sequence, row)
 }
 
-/// The same for calls of the sequence, which wait only for one that stands at its end. One that this transaction has just altered may
-/// not stand there yet.
-pub fn called_binding_of(sequence: Oid) -> Option<Binding> {
+/// The same for calls of the sequence, of which one that does not stand at its end is not bound, without a wait. One that this
+/// transaction has just altered may not stand there yet.
+pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
     match row_at_once(sequence) {
-        Ok(row) => believed(sequence, row?),
-        Err(Locked) if stands_at_end(sequence) => binding_of(sequence),
-        Err(Locked) => None,
+        Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
+        Err(Locked) if stands_at_end(sequence) => Err(Locked),
+        Err(Locked) => Ok(None),
     }
+}
+
+fn called_binding_of(sequence: Oid) -> Option<Binding> {
+    called_binding_at_once(sequence).unwrap_or_else(|Locked| binding_of(sequence))
 }
 
 fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
     (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
-/// The same, with a lock by which it stays so until the transaction ends.
+/// The same with a wait, and with a lock by which it stays so until the transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)?;
     sequence::lock(sequence);
@@ -170,8 +174,8 @@ pub fn stands_at_end(sequence: Oid) -> bool {
     terms.zip(position).is_some_and(|(terms, at)| is_fence(at.last_value, at.is_called, terms.max))
 }
 
-/// The table is locked.
-struct Locked;
+/// The table is locked, and nothing is known of a sequence.
+pub struct Locked;
 
 /// The row of a sequence, without a wait.
 fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {

@@ -302,17 +302,22 @@ COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: w
 /* Who had the part "tags" could write the table, and has the functions instead that do. */
 DO $$
 DECLARE
-    holder name;
+    holder text;
     owner name := CASE WHEN current_setting('server_version_num')::integer >= 140000 THEN 'pg_database_owner'
         ELSE (SELECT pg_get_userbyid(d.datdba) FROM pg_database AS d WHERE d.datname = current_database()) END;
 BEGIN
-    FOR holder IN SELECT DISTINCT pg_get_userbyid(a.grantee)
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
         FROM pg_class AS c, aclexplode(c.relacl) AS a
-        WHERE c.oid = 'snowflake_ids.sequence_binding'::regclass AND a.grantee NOT IN (0, c.relowner) AND a.privilege_type = 'INSERT'
+        WHERE c.oid = 'snowflake_ids.sequence_binding'::regclass AND a.grantee <> c.relowner
     LOOP
-        EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON snowflake_ids.sequence_binding FROM %I', holder);
-        EXECUTE format('REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.sequence_forget_dropped FROM %I', holder);
-        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.sequence_record, snowflake_ids_internal.sequence_erase TO %I', holder);
+        EXECUTE format('REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON snowflake_ids.sequence_binding FROM %s', holder);
+    END LOOP;
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.sequence_forget_dropped FROM %s', holder);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.sequence_record, snowflake_ids_internal.sequence_erase TO %s', holder);
     END LOOP;
     EXECUTE format('GRANT INSERT ON snowflake_ids.sequence_binding TO %I', owner);
 END

@@ -28,7 +28,7 @@ use crate::store::sequence::Binding;
 use crate::store::tables::SEGMENT;
 use bind::confirm;
 use error::SequenceError;
-use known::locked_binding_of;
+use known::{Locked, locked_binding_of};
 use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
@@ -39,6 +39,9 @@ use std::cell::{Cell, RefCell};
 /// The number of each bound sequence that the session got last, or set.
 static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, i64>>>> = PerProcess::new(RefCell::new(None));
 static LAST: PerProcess<Cell<Last>> = PerProcess::new(Cell::new(Last::Unbound));
+/// Sequences of columns that the session has inserted into since, which may be bound: the table that says so was locked. The last one
+/// that is bound is the one that it used last.
+static LATER: PerProcess<RefCell<Vec<Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// The sequence that the session used last.
 #[derive(Clone, Copy)]
@@ -56,7 +59,7 @@ static RAISE: Statement =
 /// The next number of a sequence; of an identity column's without a look at rights on it.
 pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     let Some(binding) = locked_binding_of(sequence) else {
-        LAST.set(Last::Unbound);
+        used(Last::Unbound);
         return Ok(sequence::nextval(sequence, !is_identity));
     };
     if !is_identity {
@@ -79,7 +82,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
     };
     note(sequence, number);
-    LAST.set(Last::Bound(sequence));
+    used(Last::Bound(sequence));
     Ok(number)
 }
 
@@ -94,6 +97,9 @@ pub fn currval(sequence: Oid) -> Result<i64, SequenceError> {
 
 /// The number that the session got last, of whichever sequence.
 pub fn lastval() -> Result<i64, SequenceError> {
+    let later = LATER.borrow().clone();
+    let bound = later.into_iter().rev().find(|sequence| known::binding_of(*sequence).is_some());
+    used(bound.map_or(LAST.get(), Last::Bound));
     let sequence = match LAST.get() {
         Last::Unbound => return Ok(sequence::lastval()),
         Last::Forgotten => return Err(SequenceError::NoLast),
@@ -161,19 +167,33 @@ fn run(sequence: Oid, statement: &Statement, tag: &Tag, value: i64) -> Result<Op
 
 /// Notes the number of a column that a bound sequence belongs to, which came from the column's default.
 pub fn noted_of_column(sequence: Oid, number: i64) -> i64 {
-    if known::called_binding_of(sequence).is_some() {
-        confirm(sequence);
-        note(sequence, number);
-        LAST.set(Last::Bound(sequence));
+    match known::called_binding_at_once(sequence) {
+        Ok(None) => {}
+        Ok(Some(_)) => {
+            confirm(sequence);
+            note(sequence, number);
+            used(Last::Bound(sequence));
+        }
+        Err(Locked) => {
+            note(sequence, number);
+            let mut later = LATER.borrow_mut();
+            later.retain(|other| *other != sequence);
+            later.push(sequence);
+        }
     }
     number
+}
+
+fn used(last: Last) {
+    LATER.borrow_mut().clear();
+    LAST.set(last);
 }
 
 /// Forgets which numbers the session got.
 pub fn forget_numbers() {
     NUMBERS.borrow_mut().take();
-    if matches!(LAST.get(), Last::Bound(_)) {
-        LAST.set(Last::Forgotten);
+    if matches!(LAST.get(), Last::Bound(_)) || !LATER.borrow().is_empty() {
+        used(Last::Forgotten);
     }
 }
 

@@ -75,7 +75,6 @@ pub fn targets_at_once() -> Option<Targets> {
     targets
 }
 
-#[cold]
 fn targets() -> Option<Targets> {
     KNOWN.borrow().as_ref()?.targets
 }
@@ -127,20 +126,29 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
 /// What a sequence is bound to; None where it is not. Only within a transaction. Where nothing is known and the table is locked this
 /// waits for it, as the server's functions wait for a sequence: until a time-out or the user ends it.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
-    let row = match row_at_once(sequence) {
-        Ok(row) => row?,
-        Err(Locked) => store::of_sequence(sequence, true).ok()??,
-    };
+    let row = row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, true)).ok()??;
+    believed(sequence, row)
+}
+
+/// The same for calls of the sequence, of which one that does not stand at its end is not bound, without a wait. One that this
+/// transaction has just altered may not stand there yet.
+pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
+    match row_at_once(sequence) {
+        Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
+        Err(Locked) if stands_at_end(sequence) => Err(Locked),
+        Err(Locked) => Ok(None),
+    }
+}
+
+fn called_binding_of(sequence: Oid) -> Option<Binding> {
+    called_binding_at_once(sequence).unwrap_or_else(|Locked| binding_of(sequence))
+}
+
+fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
     (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
-/// The same for calls of the sequence, which wait only for one that stands at its end. One that this transaction has just altered may
-/// not stand there yet.
-pub fn called_binding_of(sequence: Oid) -> Option<Binding> {
-    if row_at_once(sequence).is_err() && !stands_at_end(sequence) { None } else { binding_of(sequence) }
-}
-
-/// The same, with a lock by which it stays so until the transaction ends.
+/// The same with a wait, and with a lock by which it stays so until the transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)?;
     sequence::lock(sequence);
@@ -166,8 +174,8 @@ pub fn stands_at_end(sequence: Oid) -> bool {
     terms.zip(position).is_some_and(|(terms, at)| is_fence(at.last_value, at.is_called, terms.max))
 }
 
-/// The table is locked.
-struct Locked;
+/// The table is locked, and nothing is known of a sequence.
+pub struct Locked;
 
 /// The row of a sequence, without a wait.
 fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {

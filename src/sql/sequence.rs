@@ -48,11 +48,15 @@ mod snowflake_ids_internal {
     /// Notes that a sequence of the caller's, which stands at its end, is bound. No role need write the table for it.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_record(
-        of: pg_sys::Oid,
+        of: Option<pg_sys::Oid>,
         tag: Option<Text<'_>>,
-        last_number: i64,
+        last_number: Option<i64>,
         generator: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
+        let (Some(of), Some(last_number)) = (of, last_number) else {
+            let detail = "A row has a sequence, and the number that it gave last.";
+            return Err(bad_argument("the sequence and its last number must not be null", detail));
+        };
         own(of)?;
         let read = |text: Text<'_>, what| {
             let bytes = text.bytes(MAX_TAG_BYTES, what)?;

@@ -91,15 +91,39 @@ fn a_new_session_waits_only_for_what_it_cannot_know() -> Result<()> {
     ] {
         session.batch_execute(statement)?;
     }
-    for statement in ["execute item", "execute identity", "select nextval('numbers')"] {
+    for statement in ["execute identity", "select nextval('numbers')", "select currval('numbers')"] {
         refused(&mut session, statement)?;
     }
     let error = sql::error_within(&mut session, "10ms", "select nextval('numbers')")?;
     ensure!(error.code() == &SqlState::QUERY_CANCELED, "{error:?}");
     ensure!(sql::one::<i64>(&mut session, "select lastval()")? == 5);
+    // The default gives an id; whether that is the sequence's number is asked later.
+    let id: i64 = session.query_one("execute item", &[])?.get(0);
+    refused(&mut session, "select lastval()")?;
     locker.batch_execute("rollback")?;
+    ensure!(sql::one::<i64>(&mut session, "select lastval()")? == id);
+    ensure!(sql::one::<i64>(&mut session, "select currval('items_id_seq')")? == id);
     // By plans that were made beside the lock.
     check_inserts(&mut session)
+}
+
+#[test]
+fn an_insert_beside_a_lock_leaves_lastval_where_no_sequence_is_bound() -> Result<()> {
+    let (server, mut client) = server()?;
+    client.batch_execute(
+        "create sequence used_up; select setval('used_up', 9223372036854775807);
+         create table by_hand (id bigint default segment_nextval('first'), note text);
+         alter sequence used_up owned by by_hand.id",
+    )?;
+    let mut locker = lock(&server)?;
+    let mut session = server.connect("postgres")?;
+    let plain: i64 = sql::one(&mut session, "select nextval('plain')")?;
+    session.batch_execute("insert into by_hand (note) values ('x')")?;
+    let id: i64 = sql::one(&mut session, "insert into items (note) values ('x') returning id")?;
+    session.batch_execute("insert into by_hand (note) values ('x')")?;
+    locker.batch_execute("rollback")?;
+    ensure!(sql::one::<i64>(&mut session, "select lastval()")? == id, "the number was {plain} before");
+    Ok(())
 }
 
 #[test]

@@ -119,6 +119,38 @@ fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()>
     Ok(())
 }
 
+/// In earlier versions who managed tags could write it for anybody's sequence.
+#[test]
+fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
+    let server = server()?;
+    server.connect("postgres")?.batch_execute("create role clerk")?;
+    for (number, version) in released()?.iter().enumerate() {
+        let mut client = database(&server, &format!("planted_{number}"), version)?;
+        let next = "select nextval('taken')";
+        client.batch_execute(
+            "create sequence taken; create sequence bound; select nextval('taken');
+             select snowflake_ids.bind_sequence('bound', 'segment', 'evil');
+             select snowflake_ids.administration_grant('tags', 'clerk');
+             grant delete on snowflake_ids.sequence_binding to public;
+             set role clerk;
+             insert into snowflake_ids.sequence_binding (sequence, tag, last_number) values ('taken', 'evil', 0);
+             reset role",
+        )?;
+        client.batch_execute(UPDATE).with_context(|| version.clone())?;
+        ensure!(sql::one::<i64>(&mut client, next)? == 2, "{version}");
+        client.batch_execute("alter sequence taken restart")?;
+        ensure!(sql::one::<i64>(&mut client, next)? == 1, "{version}");
+        let bound = "select string_agg(sequence::text, ' ') from snowflake_ids.sequence_status";
+        ensure!(sql::one::<String>(&mut client, bound)? == "bound", "{version}");
+        client.batch_execute("set role clerk")?;
+        for change in ["insert", "update", "delete", "truncate"] {
+            let may = format!("select has_table_privilege('snowflake_ids.sequence_binding', '{change}')");
+            ensure!(!sql::one::<bool>(&mut client, &may)?, "{version}: {change}");
+        }
+    }
+    Ok(())
+}
+
 /// The comparison itself: whatever an upgrade script may have left out shows.
 #[test]
 fn each_change_of_an_object_is_a_difference() -> Result<()> {

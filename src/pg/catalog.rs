@@ -173,12 +173,16 @@ impl Table {
         }
     }
 
-    /// The numbers of the columns, whose types are compared once for each relcache entry.
+    /// The numbers of the columns, whose types are compared once for each relcache entry, as is that it has rows: a view has none.
     ///
     /// # Safety
     /// The relation is open.
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
         self.numbers.get().unwrap_or_else(|| {
+            // SAFETY: as above.
+            if unsafe { (*(*relation).rd_rel).relkind }.to_ne_bytes() != [pg_sys::RELKIND_RELATION] {
+                raise(self.unlike("It is not an ordinary table."));
+            }
             let mut numbers = [0; MOST_COLUMNS];
             for (number, (name, of)) in numbers.iter_mut().zip(self.columns) {
                 // SAFETY: as above; the name ends with a zero byte. The descriptor has a column for each number.
@@ -186,7 +190,7 @@ impl Table {
                     let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
                     let kind = pg_sys::get_atttype((*relation).rd_id, number);
                     if number <= 0 || !of.is(kind) {
-                        raise(self.unlike(name));
+                        raise(self.without(name));
                     }
                     number
                 };
@@ -197,14 +201,20 @@ impl Table {
     }
 
     #[cold]
-    fn unlike(&self, column: &CStr) -> ErrorReport {
-        let (table, column) = (self.name.to_string_lossy(), column.to_string_lossy());
+    fn without(&self, column: &CStr) -> ErrorReport {
+        let column = column.to_string_lossy();
+        self.unlike(&format!("Column \"{column}\" is missing, or has another type."))
+    }
+
+    #[cold]
+    fn unlike(&self, detail: &str) -> ErrorReport {
+        let table = self.name.to_string_lossy();
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it"),
             function_name!(),
         )
-        .set_detail(format!("Column \"{column}\" is missing, or has another type."))
+        .set_detail(detail)
         .set_hint("Undo what was altered, or create the extension anew.")
     }
 }
@@ -221,7 +231,7 @@ impl Open {
         let found = columns.into_iter().find(|((name, _), _)| *name == column);
         match found {
             Some(((_, declared), number)) if *declared == of => number,
-            _ => raise(self.table.unlike(column)),
+            _ => raise(self.table.without(column)),
         }
     }
 

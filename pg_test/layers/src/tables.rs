@@ -1,4 +1,5 @@
-//! The extension's tables: as the code declares them, as the SQL makes them, and each way of opening one by hand.
+//! The extension's tables: as the code declares them, as the SQL makes them, and each way of opening one by hand. And the functions in
+//! SQL that reach them with more rights than their caller's.
 
 use anyhow::{Context, Result, anyhow};
 use proc_macro2::{TokenStream, TokenTree};
@@ -179,4 +180,19 @@ pub fn differences(declared: &[Table], made: &[Table]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The functions in PL/pgSQL of a script that run with the rights of their owner, but for triggers, and name something of the
+/// extension's before they have kept it from being dropped.
+pub fn late_keepers(sql: &str) -> Vec<String> {
+    let late = sql.split("CREATE ").skip(1).filter_map(|rest| {
+        let (head, rest) = rest.split_once("$$")?;
+        let body = rest.split("$$").next()?;
+        let is_definer =
+            head.contains("LANGUAGE plpgsql SECURITY DEFINER") && !head.contains("RETURNS trigger");
+        let kept = body.find("BEGIN\n    PERFORM pg_catalog.snowflake_extension_keep();");
+        let is_late = kept.is_none_or(|kept| body[..kept].contains("snowflake_ids"));
+        (is_definer && is_late).then(|| head.split('(').next().unwrap_or_default().to_owned())
+    });
+    late.collect()
 }

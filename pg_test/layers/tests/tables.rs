@@ -2,7 +2,7 @@
 //! role that may create objects can plant a table under each name, in the middle of a statement.
 
 use anyhow::{Result, ensure};
-use snowflake_ids_layers::tables::{Table, declared, differences, files, made, names};
+use snowflake_ids_layers::tables::{Table, declared, differences, files, late_keepers, made, names};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -154,4 +154,29 @@ fn a_difference_is_found() -> Result<()> {
     ];
     assert_eq!(differences(&declared(differs)?, &made), lines);
     Ok(())
+}
+
+#[test]
+fn functions_with_more_rights_keep_the_extension_first() -> Result<()> {
+    let scripts = files(&sources().join("sql"), &["sql", "rs"])?;
+    let late: Vec<String> = scripts.iter().flat_map(|(_, sql)| late_keepers(sql)).collect();
+    ensure!(late.is_empty(), "what they name may be planted:\n{}", late.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn a_late_keeper_is_found() {
+    let function = |head: &str, body: &str| {
+        format!("CREATE FUNCTION snowflake_ids.f() {head} AS $$\n{body}\nEND\n$$;\n")
+    };
+    let definer = "RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp";
+    let keep = "BEGIN\n    PERFORM pg_catalog.snowflake_extension_keep();";
+    let found = |head: &str, body: &str| late_keepers(&function(head, body));
+    assert_eq!(found(definer, keep), [""; 0]);
+    assert_eq!(found(definer, &format!("DECLARE\n    n integer;\n{keep}")), [""; 0]);
+    assert_eq!(found("RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER", "BEGIN"), [""; 0]);
+    assert_eq!(found("RETURNS void LANGUAGE plpgsql", "BEGIN"), [""; 0]);
+    let late = ["FUNCTION snowflake_ids.f"];
+    assert_eq!(found(definer, "BEGIN\n    PERFORM snowflake_ids.g();"), late);
+    assert_eq!(found(definer, &format!("DECLARE\n    n snowflake_ids.segment;\n{keep}")), late);
 }

@@ -1,11 +1,12 @@
 //! A role that may do no more than create objects in a database drops the extension in the middle of a statement, and plants tables,
 //! functions and views of its own under the extension's names. What the library reads and runs is the extension's, or nothing.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use postgres::error::{DbError, SqlState};
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::registry::auto;
 use snowflake_ids_server_tests::{Server, sql};
+use std::thread;
 
 /// Tables of the extension's names with a row each, whose columns have other types: what is a text is a number, which is no address.
 const PLANTED: &str = r#"
@@ -223,6 +224,57 @@ fn tables_that_their_owner_alters() -> Result<()> {
         sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, &message)?;
         check(&mut owner, alter, &error)?;
         owner.batch_execute("reset role")?;
+    }
+    Ok(())
+}
+
+/// Functions that run with a superuser's rights, for who has a part of the administration. The first makes the session know what they
+/// have in common, so that it hears of a drop no sooner than when they begin.
+const DEFINED: [&str; 6] = [
+    "snowflake_ids_internal.generator_keep('web')",
+    "snowflake_ids.segment_create('new')",
+    "snowflake_ids.series_create('new')",
+    "snowflake_ids.use_local_registry()",
+    "snowflake_ids.use_registry('elsewhere')",
+    "snowflake_ids.worker_release(5)",
+];
+
+/// What they name first, each as a trap.
+const TRAPS: &str = "
+    create function tenant.trap(boolean) returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
+    drop extension snowflake_ids cascade;
+    create schema snowflake_ids;
+    create schema snowflake_ids_internal;
+    create domain snowflake_ids.worker_lease as boolean check (tenant.trap(value));
+    create function snowflake_ids_internal.extension_keep() returns void language sql as 'select tenant.trap(true)';
+    create function snowflake_ids_internal.segment_bigint(text, numeric) returns bigint language sql as
+        'select 1::bigint where tenant.trap(true)'";
+
+#[test]
+fn functions_that_a_waiting_call_meets() -> Result<()> {
+    for call in &DEFINED[1..] {
+        let (server, mut tenant) = server()?;
+        let mut superuser = server.connect("postgres")?;
+        superuser.batch_execute(
+            "select snowflake_ids.administration_grant(part, 'tenant')
+             from unnest('{tags,generators,series,registry,state}'::text[]) as part",
+        )?;
+        let mut waiter = connect(&server)?;
+        waiter.batch_execute(&format!("select {}", DEFINED[0]))?;
+        let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
+        tenant.batch_execute("select pg_advisory_lock(1)")?;
+        let statement = format!("select pg_advisory_lock(1), {call}");
+        let error = thread::scope(|scope| -> Result<_> {
+            let waiting = scope.spawn(|| sql::error(&mut waiter, &statement));
+            let is_waiting = format!(
+                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
+            );
+            sql::becomes_true(&mut superuser, &is_waiting)?;
+            tenant.batch_execute(TRAPS)?;
+            tenant.batch_execute("select pg_advisory_unlock(1)")?;
+            waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+        })?;
+        ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
     }
     Ok(())
 }

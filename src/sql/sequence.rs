@@ -6,7 +6,6 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::named;
-    use crate::pg::catalog::Source;
     use crate::pg::relation::Relation;
     use crate::pg::report::{bad_argument, report};
     use crate::pg::text::Text;
@@ -83,7 +82,9 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
         let table = trigger.relid()?;
-        SEQUENCE_BINDING.find().filter(|source| source.oid() == table).map(Source::announce);
+        if let Some(source) = SEQUENCE_BINDING.find().filter(|source| source.oid() == table) {
+            source.announce();
+        }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
     }
 }

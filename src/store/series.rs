@@ -266,7 +266,7 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
 
 static LOCK: Statement = Statement::new(
     "SELECT true FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) $1
-         AND s.name OPERATOR(pg_catalog.=) $2 COLLATE \"C\" FOR KEY SHARE",
+         AND s.name OPERATOR(pg_catalog.=) $2 COLLATE pg_catalog.\"C\" FOR KEY SHARE",
     &[INT8OID, TEXTOID],
 );
 

@@ -60,7 +60,8 @@ fn collect_names(tokens: TokenStream, each: &mut impl FnMut(String)) {
     }
 }
 
-/// The tables that a file declares by `Table::new(c"name", &[(c"column", Type::Of), ...])`.
+/// The tables that a file declares by `Table::new(c"name", &[(c"column", Type::Of), ...])`, or by another function of `Table` that
+/// takes a name.
 pub fn declared(rust: &str) -> Result<Vec<Table>> {
     let mut found = Vec::new();
     collect_declared(tokens(rust)?, &mut found);
@@ -72,7 +73,8 @@ fn collect_declared(tokens: TokenStream, found: &mut Vec<Table>) {
     for (place, token) in tokens.iter().enumerate() {
         let TokenTree::Group(group) = token else { continue };
         let before: String = tokens[place.saturating_sub(4)..place].iter().map(ToString::to_string).collect();
-        if before.ends_with("Table::new") {
+        let is_named = group.stream().to_string().starts_with("c\"");
+        if before.starts_with("Table::") && is_named {
             let mut words = Vec::new();
             collect_words(group.stream(), &mut words);
             let mut words = words.into_iter();
@@ -182,14 +184,13 @@ pub fn differences(declared: &[Table], made: &[Table]) -> Vec<String> {
     lines
 }
 
-/// The functions in PL/pgSQL of a script that run with the rights of their owner, but for triggers, and name something of the
-/// extension's before they have kept it from being dropped.
+/// The functions of a script that run with the rights of their owner, but for triggers, and name something of the extension's before
+/// they have kept it from being dropped.
 pub fn late_keepers(sql: &str) -> Vec<String> {
     let late = sql.split("CREATE ").skip(1).filter_map(|rest| {
         let (head, rest) = rest.split_once("$$")?;
         let body = rest.split("$$").next()?;
-        let is_definer =
-            head.contains("LANGUAGE plpgsql SECURITY DEFINER") && !head.contains("RETURNS trigger");
+        let is_definer = head.contains("SECURITY DEFINER") && !head.contains("RETURNS trigger");
         let kept = body.find("BEGIN\n    PERFORM pg_catalog.snowflake_extension_keep();");
         let is_late = kept.is_none_or(|kept| body[..kept].contains("snowflake_ids"));
         (is_definer && is_late).then(|| head.split('(').next().unwrap_or_default().to_owned())

@@ -126,6 +126,8 @@ fn a_bypass_is_found() -> Result<()> {
     let table = "static T: Table = Table::new(c\"planted\", &[]);";
     assert_eq!(declared_elsewhere("audit.rs", table)?, ["audit.rs: planted"]);
     assert_eq!(declared_elsewhere(TABLES, table)?, [""; 0]);
+    let with_more = "static T: Table = Table::with_more(c\"planted\", &[], &[(c\"tag\", Type::Text)]);";
+    assert_eq!(declared_elsewhere("audit.rs", with_more)?, ["audit.rs: planted"]);
     Ok(())
 }
 

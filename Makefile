@@ -113,7 +113,7 @@ lint: ## clippy over everything, warnings are errors
 	cargo clippy --workspace --all-targets $(FEATURES),pg_test -- -D warnings
 	cargo clippy -p snowflake_ids_core --all-targets --features guards -- -D warnings
 
-layers: ## does each module import lower ones only, and is unsafe code in its place
+layers: ## does each module import lower ones only, are unsafe code and ways to open tables in their place
 	@echo '== layers'
 	cargo test -p snowflake_ids_layers
 

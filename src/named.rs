@@ -7,14 +7,15 @@
 
 pub mod error;
 
-use crate::pg::catalog;
+use crate::pg::catalog::{self, Unseen};
 use crate::pg::clock::uptime;
 use crate::pg::extension;
 use crate::pg::process::PerProcess;
-use crate::pg::report::raise;
+use crate::pg::report::{raise, report};
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
+use crate::segment::timeout::Timeout;
 use crate::shared::generator::{self, Shared};
 use crate::store::generator as store;
 use crate::store::tables::GENERATOR;
@@ -127,7 +128,11 @@ pub fn look_up(name: &[u8]) -> Result<&'static Known, NamedError> {
     let as_of = as_of();
     catalog::take_in_changes();
     GENERATOR.on_change(forget);
-    let row = store::read(&tag).unwrap_or_else(|_| raise(extension::missing()));
+    let timeout = Timeout::new();
+    let row = store::read(&tag, timeout.left()).unwrap_or_else(|unseen| match unseen {
+        Unseen::NoTable => raise(extension::missing()),
+        Unseen::Locked => raise(report(&timeout.locked("generator"))),
+    });
     let named = row.ok_or_else(|| unknown(&tag))??;
     let named = kept_named(named);
     let known = kept(name).unwrap_or_else(|| keep(&tag, named));

@@ -65,6 +65,7 @@ pgrx::extension_sql_file!(
         decode_json_of,
         decode_json_of_layout,
         decode_of_layout,
+        extension_keep,
         max_id_of,
         max_id_of_layout,
         min_id_of,

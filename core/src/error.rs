@@ -24,6 +24,8 @@ pub enum Kind {
     ClockBehind,
     /// The call waited as long as it may.
     WaitedTooLong,
+    /// The call waited as long as it may for a lock.
+    Locked,
     /// Something has to be set up or decided before there can be ids.
     NotReady,
     /// What was stored can't be trusted.

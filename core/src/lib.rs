@@ -53,6 +53,7 @@
 //! | [`own`] | tags that a transaction has changed itself |
 //! | [`places`] | which tags may have buffers, and which give them up |
 //! | [`turns`] | which of those that serve makes room |
+//! | [`locked`] | a table of the extension that somebody has locked |
 //! | [`log_limit`] | what the log was told already |
 //! | [`serial`] | numbers as dated text |
 //! | [`series`] | one sequence for each key |
@@ -102,6 +103,7 @@ pub mod lease;
 pub mod lease_launch;
 pub mod lease_worker;
 pub mod length;
+pub mod locked;
 pub mod log_limit;
 pub mod named;
 pub mod number_registry;

@@ -187,12 +187,16 @@ impl Table {
         }
     }
 
-    /// The numbers of the columns, whose types are compared once for each relcache entry.
+    /// The numbers of the columns, whose types are compared once for each relcache entry, as is that it has rows: a view has none.
     ///
     /// # Safety
     /// The relation is open.
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
         self.numbers.get().unwrap_or_else(|| {
+            // SAFETY: as above.
+            if unsafe { (*(*relation).rd_rel).relkind }.to_ne_bytes() != [pg_sys::RELKIND_RELATION] {
+                raise(self.unlike("It is not an ordinary table."));
+            }
             let mut numbers = [0; MOST_COLUMNS];
             let columns = self.columns.iter().chain(self.later).enumerate();
             for (number, (place, (name, of))) in numbers.iter_mut().zip(columns) {
@@ -203,7 +207,7 @@ impl Table {
                     if number <= 0 && place >= self.columns.len() {
                         MISSING
                     } else if number <= 0 || !of.is(kind) {
-                        raise(self.unlike(name));
+                        raise(self.without(name));
                     } else {
                         number
                     }
@@ -215,14 +219,20 @@ impl Table {
     }
 
     #[cold]
-    fn unlike(&self, column: &CStr) -> ErrorReport {
-        let (table, column) = (self.name.to_string_lossy(), column.to_string_lossy());
+    fn without(&self, column: &CStr) -> ErrorReport {
+        let column = column.to_string_lossy();
+        self.unlike(&format!("Column \"{column}\" is missing, or has another type."))
+    }
+
+    #[cold]
+    fn unlike(&self, detail: &str) -> ErrorReport {
+        let table = self.name.to_string_lossy();
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it"),
             function_name!(),
         )
-        .set_detail(format!("Column \"{column}\" is missing, or has another type."))
+        .set_detail(detail)
         .set_hint("Undo what was altered, or create the extension anew.")
     }
 }
@@ -238,7 +248,7 @@ impl Open {
         let mut columns = self.table.columns.iter().chain(self.table.later).zip(self.numbers);
         match columns.find(|((name, _), _)| *name == column) {
             Some(((_, declared), number)) if *declared == of => (number != MISSING).then_some(number),
-            _ => raise(self.table.unlike(column)),
+            _ => raise(self.table.without(column)),
         }
     }
 

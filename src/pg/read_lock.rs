@@ -1,6 +1,7 @@
 //! Locks for reading a relation, which are waited for no longer than a call may.
 
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 /// What to do about a lock that is not to be had at once.
@@ -31,7 +32,7 @@ impl Lock {
                 in_the_end();
                 true
             }
-            Wait::Yes(Some(limit)) => at_once() || within(limit, in_the_end),
+            Wait::Yes(Some(limit)) => at_once() || within(limit, in_the_end).is_some(),
         };
         taken.then_some(Self(relation))
     }
@@ -43,23 +44,20 @@ impl Lock {
     }
 }
 
-/// Waits for a lock no longer than this; whether it was to be had. The user's own `lock_timeout` holds where it is shorter.
-fn within(limit: Duration, wait: impl Fn() + std::panic::UnwindSafe + std::panic::RefUnwindSafe) -> bool {
+/// Does something that waits for each lock no longer than this; None where one was not to be had: the transaction can only be rolled
+/// back then. The user's own `lock_timeout` holds where it is shorter.
+pub fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> Option<T> {
     let ours = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);
     // SAFETY: a plain variable of this process, which the server reads when it begins to wait.
     let theirs = unsafe { pg_sys::LockTimeout };
     // SAFETY: as above.
     let set = |timeout| unsafe { pg_sys::LockTimeout = timeout };
     if theirs > 0 && theirs <= ours {
-        wait();
-        return true;
+        return Some(work());
     }
     set(ours);
-    PgTryBuilder::new(|| {
-        wait();
-        true
-    })
-    .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, |_| false)
-    .finally(move || set(theirs))
-    .execute()
+    PgTryBuilder::new(AssertUnwindSafe(|| Some(work())))
+        .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, |_| None)
+        .finally(move || set(theirs))
+        .execute()
 }

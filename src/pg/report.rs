@@ -46,6 +46,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::Exhausted => Code::ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
         Kind::ClockBehind | Kind::NotReady => Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         Kind::WaitedTooLong => Code::ERRCODE_INSUFFICIENT_RESOURCES,
+        Kind::Locked => Code::ERRCODE_LOCK_NOT_AVAILABLE,
         Kind::Damaged => Code::ERRCODE_DATA_CORRUPTED,
         Kind::DiskFull => Code::ERRCODE_DISK_FULL,
         Kind::Io => Code::ERRCODE_IO_ERROR,

@@ -29,6 +29,15 @@ pub fn each(table: &'static Table, waits: bool, each: impl FnMut(&Row<'_>)) -> R
     look(table, wait(waits), &[], each)
 }
 
+/// The same, which waits for so long.
+pub fn each_within(
+    table: &'static Table,
+    limit: Duration,
+    each: impl FnMut(&Row<'_>),
+) -> Result<Source, Unseen> {
+    look(table, Wait::Yes(Some(limit)), &[], each)
+}
+
 /// Calls `each` with every row of a table whose column `tag`, which its primary key begins with or is, says this. Waits
 /// where the table is locked: for so long, or, where no time is given, for as long as any statement does. Only within a
 /// transaction, as above.
@@ -41,15 +50,16 @@ pub fn of_tag(
     look(table, Wait::Yes(limit), &[(c"tag", Sought::Text(tag))], each)
 }
 
-/// Calls `each` with every row of a table whose column, which its primary key is, says this. Waits where the table is locked, as
-/// any statement does. Only within a transaction, as above.
+/// Calls `each` with every row of a table whose column, which its primary key is, says this. Waits for so long where the table is
+/// locked. Only within a transaction, as above.
 pub fn of_key(
     table: &'static Table,
     column: &CStr,
     key: &TagText,
+    limit: Duration,
     each: impl FnMut(&Row<'_>),
 ) -> Result<Source, Unseen> {
-    look(table, Wait::Yes(None), &[(column, Sought::Text(key))], each)
+    look(table, Wait::Yes(Some(limit)), &[(column, Sought::Text(key))], each)
 }
 
 /// The same for a column of bigints that the primary key begins with or is.
@@ -57,9 +67,10 @@ pub fn of_number(
     table: &'static Table,
     column: &CStr,
     number: i64,
+    limit: Duration,
     each: impl FnMut(&Row<'_>),
 ) -> Result<Source, Unseen> {
-    look(table, Wait::Yes(None), &[(column, Sought::Number(number))], each)
+    look(table, Wait::Yes(Some(limit)), &[(column, Sought::Number(number))], each)
 }
 
 /// The same for a column of oids, which waits for a lock or not.

@@ -53,9 +53,12 @@ pub fn check_move(tag: &Tag, role: Oid) -> Result<(), SegmentError> {
     check_in_time(tag, Action::Move, role, None).map(drop)
 }
 
-/// Whether the current role may do this with a tag.
-pub fn allows(tag: &Tag, action: Action) -> bool {
-    matches!(permit(tag, action, role::current(), None), Ok(Some(_)))
+/// Whether the current role may do this with a tag. Fails where the extension is no more.
+pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
+    match permit(tag, action, role::current(), None) {
+        Err(Unseen::NoTable) => Err(SegmentError::NoTable),
+        permit => Ok(matches!(permit, Ok(Some(_)))),
+    }
 }
 
 fn permit(tag: &Tag, action: Action, role: Oid, timeout: Option<&Timeout>) -> Result<Option<Permit>, Unseen> {

@@ -2,6 +2,7 @@
 
 use crate::pg::clock::uptime;
 use crate::settings;
+use snowflake_ids_core::locked::LockedError;
 use std::cell::OnceCell;
 use std::time::Duration;
 
@@ -30,6 +31,11 @@ impl Timeout {
     /// How long it may go on. It begins to wait with this.
     pub fn left(&self) -> Duration {
         self.limit.saturating_sub(self.waited())
+    }
+
+    /// A table was locked for all of that time.
+    pub fn locked(&self, table: &'static str) -> LockedError {
+        LockedError { table, limit: self.limit }
     }
 
     /// Whether it has begun to wait.

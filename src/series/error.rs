@@ -6,6 +6,7 @@ use crate::shared::slot::Trouble;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::clock::human;
+use snowflake_ids_core::locked::LockedError;
 use snowflake_ids_core::series::SeriesError;
 use snowflake_ids_core::{Explain, Kind};
 use std::time::Duration;
@@ -22,6 +23,9 @@ pub enum NoNumberError {
     /// The tag of a section gave none.
     #[error(transparent)]
     Section(#[from] SegmentError),
+    /// A table that says what it is was locked.
+    #[error(transparent)]
+    Locked(#[from] LockedError),
     /// SPI failed without an SQL error.
     #[error(transparent)]
     Spi(#[from] SpiError),
@@ -34,6 +38,7 @@ impl From<NoNumberError> for ErrorReport {
             NoNumberError::Series(error) => report(&error),
             NoNumberError::Dense(error) => report(&error),
             NoNumberError::Section(error) => report(&error),
+            NoNumberError::Locked(error) => report(&error),
             NoNumberError::Spi(error) => spi(&error),
         }
     }

@@ -8,10 +8,11 @@ use crate::pg::process::PerProcess;
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
-use crate::pg::{encoding, role, server, transaction};
+use crate::pg::{encoding, read_lock, role, server, transaction};
+use crate::segment::timeout::Timeout;
 use crate::shared::series as memory;
 use crate::store::series::{self as store, Number};
-use crate::store::tables::SERIES;
+use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use crate::store::{citus, registry};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
@@ -58,6 +59,10 @@ static KNOWN: PerProcess<RefCell<Option<Map>>> = PerProcess::new(RefCell::new(No
 pub(super) static USED: PerProcess<RefCell<Option<Rc<Known>>>> = PerProcess::new(RefCell::new(None));
 /// How often the table was changed, as far as this session was told.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+/// The registries that this database draws from, as of which change of their table.
+static REGISTRIES: PerProcess<RefCell<Option<(u64, Vec<String>)>>> = PerProcess::new(RefCell::new(None));
+/// How often that table was changed.
+static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl Known {
     /// Its name in a message.
@@ -147,11 +152,16 @@ impl Known {
 
     /// Fails where its numbers come from a registry, which stays so until the transaction ends.
     pub(super) fn check_home(&self, what: &'static str, hint: &'static str) -> Result<(), NoNumberError> {
-        let sites = self.table.as_owner(|| {
-            registry::keep_sites()?;
-            registry::sites()
-        })?;
-        match sites.into_iter().next() {
+        let timeout = Timeout::new();
+        let sites = || {
+            self.table.as_owner(|| {
+                registry::keep_sites()?;
+                registry::sites()
+            })
+        };
+        let sites =
+            read_lock::within(timeout.left(), sites).ok_or_else(|| timeout.locked("registry_server"))?;
+        match sites?.into_iter().next() {
             Some(site) => {
                 Err(SeriesError::AtRegistry { series: self.shown(), what, registry: site.server, hint }
                     .into())
@@ -197,7 +207,9 @@ impl Known {
 
     /// Fails unless the series of this name is this one, by what the transaction sees now.
     pub(super) fn check_present(&self) -> Result<(), NoNumberError> {
-        let (_, now) = store::read(&self.name).map_err(unseen)?;
+        let timeout = Timeout::new();
+        let (_, now) =
+            store::read(&self.name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
         if now.ok_or_else(|| unknown(&self.name))??.0.id == self.series.id {
             Ok(())
         } else {
@@ -251,12 +263,14 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     // Before the table is looked at: what changes meanwhile is looked at again.
     let as_of = CHANGES.get();
     SERIES.on_change(forget);
-    let (table, row) = store::read(name).map_err(unseen)?;
+    let timeout = Timeout::new();
+    let (table, row) = store::read(name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
     let (series, is_restricted) = row.ok_or_else(|| unknown(name))??;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
     let counter_keys = memory::counters().map(|counters| counters.keys(table.number(), series.id));
-    let registries = registry::servers().map_err(unseen)?;
-    let grants = is_restricted.then(|| store::privileges(series.id)).transpose().map_err(unseen)?;
+    let registries = registries(&timeout).map_err(|why| unseen(why, "registry_server", &timeout))?;
+    let grants = is_restricted.then(|| store::privileges(series.id, timeout.left())).transpose();
+    let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
     let (permit, at_home, period) = (Cell::new(None), Cell::new(None), Cell::new(None));
     let sections = Places::default();
     let known = Known {
@@ -282,9 +296,27 @@ fn look_up_anew(name: &Tag) -> Result<Rc<Known>, NoNumberError> {
     Ok(known)
 }
 
-/// A table could not be looked at, for which as long was waited as it takes.
-fn unseen(_: Unseen) -> SeriesError {
-    SeriesError::NoTable
+/// A table could not be looked at.
+fn unseen(why: Unseen, table: &'static str, timeout: &Timeout) -> NoNumberError {
+    match why {
+        Unseen::NoTable => SeriesError::NoTable.into(),
+        Unseen::Locked => timeout.locked(table).into(),
+    }
+}
+
+/// The registries that this database draws from. The table that says so is looked at again when it has changed, and not waited for
+/// before.
+fn registries(timeout: &Timeout) -> Result<Vec<String>, Unseen> {
+    REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
+    let as_of = REGISTRY_CHANGES.get();
+    if let Some((known, registries)) = &*REGISTRIES.borrow()
+        && *known == as_of
+    {
+        return Ok(registries.clone());
+    }
+    let registries = registry::servers(timeout.left())?;
+    REGISTRIES.replace(Some((as_of, registries.clone())));
+    Ok(registries)
 }
 
 /// Has all of them looked up again, and all statements planned anew: a plan may hold what was found as a constant.

@@ -50,6 +50,11 @@ pub fn has(series: i64, key: &Key) -> bool {
     !IS_EMPTY.get() && is_noted(series, key)
 }
 
+/// Whether the transaction has the row of this key locked, and memory has no number of it.
+pub fn is_locked(series: i64, key: &Key) -> bool {
+    OWN.borrow().as_ref().is_some_and(|own| own.contains_key(&(series, Some(key.clone()))))
+}
+
 #[cold]
 fn is_noted(series: i64, key: &Key) -> bool {
     let own = OWN.borrow();

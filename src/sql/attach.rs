@@ -1,19 +1,28 @@
 //! Turning columns of tables into ones with our defaults, and back. It is written in SQL, in the files below. Here is what must
 //! not have the caller's rights, or must not go by names that may change hands.
 
+use crate::pg::extension;
+use crate::segment::error::SegmentError;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+
+/// Keeps the extension from being dropped until the transaction ends. What functions name that run with more rights than their
+/// caller's, or a superuser's, could else be somebody's own while they wait for a lock. They begin with it, and nobody can plant
+/// another of its name: it is in `pg_catalog`.
+#[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
+fn extension_keep() -> Result<(), ErrorReport> {
+    if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
+}
 
 /// The schema of what the functions for administrators are made of.
 #[pg_schema]
 mod snowflake_ids_internal {
-    use crate::pg::extension;
     use crate::pg::relation::{self, Relation};
     use crate::pg::report::{bad_argument, spi};
     use crate::pg::role;
     use crate::pg::statement;
     use crate::pg::tag::TagText;
     use crate::pg::text::{Sql, Text};
-    use crate::segment::error::SegmentError;
     use crate::shared::generator;
     use crate::store;
     use crate::store::tables::SEGMENT;
@@ -73,13 +82,6 @@ mod snowflake_ids_internal {
         let position = sequence.position();
         let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
         Ok(TableIterator::once(row))
-    }
-
-    /// Keeps the extension from being dropped until the transaction ends. What functions name that run with more rights than their
-    /// caller's, or a superuser's, could else be somebody's own while they wait for a lock.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn extension_keep() -> Result<(), ErrorReport> {
-        if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
     }
 
     /// Whether this server gives ids: whether the library was loaded when it started.

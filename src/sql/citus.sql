@@ -86,7 +86,7 @@ RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id inte
                version text, problem text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
     RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;

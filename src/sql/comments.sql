@@ -3,6 +3,7 @@ COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
 COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
+COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends: for its own functions';
 COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
 COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
 COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';

@@ -56,7 +56,7 @@ DECLARE
     own_layout text := snowflake_ids_internal.server_layout();
     most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '16');
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
     -- Two at a time could each find the last place free.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
@@ -80,7 +80,7 @@ CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR KEY SHARE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -144,7 +144,7 @@ CREATE FUNCTION snowflake_ids.generator_alter(
 DECLARE
     former snowflake_ids.generator;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     SELECT * INTO former FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);
@@ -171,7 +171,7 @@ CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C" FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(name);

@@ -7,7 +7,6 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status_history(),
     snowflake_ids.status_page(),
     snowflake_ids.audit(regclass, name, text, text[], text, integer),
-    snowflake_ids_internal.extension_keep(),
     snowflake_ids_internal.is_preloaded(),
     snowflake_ids_internal.check_preloaded(text),
     snowflake_ids.segment_alter(text, bigint, bigint, bigint, bigint, text, bigint, text, text, text),
@@ -131,7 +130,7 @@ DECLARE
     object_name text;
     object_privileges text;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',

@@ -126,7 +126,7 @@ $$;
 CREATE FUNCTION snowflake_ids.use_registry(VARIADIC servers name[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
@@ -146,7 +146,7 @@ COMMENT ON FUNCTION snowflake_ids.use_registry IS
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF NOT snowflake_ids_internal.registry_leave() THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;

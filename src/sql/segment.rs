@@ -318,7 +318,9 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         for (place, slot) in segments.slots.iter().enumerate() {
             // Let go before anything is made of it that could fail.
             let key = segments.directory.read().get(place).copied();
-            let seen = |key: &Key| all || key.database == here && privilege::allows(&key.tag, Action::Look);
+            let seen = |key: &Key| {
+                all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
+            };
             let Some(key) = key.filter(seen) else { continue };
             let shelves = slot.segment.shelves();
             let (current, next) = (shelves.current, shelves.next);

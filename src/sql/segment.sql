@@ -235,9 +235,10 @@ CREATE FUNCTION snowflake_ids.segment_create(
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    first bigint := snowflake_ids_internal.segment_bigint('start', start);
+    first bigint;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
+    first := snowflake_ids_internal.segment_bigint('start', start);
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     PERFORM snowflake_ids_internal.check_registered();

@@ -310,7 +310,7 @@ SET quote_all_identifiers = off AS $$
 DECLARE
     obstacle record;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
@@ -345,7 +345,7 @@ CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF sequence IS NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = 'sequence must not be null';
     END IF;

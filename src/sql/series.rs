@@ -298,6 +298,7 @@ mod snowflake_ids {
 #[pg_schema]
 mod snowflake_ids_internal {
     use super::{ADD_TRIGGER, AsKey, handed_on};
+    use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
     use crate::pg::report::{report, spi};
@@ -306,7 +307,7 @@ mod snowflake_ids_internal {
     use crate::pg::text::Text;
     use crate::series;
     use crate::store::citus;
-    use crate::store::tables::SERIES;
+    use crate::store::tables::{REGISTRY_SERVER, SERIES};
     use pgrx::Uuid;
     use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
@@ -475,8 +476,10 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
         if let Some(row) = trigger.new() {
             row.get_by_name("id").ok().flatten().into_iter().for_each(series::note_changed);
-        } else if let Some(table) = SERIES.find() {
-            table.announce();
+        } else {
+            let table = trigger.relid()?;
+            let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
+            SERIES.find().into_iter().chain(registries).for_each(Source::announce);
         }
         Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
     }

@@ -237,7 +237,7 @@ DECLARE
     -- The type's name as it is written with these settings.
     type_name text := coalesce(key_type::text, '');
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF kind COLLATE "C" IN ('dense', 'monotonic') THEN
         step := coalesce(step, least(CASE WHEN kind COLLATE "C" = 'dense' THEN 10 ELSE 1000 END, max_step));
         max_step := coalesce(max_step, greatest(CASE WHEN kind COLLATE "C" = 'dense' THEN 10000 ELSE 1000000 END, step));
@@ -461,7 +461,7 @@ DECLARE
     is_counted   boolean;
     member       record;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF relation IS NULL OR column_name IS NULL OR key_column IS NULL THEN
         RAISE null_value_not_allowed USING MESSAGE = 'relation, column and key_column must not be null';
     ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
@@ -592,7 +592,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers
 DECLARE
     trigger_name name := snowflake_ids_internal.series_trigger_of(relation, "column");
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),

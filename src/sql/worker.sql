@@ -35,10 +35,10 @@ CREATE FUNCTION snowflake_ids.worker_release(
 #variable_conflict use_variable
 DECLARE
     datacenter integer;
-    seen       snowflake_ids.worker_lease;
+    seen       record;
     free_from  timestamptz;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.worker_check_registry();
     IF worker_id IS NULL THEN
         RAISE EXCEPTION 'worker_id must not be null' USING

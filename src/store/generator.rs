@@ -6,16 +6,17 @@ use crate::pg::rows;
 use crate::pg::tag::TagText;
 use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::named::{Named, NamedError, Row};
+use std::time::Duration;
 
-/// What the row of this name says; None where there is none. Waits where the table is locked. Only within a transaction, of
-/// which it sees what that has changed.
+/// What the row of this name says; None where there is none. Waits for so long where the table is locked. Only within a
+/// transaction, of which it sees what that has changed.
 ///
 /// # Errors
 /// [`Unseen`].
-pub fn read(name: &Tag) -> Result<Option<Result<Named, NamedError>>, Unseen> {
+pub fn read(name: &Tag, limit: Duration) -> Result<Option<Result<Named, NamedError>>, Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| found = Some(named_of(row));
-    rows::of_key(&GENERATOR, c"name", &TagText(*name), each)?;
+    rows::of_key(&GENERATOR, c"name", &TagText(*name), limit, each)?;
     Ok(found)
 }
 

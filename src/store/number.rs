@@ -23,12 +23,12 @@ static NAMED: Statement = Statement::new(
     "SELECT s.id, pg_catalog.convert_to(s.name, 'UTF8'), s.key_type, s.start, s.reset, pg_catalog.convert_to(s.time_zone, 'UTF8'),
          s.max_value, s.max_step
      FROM snowflake_ids.series AS s
-     WHERE s.name OPERATOR(pg_catalog.=) $1 COLLATE \"C\" AND s.kind OPERATOR(pg_catalog.=) 'dense' FOR KEY SHARE SKIP LOCKED",
+     WHERE s.name OPERATOR(pg_catalog.=) $1 COLLATE pg_catalog.\"C\" AND s.kind OPERATOR(pg_catalog.=) 'dense' FOR KEY SHARE SKIP LOCKED",
     &[TEXTOID],
 );
 static IS_NAMED: Statement = Statement::new(
     "SELECT true FROM snowflake_ids.series AS s
-     WHERE s.name OPERATOR(pg_catalog.=) $1 COLLATE \"C\" AND s.kind OPERATOR(pg_catalog.=) 'dense'",
+     WHERE s.name OPERATOR(pg_catalog.=) $1 COLLATE pg_catalog.\"C\" AND s.kind OPERATOR(pg_catalog.=) 'dense'",
     &[TEXTOID],
 );
 static COUNTED: Statement = Statement::new(

@@ -19,6 +19,7 @@ use snowflake_ids_core::reservation::{Reserved, Share};
 use snowflake_ids_core::segment::Supply;
 use snowflake_ids_core::wire::{self, ReceivedTag};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 static SITES: Statement = Statement::new(
     "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
@@ -181,13 +182,13 @@ pub fn sites() -> Result<Vec<Site>, SpiError> {
 }
 
 /// The foreign servers of the registries that this database uses, in their order; none where it is its own. Without SQL: on a
-/// standby and in a parallel query, too. Waits where the table is locked. Only within a transaction.
+/// standby and in a parallel query, too. Waits for so long where the table is locked. Only within a transaction.
 ///
 /// # Errors
 /// [`Unseen`].
-pub fn servers() -> Result<Vec<String>, Unseen> {
+pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     let mut servers = BTreeMap::new();
-    rows::each(&REGISTRY_SERVER, true, |row| {
+    rows::each_within(&REGISTRY_SERVER, limit, |row| {
         servers.extend(row.int(c"position").zip(row.name(c"server")));
     })?;
     Ok(servers.into_values().collect())

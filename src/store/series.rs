@@ -17,6 +17,7 @@ use snowflake_ids_core::directory::Tag;
 use snowflake_ids_core::privilege::Privileges;
 use snowflake_ids_core::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Row, Series, SeriesError};
+use std::time::Duration;
 
 /// The first day of the present period of a dated series, given its reset and its time zone. The clock's, as for tags: not the
 /// transaction's.
@@ -162,18 +163,21 @@ pub fn counters(of: KeyType) -> Option<Source> {
 }
 
 /// What the row of this name says, and whether it takes privileges to use the series; None where there is none. And the table, in
-/// which that is so. Waits where it is locked. Only within a transaction, of which it sees what that has changed.
+/// which that is so. Waits for so long where it is locked. Only within a transaction, of which it sees what that has changed.
 ///
 /// # Errors
 /// [`Unseen`].
 #[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
-pub fn read(name: &Tag) -> Result<(Source, Option<Result<(Series, bool), SeriesError>>), Unseen> {
+pub fn read(
+    name: &Tag,
+    limit: Duration,
+) -> Result<(Source, Option<Result<(Series, bool), SeriesError>>), Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| {
         let is_restricted = row.boolean(c"restricted").unwrap_or(true);
         found = Some(series_of(row).map(|series| (series, is_restricted)));
     };
-    let table = rows::of_key(&SERIES, c"name", &TagText(*name), each)?;
+    let table = rows::of_key(&SERIES, c"name", &TagText(*name), limit, each)?;
     Ok((table, found))
 }
 
@@ -196,18 +200,18 @@ fn series_of(row: &rows::Row<'_>) -> Result<Series, SeriesError> {
     })
 }
 
-/// Which roles have which privileges on a series. Only within a transaction.
+/// Which roles have which privileges on a series. Waits as [`read`]. Only within a transaction.
 ///
 /// # Errors
 /// [`Unseen`].
-pub fn privileges(id: i64) -> Result<Vec<(Oid, Privileges)>, Unseen> {
+pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Unseen> {
     let mut found = Vec::new();
     let note = |row: &rows::Row<'_>| {
         if let (Some(grantee), Some(list)) = (row.oid(c"grantee"), row.text(c"privileges")) {
             found.push((grantee, Privileges::stored(&list)));
         }
     };
-    rows::of_number(&SERIES_PRIVILEGE, c"series", id, note)?;
+    rows::of_number(&SERIES_PRIVILEGE, c"series", id, limit, note)?;
     Ok(found)
 }
 
@@ -262,7 +266,7 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
 
 static LOCK: Statement = Statement::new(
     "SELECT true FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) $1
-         AND s.name OPERATOR(pg_catalog.=) $2 COLLATE \"C\" FOR KEY SHARE",
+         AND s.name OPERATOR(pg_catalog.=) $2 COLLATE pg_catalog.\"C\" FOR KEY SHARE",
     &[INT8OID, TEXTOID],
 );
 

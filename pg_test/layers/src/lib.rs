@@ -1,5 +1,7 @@
 //! The modules of a crate and what each imports, read from its files.
 
+pub mod tables;
+
 use anyhow::{Context, Result};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};

@@ -294,6 +294,38 @@ fn what_goes_with_a_savepoint_does_not_come_again() -> Result<()> {
 
 /// Fails when what memory has left is taken away before the value is looked at.
 #[test]
+fn a_row_is_locked_once_for_all_subtransactions() -> Result<()> {
+    let (_server, mut client) = server()?;
+    client.batch_execute(
+        "select snowflake_ids.series_create('g');
+         create function take(series text, count integer) returns void language plpgsql as $$
+         begin
+             for i in 1..count loop
+                 begin
+                     perform series_nextval(series, 1::bigint);
+                 exception when division_by_zero then null;
+                 end;
+             end loop;
+         end $$",
+    )?;
+    // A lock leaves one more version of the row to look through for each of the subtransactions that follow.
+    let mut scans_of = |series: &str| -> Result<i64> {
+        let scans = "select seq_scan + idx_scan from pg_stat_xact_all_tables where relid = 'snowflake_ids.series_bigint'::regclass";
+        client
+            .batch_execute(&format!("begin; select snowflake_ids.series_set('{series}', 1::bigint, 100)"))?;
+        let before: i64 = sql::one(&mut client, scans)?;
+        client.batch_execute(&format!("select take('{series}', 100)"))?;
+        let after: i64 = sql::one(&mut client, scans)?;
+        assert_eq!(next(&mut client, series, 1)?, 201);
+        client.batch_execute("rollback")?;
+        Ok(after - before)
+    };
+    let (gapless, dense) = (scans_of("g")?, scans_of("d")?);
+    ensure!(dense < gapless + 50, "dense looks at the row {dense} times, gapless {gapless} times");
+    Ok(())
+}
+
+#[test]
 fn a_value_that_is_refused_costs_no_numbers() -> Result<()> {
     let (mut server, mut client) = server()?;
     let refused = |client: &mut Client, value: i64, last: i64| {

@@ -14,7 +14,7 @@ CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_attach(relation, "column", kind, tag, sequence, generator);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
@@ -106,7 +106,7 @@ DECLARE
     expression text;
     highest bigint;
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_detach(relation, "column", kind);
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_alone('detach', relation) WHERE distributed;

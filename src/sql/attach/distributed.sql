@@ -409,7 +409,7 @@ COMMENT ON FUNCTION snowflake_ids_internal.detach_worker IS 'detaches a column o
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM snowflake_ids_internal.extension_keep();
+    PERFORM pg_catalog.snowflake_extension_keep();
     UPDATE snowflake_ids.received AS r SET version = NULL WHERE r.tag = discard_received.tag COLLATE "C";
     PERFORM snowflake_ids.segment_discard(tag);
 END

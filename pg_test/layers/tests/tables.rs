@@ -1,0 +1,184 @@
+//! Every table of the extension is opened in one way, `Table::open` (`src/pg/catalog.rs`), by what `src/store/tables.rs` declares: a
+//! role that may create objects can plant a table under each name, in the middle of a statement.
+
+use anyhow::{Result, ensure};
+use snowflake_ids_layers::tables::{Table, declared, differences, files, late_keepers, made, names};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Beginnings of the names of functions that find a relation by its name, open one, or read a row without knowing its types.
+const BY_HAND: [&str; 19] = [
+    "get_namespace_oid",
+    "get_relname_relid",
+    "RangeVarGetRelid",
+    "makeRangeVar",
+    "regclassin",
+    "to_regclass",
+    "open_with_name",
+    "with_lock",
+    "table_open",
+    "try_table_open",
+    "relation_open",
+    "try_relation_open",
+    "index_open",
+    "table_beginscan",
+    "heap_beginscan",
+    "index_beginscan",
+    "systable_beginscan",
+    "heap_getattr",
+    "heap_deform_tuple",
+];
+
+/// The files that may use them: names, and the reason.
+const MAY: [(&str, &[&str], &str); 6] = [
+    (
+        "pg/catalog.rs",
+        &["get_namespace_oid", "get_relname_relid", "try_relation_open", "with_lock"],
+        "Table::find and Table::open, which check that a table is the extension's, and Citus's catalogs in pg_catalog",
+    ),
+    (
+        "pg/rows.rs",
+        &["systable_beginscan", "heap_getattr"],
+        "rows of what Table::open has opened, by the types that it compared",
+    ),
+    ("pg/database.rs", &["table_open", "systable_beginscan"], "pg_database, by its fixed oid"),
+    (
+        "pg/relation.rs",
+        &["RangeVarGetRelidExtended", "try_relation_open", "systable_beginscan", "heap_getattr_raw"],
+        "sequences of users, by their oids; and one that was made in the same call",
+    ),
+    ("pg/utility.rs", &["RangeVarGetRelidExtended"], "sequences of users that a statement names"),
+    (
+        "entry/series.rs",
+        &["heap_getattr"],
+        "the row that a trigger is called for, by the types of its own table",
+    ),
+];
+
+/// The file that declares tables.
+const TABLES: &str = "store/tables.rs";
+
+fn sources() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../src")
+}
+
+/// What a file uses without being among those that may, a line each.
+fn opened_by_hand(file: &str, rust: &str) -> Result<Vec<String>> {
+    let may: Vec<&str> =
+        MAY.iter().filter(|(of, _, _)| *of == file).flat_map(|(_, names, _)| *names).copied().collect();
+    let used = names(rust, &BY_HAND)?;
+    Ok(used
+        .iter()
+        .filter(|name| !may.contains(&name.as_str()))
+        .map(|name| format!("{file}: {name}"))
+        .collect())
+}
+
+/// The tables that a file declares without being the one that may, a line each.
+fn declared_elsewhere(file: &str, rust: &str) -> Result<Vec<String>> {
+    let tables = if file == TABLES { Vec::new() } else { declared(rust)? };
+    Ok(tables.iter().map(|table| format!("{file}: {}", table.name)).collect())
+}
+
+#[test]
+fn no_reader_bypasses_the_one_way_to_open_a_table() -> Result<()> {
+    let mut wrong = Vec::new();
+    let mut used = BTreeSet::new();
+    for (file, rust) in files(&sources(), &["rs"])? {
+        wrong.extend(opened_by_hand(&file, &rust)?);
+        wrong.extend(declared_elsewhere(&file, &rust)?);
+        used.extend(names(&rust, &BY_HAND)?.into_iter().map(|name| (file.clone(), name)));
+    }
+    ensure!(wrong.is_empty(), "tables that Table::open does not open:\n{}", wrong.join("\n"));
+    for (file, names, _) in MAY {
+        for name in names {
+            ensure!(
+                used.contains(&(file.to_owned(), (*name).to_owned())),
+                "{file} may use {name}, and does not"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn each_table_is_declared_as_it_is_made() -> Result<()> {
+    let scripts = files(&sources().join("sql"), &["sql", "rs"])?;
+    let made: Vec<Table> = scripts.iter().flat_map(|(_, sql)| made(sql)).collect();
+    let declared = declared(&std::fs::read_to_string(sources().join(TABLES))?)?;
+    ensure!(
+        made.iter().map(|table| table.columns.len()).sum::<usize>() > made.len(),
+        "no columns were found"
+    );
+    let wrong = differences(&declared, &made);
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn a_bypass_is_found() -> Result<()> {
+    let bypass = "fn read() { unsafe { let t = pg_sys::try_table_open(found(), 1); } }";
+    assert_eq!(opened_by_hand("segment/known.rs", bypass)?, ["segment/known.rs: try_table_open"]);
+    assert_eq!(opened_by_hand("pg/database.rs", bypass)?, ["pg/database.rs: try_table_open"]);
+    assert_eq!(opened_by_hand("pg/database.rs", "fn read() { table_open(oid) }")?, [""; 0]);
+    let by_name = "fn read() { PgRelation::open_with_name_and_share_lock(\"snowflake_ids.segment\") }";
+    assert_eq!(opened_by_hand("audit.rs", by_name)?, ["audit.rs: open_with_name_and_share_lock"]);
+    let table = "static T: Table = Table::new(c\"planted\", &[]);";
+    assert_eq!(declared_elsewhere("audit.rs", table)?, ["audit.rs: planted"]);
+    assert_eq!(declared_elsewhere(TABLES, table)?, [""; 0]);
+    let with_more = "static T: Table = Table::with_more(c\"planted\", &[], &[(c\"tag\", Type::Text)]);";
+    assert_eq!(declared_elsewhere("audit.rs", with_more)?, ["audit.rs: planted"]);
+    Ok(())
+}
+
+#[test]
+fn a_difference_is_found() -> Result<()> {
+    let sql = "CREATE TABLE snowflake_ids.a (
+        tag text COLLATE \"C\" NOT NULL CHECK (tag IN ('x,', ')')),  -- a name, of a (tag)
+        who regrole, at timestamptz,
+        PRIMARY KEY (tag, who)
+    ) WITH (fillfactor = 50);
+    CREATE TABLE snowflake_ids.b (n bigint);";
+    let made = made(sql);
+    let columns = made.iter().flat_map(|table| &table.columns).map(|(name, of)| format!("{name} {of}"));
+    assert_eq!(columns.collect::<Vec<_>>(), ["tag text", "who regrole", "at timestamptz", "n bigint"]);
+    let fits = "static A: Table = Table::new(c\"a\", &[(c\"tag\", Type::Text), (c\"who\", Type::Oid)]);
+                static B: Table = Table::new(c\"b\", &[]);";
+    assert_eq!(differences(&declared(fits)?, &made), [""; 0]);
+    let differs = "static A: Table = Table::new(c\"a\", &[(c\"tag\", Type::Bigint), (c\"at\", Type::Text), (c\"of\", Type::Text)]);
+                   static C: Table = Table::new(c\"c\", &[]);";
+    let lines = [
+        "table b is made, and not declared",
+        "column tag of table a is of type text, and declared Bigint",
+        "column at of table a is of type timestamptz, and declared Text",
+        "table a has no column of",
+        "table c is declared, and not made",
+    ];
+    assert_eq!(differences(&declared(differs)?, &made), lines);
+    Ok(())
+}
+
+#[test]
+fn functions_with_more_rights_keep_the_extension_first() -> Result<()> {
+    let scripts = files(&sources().join("sql"), &["sql", "rs"])?;
+    let late: Vec<String> = scripts.iter().flat_map(|(_, sql)| late_keepers(sql)).collect();
+    ensure!(late.is_empty(), "what they name may be planted:\n{}", late.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn a_late_keeper_is_found() {
+    let function = |head: &str, body: &str| {
+        format!("CREATE FUNCTION snowflake_ids.f() {head} AS $$\n{body}\nEND\n$$;\n")
+    };
+    let definer = "RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp";
+    let keep = "BEGIN\n    PERFORM pg_catalog.snowflake_extension_keep();";
+    let found = |head: &str, body: &str| late_keepers(&function(head, body));
+    assert_eq!(found(definer, keep), [""; 0]);
+    assert_eq!(found(definer, &format!("DECLARE\n    n integer;\n{keep}")), [""; 0]);
+    assert_eq!(found("RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER", "BEGIN"), [""; 0]);
+    assert_eq!(found("RETURNS void LANGUAGE plpgsql", "BEGIN"), [""; 0]);
+    let late = ["FUNCTION snowflake_ids.f"];
+    assert_eq!(found(definer, "BEGIN\n    PERFORM snowflake_ids.g();"), late);
+    assert_eq!(found(definer, &format!("DECLARE\n    n snowflake_ids.segment;\n{keep}")), late);
+}

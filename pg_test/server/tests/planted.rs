@@ -1,0 +1,288 @@
+//! A role that may do no more than create objects in a database drops the extension in the middle of a statement, and plants tables,
+//! functions and views of its own under the extension's names. What the library reads and runs is the extension's, or nothing.
+
+use anyhow::{Context, Result, anyhow, ensure};
+use postgres::error::{DbError, SqlState};
+use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::{Server, sql};
+use std::thread;
+
+/// Tables of the extension's names with a row each, whose columns have other types: what is a text is a number, which is no address.
+const PLANTED: &str = r#"
+    drop extension snowflake_ids cascade;
+    create schema snowflake_ids;
+    create table snowflake_ids.segment (tag text collate "C" primary key, max_id text, increment text, remainder text, reset bigint);
+    insert into snowflake_ids.segment values ('tg', 'many', 'many', 'many', 77), ('restricted', 'many', 'many', 'many', 77);
+    create table snowflake_ids.segment_restricted (tag text collate "C" primary key);
+    insert into snowflake_ids.segment_restricted values ('tg'), ('restricted');
+    create table snowflake_ids.segment_privilege (tag text collate "C", grantee oid, privileges bigint, primary key (tag, grantee));
+    insert into snowflake_ids.segment_privilege values ('tg', 0, 77), ('restricted', 0, 77);
+    create table snowflake_ids.generator
+        (name text collate "C" primary key, layout bigint, modulus text, remainder text, sequence_start bigint, cache text);
+    insert into snowflake_ids.generator values ('web', 77, 'many', 'many', 77, 'many');
+    create table snowflake_ids.series (name text collate "C" primary key, kind bigint, key_type bigint, start text, max_value text,
+        reset bigint, time_zone bigint, format bigint, restricted text, id text, step text, max_step text, sections text);
+    insert into snowflake_ids.series
+        select name, 77, 77, 'many', 'many', 77, 77, 77, 'many', 'many', 'many', 'many', 'many'
+        from unnest('{gapless,dense,restricted}'::text[]) as name;
+    create table snowflake_ids.series_privilege (series bigint, grantee oid, privileges bigint, primary key (series, grantee));
+    insert into snowflake_ids.series_privilege values (1, 0, 77);
+    create table snowflake_ids.series_bigint (series bigint, key bigint, last_value text, period bigint, primary key (series, key));
+    insert into snowflake_ids.series_bigint values (1, 1, 'many', 77);
+    create table snowflake_ids.registry_server (position text primary key, server bigint, identity bigint);
+    insert into snowflake_ids.registry_server values ('many', 77, 77);
+    create table snowflake_ids.received (identity bigint, tag bigint, primary key (identity, tag));
+    insert into snowflake_ids.received values (77, 77);
+    create table snowflake_ids.sequence_binding (sequence text primary key, tag bigint, generator bigint);
+    insert into snowflake_ids.sequence_binding values ('sq', 77, 77);
+    create table snowflake_ids.worker_lease (datacenter_id text primary key);
+    insert into snowflake_ids.worker_lease values ('many');"#;
+
+/// The tables, and a query that reads them at its first row and again at each later one, `i`.
+const READERS: [(&str, &str); 10] = [
+    ("segment_restricted", "snowflake_ids.has_segment_privilege('tg', 'USAGE')"),
+    ("segment_privilege", "snowflake_ids.has_segment_privilege('restricted', 'USAGE')"),
+    ("segment", "segment_nextval('tg')"),
+    ("registry_server and received", "segment_nextval(case i when 1 then 'tg' else 'nowhere' end)"),
+    ("audit's", AUDIT),
+    ("generator", "snowflake_nextval('web')"),
+    ("series and series_bigint", "series_nextval('gapless', 1::bigint)"),
+    ("series of a key in memory", "series_nextval('dense', i::bigint)"),
+    ("series_privilege", "series_nextval('restricted', 1::bigint)"),
+    ("sequence_binding", "nextval('sq')"),
+];
+
+/// Looks into its tables each time.
+const AUDIT: &str =
+    "(select count(*) from snowflake_ids.audit('tenant.own', 'id', tag => left('tg', i + 1)))";
+
+/// A server, and a role that may create objects in its database, and has the extension. What it calls for ids is there.
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    server
+        .connect("postgres")?
+        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
+    let mut tenant = connect(&server)?;
+    tenant.batch_execute("create extension snowflake_ids; create schema tenant; create table tenant.own (id bigint); create sequence tenant.sq")?;
+    server.connect("postgres")?.batch_execute(
+        "select snowflake_ids.segment_create('tg'), snowflake_ids.segment_create('restricted', owner => 'tenant'),
+             snowflake_ids.generator_create('web', 'twitter'), snowflake_ids.bind_sequence('tenant.sq', 'segment'),
+             snowflake_ids.series_create('gapless'), snowflake_ids.series_create('dense', 'dense'),
+             snowflake_ids.series_create('restricted', owner => 'tenant')",
+    )?;
+    tenant.batch_execute("set search_path = tenant")?;
+    Ok((server, tenant))
+}
+
+fn connect(server: &Server) -> Result<Client> {
+    Ok(server.config("postgres").user("tenant").connect(NoTls)?)
+}
+
+/// It ended in an error that says what is missing, and the session goes on: no process has died.
+#[track_caller]
+fn check(client: &mut Client, what: &str, error: &DbError) -> Result<()> {
+    // Without the extension its sequence is the server's alone, and stands at its end.
+    let is_at_end =
+        what == "sequence_binding" && *error.code() == SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED;
+    let meant = [SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, SqlState::UNDEFINED_TABLE];
+    ensure!(is_at_end || meant.contains(error.code()), "{what}: {error:?}");
+    client.batch_execute("rollback").context(what.to_owned())?;
+    assert_eq!(sql::one::<i32>(client, "select 1")?, 1, "{what}");
+    Ok(())
+}
+
+/// What is planted for a call. Who owns the table of tags manages them, and needs no rights on one.
+fn planted_for(call: &str) -> String {
+    let is_of_rights = call.contains("has_segment_privilege");
+    format!("{PLANTED}{}", if is_of_rights { "drop table snowflake_ids.segment" } else { "" })
+}
+
+/// Begins a transaction with a cursor that has called for one row.
+fn open(client: &mut Client, call: &str) -> Result<()> {
+    Ok(client.batch_execute(&format!(
+        "begin; declare c cursor for select {call} from generate_series(1, 100) as i; fetch 1 from c"
+    ))?)
+}
+
+#[test]
+fn one_transaction_of_all() -> Result<()> {
+    let server = Server::builder().small().start()?;
+    server
+        .connect("postgres")?
+        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
+    let mut tenant = connect(&server)?;
+    tenant.batch_execute("begin; create extension snowflake_ids")?;
+    let call = "snowflake_ids.has_segment_privilege('tg', 'USAGE')";
+    tenant.batch_execute(&format!(
+        "declare c cursor for select {call} from generate_series(1, 100); fetch 1 from c"
+    ))?;
+    tenant.batch_execute(&planted_for(call))?;
+    let error = sql::error(&mut tenant, "fetch 1 from c")?;
+    check(&mut tenant, "the transaction that created the extension", &error)
+}
+
+#[test]
+fn tables_that_a_cursor_meets() -> Result<()> {
+    let (_server, mut tenant) = server()?;
+    for (what, call) in READERS {
+        open(&mut tenant, call).with_context(|| what.to_owned())?;
+        tenant.batch_execute(&planted_for(call))?;
+        let error = sql::error(&mut tenant, "fetch 1 from c").with_context(|| what.to_owned())?;
+        check(&mut tenant, what, &error)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn tables_that_a_loop_meets() -> Result<()> {
+    let (_server, mut tenant) = server()?;
+    for (what, call) in READERS {
+        // The loop takes the first ten rows before it begins.
+        let call = call.replace("case i when 1", "case when i <= 10");
+        let planted = planted_for(&call);
+        let error = sql::error(
+            &mut tenant,
+            &format!(
+                "begin; do $do$ declare r record; begin
+                     for r in select i, {call} from generate_series(1, 100) as i loop
+                         if r.i = 1 then execute $planted${planted}$planted$; end if;
+                     end loop;
+                 end $do$"
+            ),
+        );
+        check(&mut tenant, what, &error.with_context(|| what.to_owned())?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_of_leases_that_a_first_id_meets() -> Result<()> {
+    // No database has the extension yet: a session that creates it leases a worker id by itself.
+    let server = auto().start()?;
+    server
+        .connect("postgres")?
+        .batch_execute("create role tenant login; grant create on database postgres to tenant")?;
+    let mut tenant = connect(&server)?;
+    tenant.batch_execute(
+        "begin; create extension snowflake_ids; declare c cursor for select snowflake_nextval()",
+    )?;
+    tenant.batch_execute(PLANTED)?;
+    let error = sql::error(&mut tenant, "fetch 1 from c")?;
+    check(&mut tenant, "worker_lease", &error)
+}
+
+/// What the owner of all does to its tables, and the call that meets it.
+const ALTERED: [(&str, &str, &str); 6] = [
+    (
+        "segment_privilege",
+        "alter table snowflake_ids.segment_privilege alter column privileges type bigint using 77",
+        "snowflake_ids.has_segment_privilege('restricted', 'USAGE')",
+    ),
+    (
+        "segment_privilege",
+        "alter table snowflake_ids.segment_privilege rename column privileges to rights",
+        "snowflake_ids.has_segment_privilege('restricted', 'USAGE')",
+    ),
+    (
+        "segment_privilege",
+        "alter table snowflake_ids.segment_privilege drop column privileges",
+        "snowflake_ids.has_segment_privilege('restricted', 'USAGE')",
+    ),
+    (
+        "registry_server",
+        "alter extension snowflake_ids drop table snowflake_ids.registry_server;
+         alter table snowflake_ids.registry_server rename to former;
+         create table snowflake_ids.registry_server as select 0 as position, 77::bigint as server, 'r'::text as identity;
+         alter extension snowflake_ids add table snowflake_ids.registry_server",
+        AUDIT,
+    ),
+    (
+        "registry_server",
+        "alter extension snowflake_ids drop table snowflake_ids.registry_server;
+         alter table snowflake_ids.registry_server rename to former;
+         create view snowflake_ids.registry_server as select position, server, identity from snowflake_ids.former;
+         alter extension snowflake_ids add view snowflake_ids.registry_server",
+        AUDIT,
+    ),
+    (
+        "generator",
+        "alter extension snowflake_ids drop table snowflake_ids.generator;
+         alter table snowflake_ids.generator rename to former;
+         create table snowflake_ids.generator (like snowflake_ids.former including all) partition by range (name);
+         alter extension snowflake_ids add table snowflake_ids.generator",
+        "snowflake_nextval('web')",
+    ),
+];
+
+#[test]
+fn tables_that_their_owner_alters() -> Result<()> {
+    let (server, _tenant) = server()?;
+    let mut owner = server.connect("postgres")?;
+    for (table, alter, call) in ALTERED {
+        // A superuser's rights on tags are not looked for.
+        owner.batch_execute("set role tenant")?;
+        open(&mut owner, call).with_context(|| alter.to_owned())?;
+        owner
+            .batch_execute(&format!("reset role; {alter}; set role tenant"))
+            .with_context(|| alter.to_owned())?;
+        let error = sql::error(&mut owner, "fetch 1 from c").with_context(|| alter.to_owned())?;
+        let message =
+            format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it");
+        sql::explains(&error, &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, &message)?;
+        check(&mut owner, alter, &error)?;
+        owner.batch_execute("reset role")?;
+    }
+    Ok(())
+}
+
+/// Functions that run with a superuser's rights, for who has a part of the administration. The first makes the session know what they
+/// have in common, so that it hears of a drop no sooner than when they begin.
+const DEFINED: [&str; 6] = [
+    "snowflake_ids_internal.generator_keep('web')",
+    "snowflake_ids.segment_create('new')",
+    "snowflake_ids.series_create('new')",
+    "snowflake_ids.use_local_registry()",
+    "snowflake_ids.use_registry('elsewhere')",
+    "snowflake_ids.worker_release(5)",
+];
+
+/// What they name first, each as a trap.
+const TRAPS: &str = "
+    create function tenant.trap(boolean) returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
+    drop extension snowflake_ids cascade;
+    create schema snowflake_ids;
+    create schema snowflake_ids_internal;
+    create domain snowflake_ids.worker_lease as boolean check (tenant.trap(value));
+    create function snowflake_ids_internal.extension_keep() returns void language sql as 'select tenant.trap(true)';
+    create function snowflake_ids_internal.segment_bigint(text, numeric) returns bigint language sql as
+        'select 1::bigint where tenant.trap(true)'";
+
+#[test]
+fn functions_that_a_waiting_call_meets() -> Result<()> {
+    for call in &DEFINED[1..] {
+        let (server, mut tenant) = server()?;
+        let mut superuser = server.connect("postgres")?;
+        superuser.batch_execute(
+            "select snowflake_ids.administration_grant(part, 'tenant')
+             from unnest('{tags,generators,series,registry,state}'::text[]) as part",
+        )?;
+        let mut waiter = connect(&server)?;
+        waiter.batch_execute(&format!("select {}", DEFINED[0]))?;
+        let pid: i32 = sql::one(&mut waiter, "select pg_backend_pid()")?;
+        tenant.batch_execute("select pg_advisory_lock(1)")?;
+        let statement = format!("select pg_advisory_lock(1), {call}");
+        let error = thread::scope(|scope| -> Result<_> {
+            let waiting = scope.spawn(|| sql::error(&mut waiter, &statement));
+            let is_waiting = format!(
+                "select coalesce(wait_event_type = 'Lock', false) from pg_stat_activity where pid = {pid}"
+            );
+            sql::becomes_true(&mut superuser, &is_waiting)?;
+            tenant.batch_execute(TRAPS)?;
+            tenant.batch_execute("select pg_advisory_unlock(1)")?;
+            waiting.join().map_err(|_| anyhow!("the waiter panicked"))?
+        })?;
+        ensure!(error.message() != "planted", "{call} has run what is not the extension's: {error:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! The tables that say what a series or a named generator is are locked, as VACUUM FULL has them: calls that have to look wait no longer
+//! than `segment_wait_timeout`, and say for which; those that know do not wait.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::{Server, sql};
+
+/// A server with what the calls use, and a session that has a table locked.
+fn server() -> Result<(Server, Client)> {
+    let server = Server::builder().small().start()?;
+    server.session()?.batch_execute(
+        "create role app login;
+         select snowflake_ids.series_create('gapless'), snowflake_ids.series_create('other'), snowflake_ids.series_create('dense', 'dense'),
+             snowflake_ids.series_create('restricted', owner => 'app'), snowflake_ids.generator_create('web', 'twitter')",
+    )?;
+    let locker = server.connect("postgres")?;
+    Ok((server, locker))
+}
+
+/// A table, and a call that looks into it: of a session that has called for nothing yet.
+const CALLS: [(&str, &str); 6] = [
+    ("series", "select series_nextval('gapless', 1::bigint)"),
+    ("series", "select snowflake_ids.has_series_privilege('gapless', 'USAGE')"),
+    ("registry_server", "select series_nextval('gapless', 1::bigint)"),
+    ("registry_server", "select series_nextval('dense', 1::bigint)"),
+    ("series_privilege", "select series_nextval('restricted', 1::bigint)"),
+    ("generator", "select snowflake_nextval('web')"),
+];
+
+#[test]
+fn calls_that_have_to_look_say_what_they_waited_for() -> Result<()> {
+    let (server, mut locker) = server()?;
+    for (table, call) in CALLS {
+        locker.batch_execute(&format!("begin; lock table snowflake_ids.{table}"))?;
+        let mut client = server.connect("postgres")?;
+        client.batch_execute("set snowflake_ids.segment_wait_timeout = '700ms'")?;
+        let error = sql::error(&mut client, call).with_context(|| format!("{table}: {call}"))?;
+        let message = format!("could not read table \"snowflake_ids.{table}\" within 700 ms");
+        sql::explains(&error, &SqlState::LOCK_NOT_AVAILABLE, &message)?;
+        let named = error.detail().is_some_and(|detail| detail.contains(&format!("snowflake_ids.{table}")));
+        ensure!(named, "{error:?}");
+        // Ids of the server's own wait for nothing.
+        client.batch_execute("select snowflake_nextval()")?;
+        locker.batch_execute("commit")?;
+        client.batch_execute(call).with_context(|| format!("{table}, once it is free: {call}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_lock_timeout_that_is_shorter_holds() -> Result<()> {
+    let (server, mut locker) = server()?;
+    locker.batch_execute("begin; lock table snowflake_ids.generator")?;
+    let mut client = server.connect("postgres")?;
+    client.batch_execute("set lock_timeout = '10ms'")?;
+    let error = sql::error(&mut client, "select snowflake_nextval('web')")?;
+    assert_eq!(
+        (error.code(), error.message()),
+        (&SqlState::LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
+    );
+    Ok(())
+}
+
+#[test]
+fn setting_a_key_waits_no_longer_for_the_registries() -> Result<()> {
+    let (server, mut locker) = server()?;
+    let mut client = server.connect("postgres")?;
+    client.batch_execute(
+        "select series_nextval('dense', 1::bigint); set snowflake_ids.segment_wait_timeout = '700ms'",
+    )?;
+    locker.batch_execute("begin; lock table snowflake_ids.registry_server")?;
+    let set = "select snowflake_ids.series_set('dense', 1::bigint, 10)";
+    let error = sql::error(&mut client, set)?;
+    let message = "could not read table \"snowflake_ids.registry_server\" within 700 ms";
+    sql::explains(&error, &SqlState::LOCK_NOT_AVAILABLE, message)?;
+    locker.batch_execute("commit")?;
+    client.batch_execute(set)?;
+    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('dense', 1::bigint)")?, 11);
+    // What the call has set for its own wait is over.
+    assert_eq!(sql::one::<String>(&mut client, "show lock_timeout")?, "0");
+    Ok(())
+}
+
+#[test]
+fn a_session_that_knows_the_registries_does_not_wait_for_them() -> Result<()> {
+    let (server, mut locker) = server()?;
+    let mut client = server.connect("postgres")?;
+    client.batch_execute("select series_nextval('gapless', 1::bigint)")?;
+    locker.batch_execute("begin; lock table snowflake_ids.registry_server")?;
+    // One that it has not used, and one that has changed: both are looked up, for longer than this test would take to wait.
+    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('other', 1::bigint)")?, 1);
+    server.connect("postgres")?.batch_execute("update snowflake_ids.series set description = 'changed'")?;
+    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('gapless', 1::bigint)")?, 2);
+    locker.batch_execute("rollback")?;
+    // A change of them is heard of.
+    locker.batch_execute("insert into snowflake_ids.registry_server (position, server, identity, timeline) values (0, 'elsewhere', 'r', 1)")?;
+    let error = sql::error(&mut client, "select series_nextval('gapless', 1::bigint)")?;
+    assert_eq!(error.code(), &SqlState::FEATURE_NOT_SUPPORTED, "{error:?}");
+    locker.batch_execute("delete from snowflake_ids.registry_server")?;
+    assert_eq!(sql::one::<i64>(&mut client, "select series_nextval('gapless', 1::bigint)")?, 3);
+    Ok(())
+}

@@ -36,8 +36,8 @@ fn create_many(client: &mut Client, tags: usize) -> Result<()> {
     Ok(client.batch_execute(&format!("{create}, {}) as n", tags - 1))?)
 }
 
-fn places(client: &mut Client, column: &str) -> Result<f64> {
-    sql::one(client, &format!("select tag_{column} from snowflake_ids.metric_server"))
+fn places(client: &mut Client, column: &str) -> Result<i64> {
+    sql::one(client, &format!("select tag_{column}::bigint from snowflake_ids.metric_server"))
 }
 
 /// What is lost with a place is about what was used of it: 1,000 steps would be a million ids.
@@ -63,20 +63,20 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     for (tag, id) in taken.into_iter().flatten() {
         of_tag.entry(tag).or_default().push(id);
     }
-    let given: usize = of_tag.values().map(Vec::len).sum();
+    let given = i64::try_from(of_tag.values().map(Vec::len).sum::<usize>())?;
     of_tag.into_values().try_for_each(ids::unique)?;
     let reserved: i64 = sql::one(&mut client, "select sum(max_id)::bigint from snowflake_ids.segment")?;
     // The first tags found free places, and lost two whole segments with them at most.
-    let most = 3 * i64::try_from(given)? + PLACES * 2 * STEP;
+    let most = 3 * given + PLACES * 2 * STEP;
     assert!(reserved <= most, "{reserved} ids are reserved for {given}");
 
-    assert_eq!(places(&mut client, "places")?, 16.0);
-    assert!(places(&mut client, "places_in_use")? <= 16.0);
+    assert_eq!(places(&mut client, "places")?, PLACES);
+    assert!(places(&mut client, "places_in_use")? <= PLACES);
     let [hits, misses, evictions] =
         ["hits", "misses", "evictions"].map(|column| places(&mut client, &format!("place_{column}_total")));
     let (hits, misses, evictions) = (hits?, misses?, evictions?);
-    assert!(misses >= 1_000.0 - 16.0 && evictions > 0.0 && evictions <= misses, "{misses}, {evictions}");
-    assert!((hits + misses - given as f64).abs() < 1.0, "{hits} + {misses} of {given}");
+    assert!(misses >= 1_000 - PLACES && evictions > 0 && evictions <= misses, "{misses}, {evictions}");
+    assert_eq!(hits + misses, given, "{hits} hits");
     Ok(())
 }
 
@@ -132,12 +132,12 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
         }
     }
     // Each has kept its place all the time, and gives it up when its call ends.
-    assert!(places(&mut client, "places_in_use")? >= HELD as f64);
+    assert!(places(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
     locker.batch_execute("rollback")?;
     for call in calls {
         assert_eq!(call.join().unwrap()?, 1);
     }
-    assert!(places(&mut client, "places_in_use")? <= TAGS as f64);
+    assert!(places(&mut client, "places_in_use")? <= i64::try_from(TAGS)?);
     Ok(())
 }
 
@@ -172,7 +172,7 @@ fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<(
     for name in ["t0", "t1", "t3", "t4"] {
         client.batch_execute(&format!("select snowflake_ids.segment_drop('{name}')"))?;
     }
-    assert_eq!(places(&mut client, "places_in_use")?, 0.0);
+    assert_eq!(places(&mut client, "places_in_use")?, 0);
     server.create_database("a")?;
     {
         let mut in_a = server.connect("a")?;
@@ -231,7 +231,7 @@ fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()>
         }
     }
     rolled_back.batch_execute("rollback")?;
-    assert_eq!(places(&mut client, "places_in_use")?, 0.0);
+    assert_eq!(places(&mut client, "places_in_use")?, 0);
     assert_eq!(next(&mut client, &format!("t{}", 2 * TAGS))?, 1);
     for number in 0..TAGS {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 103);

@@ -301,8 +301,12 @@ proptest! {
                         job.put_out(&world.memory, &reserved, Duration::ZERO);
                         job.supplied();
                     } else {
+                        let before = job.slot.trouble();
                         job.note_locked();
                         job.deny(&Outcome::Unknown);
+                        let owner = slots.iter().position(|slot| std::ptr::eq(slot, job.slot));
+                        let owner = owner.and_then(|place| world.owners[place]).map(tag);
+                        prop_assert!(owner == Some(job.tag) || job.slot.trouble() == before, "another tag's trouble");
                     }
                 }
                 Act::Rollback(number) => {

@@ -37,8 +37,8 @@ fn warn_of_no_floor(tag: &Tag) {
     let message =
         format!("could not note the ids of segment tag \"{}\" for a rollback", TagText(*tag).shown());
     ErrorReport::new(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message, function_name!())
-        .set_detail("Rolled-back transactions have left such notes of as many tags as snowflake_ids.max_tags says.")
-        .set_hint("Should this transaction be rolled back, these ids may come again. A note goes when its tag is used again.")
+        .set_detail("Transactions have left such notes of as many tags as there is memory for.")
+        .set_hint("Should this transaction be rolled back, these ids may come again. Notes go when their tags are used, and there are more with a higher snowflake_ids.max_tags.")
         .report(PgLogLevel::WARNING);
 }
 

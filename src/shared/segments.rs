@@ -17,6 +17,9 @@ use snowflake_ids_core::requested::{self, Requested};
 use snowflake_ids_core::reservation::Floor;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+/// Of so many tags at least it can be noted how far rolled-back transactions came.
+const FLOORS: usize = 1_024;
+
 /// All of it.
 #[repr(C, align(64))]
 pub struct Segments {
@@ -34,7 +37,7 @@ pub struct Segments {
     pub misses: AtomicU64,
     /// and how often one lost its place to others.
     pub evictions: AtomicU64,
-    /// Ids that transactions gave out by themselves and did not commit, of as many tags as there are places.
+    /// Ids that transactions gave out by themselves and did not commit, of as many tags as there are places, or a few more.
     pub floors: RwLock<LwLock, Floors<'static>>,
     /// Which tag has which of them. A process that publishes ids or takes them away holds it for writing, too.
     pub directory: RwLock<LwLock, Directory<'static>>,
@@ -123,21 +126,21 @@ pub fn segments() -> Option<&'static Segments> {
 
 fn rest() -> usize {
     let places = settings::config().map_or(0, |config| config.max_tags);
-    let slots = places + server::max_processes();
+    let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
     Rest::for_array::<Slot>(slots)
         + Rest::for_array::<WorkerSlot>(server::max_workers())
         + Rest::for_array::<Entry>(slots)
         + Rest::for_array::<u32>(index_len(slots))
         + Rest::for_array::<Share>(slots)
-        + Rest::for_array::<Entry>(places)
-        + Rest::for_array::<u32>(index_len(places))
-        + Rest::for_array::<Floor>(places)
+        + Rest::for_array::<Entry>(floors)
+        + Rest::for_array::<u32>(index_len(floors))
+        + Rest::for_array::<Floor>(floors)
         + Rest::for_array::<AtomicU64>(requested::words(slots))
 }
 
 fn make(rest: &mut Rest) -> Option<Segments> {
     let places = settings::config()?.max_tags;
-    let slots = places + server::max_processes();
+    let (slots, floors) = (places + server::max_processes(), places.max(FLOORS));
     Some(Segments {
         places,
         slots: rest.array(slots, Slot::new),
@@ -154,8 +157,8 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         floors: RwLock::from_raw(
             LwLock::requested(For::Floors),
             Floors::new(
-                Directory::new(rest.array(places, || Entry::EMPTY), rest.array(index_len(places), || 0)),
-                rest.array(places, || Floor { life: 0, day: 0, id: 0 }),
+                Directory::new(rest.array(floors, || Entry::EMPTY), rest.array(index_len(floors), || 0)),
+                rest.array(floors, || Floor { life: 0, day: 0, id: 0 }),
             ),
         ),
         asked: Requested::new(rest.array(requested::words(slots), AtomicU64::default)),

@@ -113,7 +113,7 @@ impl<'m> Directory<'m> {
 
     /// All keys and their places, by place.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Key)> {
-        (0..self.entries.len()).filter_map(|place| Some((place, self.get(place)?)))
+        (0..self.entries.len()).filter_map(|place| Some((place, self.get(place)?))).take(self.len)
     }
 
     /// The place that a key has.

@@ -8,7 +8,10 @@ use crate::reservation::Floor;
 use crate::segment::{Period, Shelves};
 
 /// How many more places the hand looks at for one of a database with more of them than that of the one it has found.
-const LOOK_ON: usize = 64;
+const LOOK_ON: usize = 1_024;
+
+/// The hand holds others up: after so many places, one that was used will do.
+const FAR: usize = 4_096;
 
 /// One place, as the hand finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +24,20 @@ pub struct Sight {
     pub places: u32,
 }
 
-/// Moves the hand on until a place is found that may go: two turns at most, so in the end one from which ids were taken just now.
-/// None: calls wait at all of them. `most` is what the database with most places has; `look` notes the visit, and gives None for a
-/// place that is free.
+/// Moves the hand on until a place is found that may go: two turns at most, and not much further than [`FAR`], so in the end one
+/// from which ids were taken just now. None: calls wait at all of them. `most` is what the database with most places has; `look`
+/// notes the visit, and gives None for a place that is free.
 pub fn sweep(
     hand: &mut usize,
     places: usize,
     most: u32,
     mut look: impl FnMut(usize) -> Option<Sight>,
 ) -> Option<usize> {
-    let (mut found, mut moved, mut looks) = (None::<(u32, usize)>, None, 2 * places);
-    while looks > 0 {
-        looks -= 1;
+    let (mut found, mut moved, mut looks) = (None::<(u32, usize)>, None, 0..2 * places);
+    while let Some(looked) = looks.next() {
+        if looked >= FAR && moved.is_some() {
+            break;
+        }
         let place = *hand % places;
         *hand = (place + 1) % places;
         let Some(sight) = look(place).filter(|sight| !sight.awaited) else { continue };
@@ -40,7 +45,7 @@ pub fn sweep(
             moved = Some(place);
         } else if found.is_none_or(|(places, _)| sight.places > places) {
             if found.is_none() {
-                looks = looks.min(LOOK_ON);
+                looks.end = looks.end.min(looked + LOOK_ON);
             }
             found = Some((sight.places, place));
             if sight.places >= most {

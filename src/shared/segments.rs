@@ -88,11 +88,10 @@ impl Segments {
 
     /// Makes a slot another tag's, or free. Only with the directory locked for writing.
     pub fn hand_over(&self, slot: &Slot) {
-        self.former.add(slot.counts_in_all());
         if slot.wanted.swap(0, Relaxed) > 0 {
             self.awaited.fetch_sub(1, Relaxed);
         }
-        slot.hand_over(self.new_incarnation());
+        self.former.add(slot.hand_over(self.new_incarnation()));
     }
 
     /// What was counted of all tags since the server's start, and how many have a place.

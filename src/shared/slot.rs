@@ -79,11 +79,12 @@ impl Slot {
         }
     }
 
-    /// Makes it another tag's, or, with an incarnation that no session gets to know, free. Only with the
-    /// directory locked for writing.
-    pub fn hand_over(&self, incarnation: u64) {
+    /// Makes it another tag's, or, with an incarnation that no session gets to know, free; gives what was counted of the former one.
+    /// Only with the directory locked for writing.
+    pub fn hand_over(&self, incarnation: u64) -> Counts {
         self.section.shut();
-        self.segment.hand_over(incarnation);
+        let left = self.segment.hand_over(incarnation);
+        let counts = self.counts_beside(left);
         // A session that asked for ids of the former tag finds it gone, and looks again.
         if let Some(ticket) = self.request.pending() {
             self.request.answer(ticket, Answer::Supplied);
@@ -97,12 +98,18 @@ impl Slot {
         self.trouble.clear();
         self.before.set(Counts::default());
         self.reset_at.store(SystemClock.now().0, Relaxed);
+        counts
     }
 
     /// What was counted since it is this tag's.
     pub fn counts_in_all(&self) -> Counts {
+        self.counts_beside(self.segment.shelves())
+    }
+
+    /// The same, where so much is left in the buffers.
+    fn counts_beside(&self, left: Shelves) -> Counts {
         let supplies = &self.supplies;
-        let gone = supplies.lost.load(Relaxed).saturating_add(self.segment.shelves().left());
+        let gone = supplies.lost.load(Relaxed).saturating_add(left.left());
         Counts {
             issued: supplies.published.load(Relaxed).saturating_sub(gone),
             refills: supplies.refills.load(Relaxed),
